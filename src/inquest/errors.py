@@ -1,0 +1,141 @@
+"""What can go wrong, sorted by who acts next.
+
+    InquestError
+    ├── Retryable            the dispatcher tries again
+    │   ├── Unavailable      an outside system did not answer (time-out, refused, 5xx)
+    │   ├── RateLimited      it answered "later"
+    │   └── Conflict         somebody wrote first: read again, then write again
+    ├── Answer               nobody: this is how the world is, and it is data
+    │   ├── NotFound
+    │   ├── AlreadyExists
+    │   ├── UnknownKind      no API group serves this word
+    │   └── AmbiguousKind    several API groups do
+    ├── NeedsPerson          a person changes a right, a setting, an object
+    │   ├── Forbidden
+    │   ├── Invalid          names the field and the rule
+    │   ├── Misconfigured
+    │   ├── Tampered         a journal that does not hold
+    │   └── ModelRefused     the model's endpoint refuses for good
+    ├── Fenced               nobody here: another replica owns the case
+    └── OutOfTurn            a developer: a fact arrived in a phase that has no place for it
+
+Foreign errors are converted to these at the border of each adapter, with the cause kept.
+"""
+
+from __future__ import annotations
+
+
+class InquestError(Exception):
+    """Root of the tree; `reason` is the CamelCase word that conditions, events and logs carry."""
+
+    reason = "InternalError"
+
+
+class Retryable(InquestError):
+    """The same call may succeed later."""
+
+    reason = "TransientError"
+
+
+class Unavailable(Retryable):
+    """An outside system did not answer in time, or answered that it cannot."""
+
+    def __init__(self, system: str, detail: str = "") -> None:
+        super().__init__(f"{system} is unavailable: {detail}" if detail else f"{system} is unavailable")
+        self.system = system
+
+
+class RateLimited(Retryable):
+    """Asked to come back later; `retry_after` is in seconds, None when not said."""
+
+    def __init__(self, system: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{system} is limiting the rate" + (f", retry after {retry_after:g} s" if retry_after else ""))
+        self.system = system
+        self.retry_after = retry_after
+
+
+class Conflict(Retryable):
+    """A compare-and-swap lost."""
+
+    reason = "Conflict"
+
+
+class Answer(InquestError):
+    """Not a failure: the outside system said how things are."""
+
+
+class NotFound(Answer):
+    """The object is not there."""
+
+    reason = "NotFound"
+
+
+class AlreadyExists(Answer):
+    """An object of this name is there already."""
+
+    reason = "AlreadyExists"
+
+
+class UnknownKind(Answer):
+    """No API group of the cluster serves this kind."""
+
+    reason = "UnknownKind"
+
+
+class AmbiguousKind(Answer):
+    """Several API groups serve this kind and none was named; `groups` lists `group/version` texts."""
+
+    reason = "AmbiguousKind"
+
+    def __init__(self, kind: str, groups: tuple[str, ...]) -> None:
+        super().__init__(f"{kind} is served by {', '.join(groups)}: name one as api_version")
+        self.groups = groups
+
+
+class NeedsPerson(InquestError):
+    """Trying again changes nothing until somebody changes something."""
+
+
+class Forbidden(NeedsPerson):
+    """The API server refused; the text names verb and resource."""
+
+    reason = "Forbidden"
+
+
+class Invalid(NeedsPerson):
+    """Bad input; the text names the field and the rule."""
+
+    reason = "Invalid"
+
+
+class Misconfigured(NeedsPerson):
+    """A setting or an installation fault."""
+
+    reason = "Misconfigured"
+
+
+class Tampered(NeedsPerson):
+    """A journal whose chain, numbers, owner or epochs do not hold (reliability, section 3.2)."""
+
+    reason = "JournalTampered"
+
+
+class ModelRefused(NeedsPerson):
+    """A permanent answer of the model's endpoint (resources, section 14.2)."""
+
+    reason = "PermanentError"
+
+
+class Fenced(InquestError):
+    """Another replica owns this case, or this one can no longer prove that it lives."""
+
+    reason = "Fenced"
+
+
+class OutOfTurn(InquestError):
+    """A fact that the plot has no row for in this phase."""
+
+    reason = "OutOfTurn"
+
+    def __init__(self, fact: object, phase: object) -> None:
+        super().__init__(f"{type(fact).__name__} does not belong to phase {phase}")
