@@ -1,0 +1,313 @@
+"""What the house needs from outside, as protocols; one adapter each, fakes of a few lines.
+
+Whatever leaves the house passes the redactor first: sinks take `Redacted` values, and only a `Redactor` makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Generic, Protocol, TypeVar, final
+
+from inquest.api.shared import DetectedLabels, TargetRef
+from inquest.story.history import History
+from inquest.story.inquiry import ModelReply, ModelRequest
+from inquest.story.judgement import Answer
+from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Json = dict[str, Any]
+
+_SEAL: Final = object()
+
+
+@final
+class Redacted(Generic[T_co]):
+    """A value that has passed the redactor; the only way in is `seal`, which the redactor's adapter alone calls."""
+
+    __slots__ = ("_value",)
+    _value: T_co
+
+    def __init__(self, value: T_co, mark: object) -> None:
+        if mark is not _SEAL:
+            raise TypeError("only the redactor makes Redacted values")
+        object.__setattr__(self, "_value", value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("Redacted values do not change")
+
+    @property
+    def value(self) -> T_co:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Redacted(…)"
+
+
+def seal(value: T) -> Redacted[T]:
+    """Mark a value as redacted; called by `adapters/redact.py` and nowhere else (a test looks)."""
+    return Redacted(value, _SEAL)
+
+
+class Redactor(Protocol):
+    """Structure first, then patterns, then encoded text, then known values; fails closed (pipeline, section 17)."""
+
+    def text(self, text: str) -> Redacted[str]: ...
+
+    def data(self, data: Json) -> Redacted[Json]:
+        """Redact a parsed object by structure (kinds, keys, env lists) and text rules."""
+        ...
+
+    def strings(self, data: T) -> Redacted[T]:
+        """Redact every string leaf of JSON-like data by the text rules alone; keys and shape stay."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResourceKind:
+    """A kind as the API server serves it; `group` is empty for the core group."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list as read; `complete` is False when it was cut, then what is missing proves nothing."""
+
+    items: tuple[Json, ...]
+    complete: bool = True
+    resource_version: str = ""
+
+
+class Cluster(Protocol):
+    """Read-only eyes on any kind but Secrets, which are refused before a request is made.
+
+    Errors: NotFound, Forbidden, UnknownKind, AmbiguousKind, Unavailable, RateLimited.
+    """
+
+    async def kind(self, word: str, api_version: str = "") -> ResourceKind:
+        """Resolve a kind, plural or short name in any case through discovery."""
+        ...
+
+    async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json: ...
+
+    async def list(
+        self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = 500
+    ) -> Listing:
+        """At most `limit` items, all namespaces when `namespace` is empty; selectors reach the server."""
+        ...
+
+    async def logs(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        previous: bool = False,
+        tail_lines: int = 500,
+        since_seconds: int | None = None,
+        limit_bytes: int = 1_048_576,
+    ) -> str:
+        """Container log; the limits are sent to the server."""
+        ...
+
+
+@dataclass(frozen=True)
+class Access:
+    """One question of a SelfSubjectAccessReview."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+
+
+class Status(Protocol):
+    """Everything that Inquest itself reads back and writes: its kinds, slots, Leases, Jobs, Events.
+
+    Reads come straight from the API server. Errors: NotFound, AlreadyExists, Conflict, Forbidden, Invalid,
+    Unavailable, RateLimited.
+    """
+
+    async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json: ...
+
+    async def list(
+        self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> tuple[Json, ...]:
+        """The whole list, paged; a page that fails fails the list."""
+        ...
+
+    async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json: ...
+
+    async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        """Server-side apply to /status as `inquest`, with the object's resourceVersion, never forced."""
+        ...
+
+    async def swap(
+        self, kind: ResourceKind, obj: Redacted[Json], *, manager: str = "inquest-owner", status: bool = True
+    ) -> Json:
+        """Merge patch that carries metadata.resourceVersion; Conflict when somebody wrote first."""
+        ...
+
+    async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
+        """Delete in the background; with `uid` only that very object. Already gone is success."""
+        ...
+
+    async def allowed(self, access: Access) -> bool:
+        """Ask a SelfSubjectAccessReview for the operator's own account."""
+        ...
+
+    async def allowed_for(self, user: str, groups: Sequence[str], access: Access, name: str = "") -> bool:
+        """Ask a SubjectAccessReview for somebody else."""
+        ...
+
+    async def now(self) -> datetime:
+        """The API server's clock, from the `Date` header of its answers."""
+        ...
+
+
+class Model(Protocol):
+    """Any endpoint that speaks the OpenAI protocol; errors: Unavailable, RateLimited, ModelRefused."""
+
+    async def ask(self, request: Redacted[ModelRequest]) -> ModelReply: ...
+
+
+class Policy(Protocol):
+    """OPA. Never raises: what went wrong is in the answer, and a faulty answer means approval."""
+
+    async def ask(self, document: Redacted[Json]) -> Answer: ...
+
+
+@dataclass(frozen=True)
+class AuditEvent:
+    """One record of the audit trail; `event_id` is a UUIDv5 of investigation and step (datastorage, 10)."""
+
+    event_id: str
+    event_type: str
+    category: str
+    action: str
+    outcome: str
+    correlation_id: str
+    at: datetime
+    namespace: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What the catalogue says of a registered workflow or action type."""
+
+    id: str
+    content_hash: str
+    status: str
+    name: str = ""
+    version: str = ""
+
+
+class DataStorage(Protocol):
+    """Catalogue, history and audit, over HTTP. Errors: Unavailable, Invalid, AlreadyExists (content conflict)."""
+
+    async def actions(self, filters: CatalogueFilters, offset: int = 0, limit: int = 10) -> Page[ActionOffer]: ...
+
+    async def workflows(
+        self, action_type: str, filters: CatalogueFilters, offset: int = 0, limit: int = 10
+    ) -> Page[WorkflowOffer]: ...
+
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
+        """The full record if it passes the filters; NotFound otherwise."""
+        ...
+
+    async def history(self, target: TargetRef, spec_hash: str) -> History: ...
+
+    async def record(self, events: Redacted[Sequence[AuditEvent]]) -> None:
+        """Store all or nothing; a repeated event id with equal content is a success."""
+        ...
+
+    async def register_action_type(self, name: str, description: Mapping[str, str]) -> Registration: ...
+
+    async def register_workflow(self, content: str) -> Registration:
+        """Register the canonical JSON text of a RemediationWorkflow (datastorage, section 7)."""
+        ...
+
+    async def registered(self) -> tuple[Registration, ...]:
+        """Every workflow that the service holds as Active or Disabled."""
+        ...
+
+    async def disable_workflow(self, workflow_id: str, reason: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One message to people; `key` removes repeats (resources, section 13)."""
+
+    key: str
+    type: str
+    priority: str
+    title: str
+    body: str
+    namespace: str
+    name: str
+
+
+class Herald(Protocol):
+    """Tells people; a failing receiver never changes a phase."""
+
+    async def tell(self, notice: Redacted[Notice]) -> None: ...
+
+    async def event(
+        self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False
+    ) -> None:
+        """Post a Kubernetes Event, aggregated by object and reason; best effort."""
+        ...
+
+
+class Clock(Protocol):
+    """Time as a port: `now` for what is written, `monotonic` for durations (seconds)."""
+
+    def now(self) -> datetime: ...
+
+    def monotonic(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+__all__ = [
+    "Access",
+    "ActionOffer",
+    "Answer",
+    "AuditEvent",
+    "CatalogueFilters",
+    "Clock",
+    "Cluster",
+    "DataStorage",
+    "DetectedLabels",
+    "Herald",
+    "History",
+    "Json",
+    "Listing",
+    "Model",
+    "ModelReply",
+    "ModelRequest",
+    "Notice",
+    "Page",
+    "Policy",
+    "Redacted",
+    "Redactor",
+    "Registration",
+    "ResourceKind",
+    "Status",
+    "WorkflowOffer",
+    "WorkflowRecord",
+    "seal",
+]
