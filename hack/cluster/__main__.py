@@ -1,0 +1,129 @@
+"""The command line of the local cluster.
+
+    python -m hack.cluster up --size control-plane|simulated|real
+    python -m hack.cluster status | kubeconfig | down
+    python -m hack.cluster load-image kubectl busybox
+
+CLUSTER=local, the default, means the cluster built here. CLUSTER=current means whatever KUBECONFIG points to: then `up`
+only checks that it answers and `down` touches nothing. Only the local way is exercised by this repository's own tests.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hack import HackError
+from hack.cluster import local
+from hack.cluster.state import Size
+from hack.tools import build
+
+CURRENT_SECONDS = 30
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; every failure is one message and exit code 1."""
+    options = _parser().parse_args(arguments)
+    try:
+        commands = _current_commands() if _is_current() else LOCAL_COMMANDS
+        return commands[options.command](options)
+    except HackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m hack.cluster", description="A local Kubernetes cluster.")
+    parser.add_argument("command", choices=[*LOCAL_COMMANDS])
+    parser.add_argument("images", nargs="*", metavar="IMAGE", help="for load-image: which of images/ to build and load")
+    parser.add_argument("--size", choices=[size.word for size in Size], default=Size.CONTROL_PLANE.word)
+    parser.add_argument("--name", default="main", help="another name is another cluster of this checkout")
+    return parser
+
+
+def _is_current() -> bool:
+    chosen = os.environ.get("CLUSTER") or "local"
+    if chosen not in {"local", "current"}:
+        raise HackError(f"CLUSTER is {chosen}; it may be local or current")
+    return chosen == "current"
+
+
+def _up(options: argparse.Namespace) -> int:
+    started = time.monotonic()
+    cluster = local.up(Size.from_word(options.size), name=options.name)
+    print(f"cluster {cluster.name} ({cluster.size.word}) is ready after {time.monotonic() - started:.1f} s")
+    print(f"export KUBECONFIG={cluster.kubeconfig}")
+    return 0
+
+
+def _down(options: argparse.Namespace) -> int:
+    was_there = local.down(name=options.name)
+    print(f"cluster {options.name} is gone" if was_there else f"there is no cluster {options.name}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    cluster = local.find(name=options.name)
+    if not cluster:
+        print(f"there is no cluster {options.name}")
+        return 1
+    dead = local.missing(name=options.name)
+    is_ready = local.is_ready(name=options.name)
+    print(f"cluster {cluster.name} ({cluster.size.word}) at {cluster.server}: {'ready' if is_ready else 'not ready'}")
+    if dead:
+        print(f"not running: {', '.join(dead)}")
+    return 0 if is_ready else 1
+
+
+def _kubeconfig(options: argparse.Namespace) -> int:
+    cluster = local.find(name=options.name)
+    if not cluster:
+        raise HackError(f"there is no cluster named {options.name} in this checkout: bring it up first")
+    print(cluster.kubeconfig)
+    return 0
+
+
+LOCAL_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "up": _up,
+    "down": _down,
+    "status": _status,
+    "kubeconfig": _kubeconfig,
+}
+
+
+def _current_commands() -> Mapping[str, Callable[[argparse.Namespace], int]]:
+    return {"up": _check_current, "status": _check_current, "down": _leave_current, "kubeconfig": _print_current}
+
+
+def _current_kubeconfig() -> Path:
+    path = Path(os.environ.get("KUBECONFIG") or "~/.kube/config").expanduser()
+    if not path.exists():
+        raise HackError(f"CLUSTER=current, but there is no kubeconfig at {path}")
+    return path
+
+
+def _check_current(_: argparse.Namespace) -> int:
+    kubectl = build(["kubectl"]) / "kubectl"
+    command = [str(kubectl), f"--kubeconfig={_current_kubeconfig()}", "get", "--raw", "/readyz"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=CURRENT_SECONDS, check=False)
+    if answer.returncode != 0:
+        raise HackError(f"the current cluster does not answer: {answer.stderr.strip()}")
+    print("the current cluster is ready")
+    return 0
+
+
+def _leave_current(_: argparse.Namespace) -> int:
+    print("CLUSTER=current: nothing was brought up here, so nothing is taken down")
+    return 0
+
+
+def _print_current(_: argparse.Namespace) -> int:
+    print(_current_kubeconfig())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
