@@ -265,9 +265,7 @@ class Herald(Protocol):
 
     async def tell(self, notice: Redacted[Notice]) -> None: ...
 
-    async def event(
-        self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False
-    ) -> None:
+    async def event(self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False) -> None:
         """Post a Kubernetes Event, aggregated by object and reason; best effort."""
         ...
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -150,7 +151,7 @@ class Finding:
     confidence: float
     citations: tuple[Citation, ...]
     explains: tuple[str, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = dataclass_field(default_factory=dict)
     """Named values for parameter rules: `container`, `memoryLimit`, `exitCode`, …"""
     act: bool = True
     """False: nobody should act on it."""

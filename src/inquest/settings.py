@@ -1,0 +1,292 @@
+"""Every setting and its default, in one place; everything else quotes it.
+
+Read from a YAML file, then `INQUEST_…` environment variables (`INQUEST_APPROVAL__TIMEOUT=5m`), then secret files.
+Frozen: a reload makes a new value, and a bad one changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from inquest.api.meta import timedelta_from_duration
+from inquest.errors import Misconfigured
+
+
+def _span(value: object) -> object:
+    return timedelta_from_duration(value) if isinstance(value, str) else value
+
+
+Span = Annotated[timedelta, BeforeValidator(_span), Field(ge=timedelta(0))]
+"""A Go duration such as `15m`; never negative."""
+PositiveSpan = Annotated[timedelta, BeforeValidator(_span), Field(gt=timedelta(0))]
+"""A Go duration above zero."""
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ModelSettings(_Group):
+    """The model, or none: detectors and playbooks then give the diagnosis alone."""
+
+    provider: Literal["none", "openai", "azure"] = "none"
+    """`none` needs no key and no network."""
+    endpoint: str = ""
+    """Base URL of the endpoint."""
+    name: str = ""
+    """Name of the model."""
+    api_key: SecretStr = SecretStr("")
+    """Key of the endpoint; better given as `api_key_file`."""
+    api_key_file: Path | None = None
+    """File that holds the key, as a mounted Secret does."""
+    failover: tuple[str, ...] = ()
+    """Further endpoints, `name@url`, in order."""
+    temperature: float | None = None
+    """Sent only when set."""
+    timeout: PositiveSpan = timedelta(seconds=120)
+    """Whole time of one call."""
+    max_attempts: Annotated[int, Field(ge=1, le=10)] = 5
+    """Attempts for each endpoint."""
+    context_window: Annotated[int, Field(ge=8000)] = 128_000
+    """Tokens that the model can read."""
+    stream: bool = True
+    """Ask for the answer in pieces, so that a dead connection is seen."""
+
+    def key(self) -> str:
+        """The key itself; never logged."""
+        return self.api_key_file.read_text().strip() if self.api_key_file else self.api_key.get_secret_value()
+
+
+class LimitSettings(_Group):
+    """Budgets of one Investigation; its spec may set its own."""
+
+    max_turns: Annotated[int, Field(ge=1, le=100)] = 20
+    """Model turns for each invocation."""
+    max_tool_calls: Annotated[int, Field(ge=1, le=500)] = 60
+    """Tool calls of an Investigation."""
+    max_calls_per_tool: Annotated[int, Field(ge=1)] = 15
+    """Calls of one tool."""
+    token_budget: Annotated[int, Field(ge=1000)] = 300_000
+    """Prompt and completion tokens of an Investigation."""
+    timeout: PositiveSpan = timedelta(minutes=15)
+    """From the start of the work to the ruling."""
+    queue_timeout: PositiveSpan = timedelta(hours=1)
+    """Longest wait for a free place."""
+
+
+class RunnerSettings(_Group):
+    """How Investigations run."""
+
+    max_concurrent: Annotated[int, Field(ge=1, le=200)] = 20
+    """Investigations at once in this replica."""
+
+
+class PolicySettings(_Group):
+    """The Rego gate."""
+
+    file: Path | None = None
+    """Policy text; the default policy is used where none is given."""
+    url: str = ""
+    """A running OPA; empty: a child process is started from `opa_binary`."""
+    opa_binary: str = "opa"
+    """Name or path of the OPA binary."""
+    query: str = "data.inquest.approval"
+    """What OPA is asked for."""
+    confidence_threshold: float | None = 0.8
+    """Given to the policy; null leaves the key out."""
+    strict: bool = False
+    """Exit at start where the policy is missing or broken."""
+
+
+class ApprovalSettings(_Group):
+    """What is asked of people."""
+
+    timeout: PositiveSpan = timedelta(minutes=15)
+    """How long a request waits for a decision."""
+    required: Annotated[int, Field(ge=1, le=5)] = 1
+    """People who must agree."""
+    require_admission_policy: bool = True
+    """Act on no approval while the admission policies are missing."""
+
+
+class TriageSettings(_Group):
+    """When a Signal becomes an Investigation."""
+
+    ineffective_chain_threshold: Annotated[int, Field(ge=1)] = 3
+    """Runs without effect before a person has to look."""
+    recurrence_count_threshold: Annotated[int, Field(ge=1)] = 5
+    """Runs of any kind inside the window."""
+    window: PositiveSpan = timedelta(hours=4)
+    """How far the chain guards look back."""
+    consecutive_failures: Annotated[int, Field(ge=1)] = 3
+    """Failed Investigations in a row before the block."""
+    failure_block: PositiveSpan = timedelta(hours=1)
+    """Length of that block."""
+    recently_remediated: Span = timedelta(minutes=5)
+    """The same workflow is not run again on the target within this time."""
+    no_action_hold: Span = timedelta(hours=24)
+    """Hold after an end without action; 0 switches it off."""
+    rate: Annotated[int, Field(ge=1)] = 30
+    """Signals accepted in a minute."""
+    rate_per_namespace: Annotated[int, Field(ge=1)] = 10
+    """Signals accepted in a minute for one namespace."""
+    noise: tuple[str, ...] = ()
+    """Names that are never investigated, added to the built-in list."""
+
+
+class ScopeSettings(_Group):
+    """Which objects Inquest looks after."""
+
+    require_label: bool = True
+    """Only what carries `inquest.dev/managed: "true"`, itself, on its owner or on its namespace."""
+
+
+class ExecutionSettings(_Group):
+    """Where and how workflows run."""
+
+    namespace: str = "inquest-workflows"
+    """Namespace of the Jobs and of the workflows' accounts."""
+    dry_run: bool = False
+    """Rulings are made; nothing is asked or executed."""
+    cooldown: Span = timedelta(minutes=5)
+    """How long an ended Job stays, and with it the lock on its target."""
+    protected_namespaces: tuple[str, ...] = ()
+    """Never remediated, added to the built-in list."""
+
+
+class EffectivenessSettings(_Group):
+    """What is looked at after a run."""
+
+    enabled: bool = True
+    """Off: a Job that succeeded ends the case."""
+    stabilization: Span = timedelta(minutes=5)
+    """Wait after the run before the first look."""
+    validity: PositiveSpan = timedelta(minutes=30)
+    """The last look."""
+
+
+class DataStorageSettings(_Group):
+    """Catalogue, history and audit."""
+
+    mode: Literal["embedded", "external"] = "embedded"
+    """`embedded`: in process on `database`; `external`: the service at `url`."""
+    url: str = ""
+    """Base URL of an external service."""
+    database: str = "sqlite+aiosqlite:///inquest.db"
+    """SQLAlchemy URL of the embedded service's database."""
+
+
+class HeraldSettings(_Group):
+    """Who is told."""
+
+    webhooks: tuple[str, ...] = ()
+    """URLs that get every notice as JSON."""
+
+
+class ServerSettings(_Group):
+    """Health and metrics."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    health_port: Annotated[int, Field(ge=0, le=65535)] = 8081
+    """`/healthz`, `/readyz`; 0 takes a free port."""
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9090
+    """`/metrics`; 0 takes a free port."""
+
+
+class KubernetesSettings(_Group):
+    """How the API server is reached."""
+
+    kubeconfig: Path | None = None
+    """Kubeconfig file; empty: the pod's service account."""
+    namespace: str = "inquest-system"
+    """The operator's own namespace: journal, Leases, Signals."""
+    service_account: str = "inquest"
+    """The operator's own account, as the admission policies name it."""
+
+
+class Settings(BaseSettings):
+    """The whole of it, frozen."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="INQUEST_",
+        env_nested_delimiter="__",
+        use_attribute_docstrings=True,
+        nested_model_default_partial_update=True,
+    )
+
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    model: ModelSettings = ModelSettings()
+    limits: LimitSettings = LimitSettings()
+    runner: RunnerSettings = RunnerSettings()
+    policy: PolicySettings = PolicySettings()
+    approval: ApprovalSettings = ApprovalSettings()
+    triage: TriageSettings = TriageSettings()
+    scope: ScopeSettings = ScopeSettings()
+    execution: ExecutionSettings = ExecutionSettings()
+    effectiveness: EffectivenessSettings = EffectivenessSettings()
+    datastorage: DataStorageSettings = DataStorageSettings()
+    herald: HeraldSettings = HeraldSettings()
+    server: ServerSettings = ServerSettings()
+    cluster_name: str = "default"
+    """Named in notices and in the policy input."""
+    replica: str = "inquest-0"
+    """Name of this replica, unique among the living; a pod's name in a cluster."""
+    status_max_bytes: Annotated[int, Field(ge=4096)] = 65536
+    """Largest status of an Investigation."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severity that is logged."""
+    log_format: Literal["json", "text"] = "json"
+    """One line for each unit of work."""
+    access_allow_excess: tuple[str, ...] = ()
+    """Rights that Inquest should not have and that are tolerated, `verb resource`."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment beats the file, which arrives as init values."""
+        return env_settings, init_settings
+
+    @classmethod
+    def load(cls, file: Path | None = None) -> Self:
+        """Read and validate the whole; Misconfigured names the field and the rule."""
+        try:
+            return cls(**_values_of(file))
+        except ValidationError as error:
+            raise Misconfigured(_sentence(error)) from error
+
+
+def _values_of(file: Path | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        found = yaml.safe_load(file.read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise Misconfigured(f"settings file {file.name} cannot be read: {error}") from error
+    if not isinstance(found, Mapping):
+        raise Misconfigured(f"settings file {file.name} must hold a mapping")
+    return dict(found)
+
+
+def _sentence(error: ValidationError) -> str:
+    faults = (f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors())
+    return "settings: " + "; ".join(faults)
