@@ -93,9 +93,7 @@ def _four_decimals(number: float) -> float:
     return round(number, 4)
 
 
-Confidence = Annotated[
-    float, Field(ge=0, le=1), PlainSerializer(_two_decimals, return_type=float, when_used="json")
-]
+Confidence = Annotated[float, Field(ge=0, le=1), PlainSerializer(_two_decimals, return_type=float, when_used="json")]
 """0 to 1; rounded to two decimals when written, never before: gates read the unrounded figure."""
 Score = Annotated[float, Field(ge=0, le=1), PlainSerializer(_four_decimals, return_type=float, when_used="json")]
 """0 to 1, a share rather than a belief."""
@@ -223,8 +221,8 @@ class ObjectMeta(Model):
     generation: int | None = None
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    annotations: Mapping[str, str] = Field(default_factory=dict)
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
 
@@ -254,13 +252,13 @@ class Status(Model):
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16, json_schema_extra=keyed_by("type"))] = ()
     """Observable facts; every condition of the kind is listed from the first write."""
 
-    def condition(self, type: str) -> Condition | None:
+    def condition(self, name: str) -> Condition | None:
         """The condition of this type, or None before the first status write."""
-        return next((found for found in self.conditions if found.type == type), None)
+        return next((found for found in self.conditions if found.type == name), None)
 
-    def is_true(self, type: str) -> bool:
+    def is_true(self, name: str) -> bool:
         """Whether the condition of this type is True."""
-        found = self.condition(type)
+        found = self.condition(name)
         return found is not None and found.status == "True"
 
 

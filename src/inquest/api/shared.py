@@ -429,9 +429,7 @@ Engine = Literal["job"]
 Kind = Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")]
 EvidenceId = Annotated[str, Field(max_length=16, pattern=r"^E[1-9][0-9]*$")]
 EvidenceIds = Annotated[tuple[EvidenceId, ...], Field(max_length=16, json_schema_extra=SET), Unique]
-WorkflowId = Annotated[
-    str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-]
+WorkflowId = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 """The author's id of a workflow, a DNS label; the catalogue's UUID is `workflowId`."""
 Version = Annotated[
     str,
@@ -532,9 +530,7 @@ class DetectedLabels(Model):
     """Mesh it is part of."""
     resource_quota_constrained: bool | None = None
     """A ResourceQuota limits its namespace."""
-    failed_detections: Annotated[
-        tuple[Detection, ...], Field(max_length=9, json_schema_extra=SET), Unique
-    ] = ()
+    failed_detections: Annotated[tuple[Detection, ...], Field(max_length=9, json_schema_extra=SET), Unique] = ()
     """Labels that could not be detected: their absence says nothing."""
 
 
@@ -566,4 +562,3 @@ class RiskFactor(Model):
     """0 to 100."""
     reason: Text512
     """What the policy said."""
-

@@ -1,0 +1,769 @@
+"""Investigation: one inquiry into one accepted Signal, with verdict, evidence, decision and cost.
+
+Its status is a contract first (`InvestigationStatus` down to `degraded`: never cut), then findings and
+context, then decision, execution and cost. `owner`, `attempts` and `journal` belong to the
+compare-and-swap patch alone (`OWNER_FIELDS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from inquest.api.fixed import STATUS_STAYS, fixed_fields, once
+from inquest.api.meta import (
+    SET,
+    Confidence,
+    Count,
+    Digest,
+    Duration,
+    Fingerprint,
+    Model,
+    Name,
+    Resource,
+    Score,
+    SpecHash,
+    Status,
+    Text63,
+    Text127,
+    Text200,
+    Text253,
+    Text300,
+    Text500,
+    Text512,
+    Text1024,
+    Text2000,
+    Text4000,
+    Time,
+    Unique,
+    Word,
+    keyed_by,
+    rule,
+    rules,
+)
+from inquest.api.shared import (
+    Actionability,
+    ApprovalState,
+    Business,
+    CustomLabels,
+    DetectedLabels,
+    EffectivenessReason,
+    EvidenceId,
+    EvidenceIds,
+    ExecutionPhase,
+    HumanReviewReason,
+    InvestigationOutcome,
+    ObjectRef,
+    Outcome,
+    OwnerRef,
+    Parameters,
+    Phase,
+    Reason,
+    Resolution,
+    RiskFactor,
+    RulingDecision,
+    Severity,
+    SubReason,
+    TargetRef,
+    Version,
+    WorkflowId,
+    WorkflowPin,
+)
+from inquest.api.signal import SignalContent
+
+OWNER_FIELDS: Final = ("owner", "attempts", "journal")
+"""Status fields that only the ownership patch writes; the server-side apply of the rest leaves them out."""
+
+# --- spec ---------------------------------------------------------------------------------------------
+
+
+class Dedup(Model):
+    """How often the same problem was seen before."""
+
+    is_duplicate: bool | None = None
+    """Whether it joined a known case."""
+    occurrences: Annotated[int, Field(ge=1)] | None = None
+    """How often it was seen."""
+    first_seen: Time | None = None
+    """When it was first seen."""
+    last_seen: Time | None = None
+    """When it was last seen."""
+
+
+class PinnedSignal(SignalContent):
+    """The Signal at the creation of the Investigation, with the context found by triage."""
+
+    business: Business | None = None
+    """Business classification."""
+    custom_labels: CustomLabels = Field(default_factory=dict)
+    """Labels that rank workflows."""
+    signal_name: Text253 | None = None
+    """Name after mapping; a predicted name becomes its base."""
+    dedup: Dedup | None = None
+    """How often the same problem was seen before."""
+
+
+class Limits(Model):
+    """What this Investigation may use; the settings hold where a limit is absent."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.timeout) || duration(self.timeout) > duration('0s')",
+                "spec.limits.timeout must be longer than zero",
+                ".timeout",
+            )
+        )
+    )
+
+    max_turns: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Model turns of each invocation."""
+    max_tool_calls: Annotated[int, Field(ge=1, le=500)] | None = None
+    """Tool calls of the whole Investigation."""
+    token_budget: Annotated[int, Field(ge=1000)] | None = None
+    """Tokens of the whole Investigation."""
+    timeout: Duration | None = None
+    """Time up to the ruling; the limits of the phases derive from it."""
+
+
+class ChosenWorkflow(Model):
+    """A person's choice: selection is skipped; validation, ruling, approval and guards are not."""
+
+    id: WorkflowId
+    """Id of the workflow."""
+    parameters: Parameters = Field(default_factory=dict)
+    """Values of its parameters."""
+
+
+class Verdict(StrEnum):
+    """Whether the diagnosis was right."""
+
+    RIGHT = "Right"
+    WRONG = "Wrong"
+    PARTIAL = "Partial"
+
+
+class Feedback(Model):
+    """What a person says about the diagnosis, after the end."""
+
+    verdict: Verdict
+    """Right, Wrong or Partial."""
+    cause: Text500 | None = None
+    """The real cause, where it was another one."""
+    by: Name
+    """User name, as authenticated by the API server."""
+
+
+class InvestigationSpec(Model):
+    """What is investigated and within which limits; fixed but for `cancel` and `feedback`."""
+
+    model_config = ConfigDict(
+        json_schema_extra=fixed_fields(
+            rule(
+                "!(has(oldSelf.cancel) && oldSelf.cancel) || (has(self.cancel) && self.cancel)",
+                "spec.cancel cannot be taken back",
+                ".cancel",
+            ),
+            once("feedback"),
+            changeable=("cancel", "feedback"),
+        )
+    )
+
+    signal_ref: ObjectRef | None = None
+    """Signal that it was made for; absent where a person made it without one."""
+    signal: PinnedSignal
+    """The Signal's content at creation."""
+    limits: Limits | None = None
+    """What it may use."""
+    model: Text253 | None = None
+    """One of the configured models; for an unknown name the default is used."""
+    cancel: bool = False
+    """True stops it; cannot be taken back."""
+    workflow: ChosenWorkflow | None = None
+    """A person's choice of workflow; selection is skipped."""
+    feedback: Feedback | None = None
+    """A person's verdict on the diagnosis; once, after the end."""
+
+
+# --- status: findings and context ------------------------------------------------------------------
+
+
+class RootCause(Model):
+    """What is wrong, in the model's or the detectors' words."""
+
+    summary: Text2000 | None = None
+    """The root cause in a few sentences."""
+    severity: Severity | None = None
+    """How bad it is, judged from evidence."""
+    signal_type: Text253 | None = None
+    """Name of the signal as understood."""
+    contributing_factors: Annotated[tuple[Text500, ...], Field(max_length=10)] = ()
+    """What else played a part."""
+    analysis: Text4000 | None = None
+    """The longer reasoning."""
+    investigation_outcome: InvestigationOutcome | None = None
+    """The model's own word for the outcome."""
+    remediation_target: TargetRef | None = None
+    """Object that would have to change."""
+    target_verified: bool | None = None
+    """It was looked up, its kind is unambiguous, its root owner is known."""
+
+
+class Cause(Model):
+    """One candidate for the root cause; the list is ranked, the second is the runner-up."""
+
+    category: Text63 | None = None
+    """Word of the closed list of categories."""
+    object: TargetRef | None = None
+    """Object that must change or that failed."""
+    field: Text253 | None = None
+    """Path in that object, or a word where it is no field."""
+    value: Text253 | None = None
+    """What stands there and is wrong."""
+    summary: Text500 | None = None
+    """One sentence."""
+    confidence: Confidence | None = None
+    """How sure."""
+    evidence: EvidenceIds = ()
+    """Evidence that it rests on."""
+    explains: Annotated[tuple[Text253, ...], Field(max_length=10, json_schema_extra=SET), Unique] = ()
+    """Symptoms that it explains."""
+
+
+class ClaimRole(StrEnum):
+    """What a claim is about."""
+
+    ROOT_CAUSE = "RootCause"
+    CONTRIBUTING = "Contributing"
+    SYMPTOM = "Symptom"
+    RULED_OUT = "RuledOut"
+
+
+class ClaimVerdict(StrEnum):
+    """What checking the claim against its evidence gave."""
+
+    SUPPORTED = "Supported"
+    PARTIAL = "Partial"
+    UNSUPPORTED = "Unsupported"
+
+
+class Claim(Model):
+    """One statement of the diagnosis, checked by code against the evidence that it cites."""
+
+    text: Text500
+    """The statement."""
+    role: ClaimRole | None = None
+    """What it is about."""
+    evidence: EvidenceIds = ()
+    """Evidence that it cites."""
+    quote: Text300 | None = None
+    """Words that must stand in that evidence."""
+    verdict: ClaimVerdict | None = None
+    """What the check gave."""
+    note: Text200 | None = None
+    """Names bad citations."""
+
+
+class Finding(Model):
+    """What a deterministic detector concluded."""
+
+    detector: Text63
+    """Name of the detector."""
+    category: Text63 | None = None
+    """Word of the closed list of categories."""
+    object: TargetRef | None = None
+    """Object that it is about."""
+    field: Text253 | None = None
+    """Path in that object, or a word where it is no field."""
+    value: Text253 | None = None
+    """What stands there."""
+    summary: Text500 | None = None
+    """One sentence."""
+    evidence: EvidenceIds = ()
+    """Evidence that it rests on."""
+    confidence: Confidence | None = None
+    """How sure."""
+
+
+class EvidenceEntry(Model):
+    """One stored tool result; its text lives in the journal, then in DataStorage."""
+
+    id: EvidenceId
+    """`E1`, `E2`, …"""
+    tool: Text63
+    """Tool that produced it."""
+    args_digest: Digest | None = None
+    """Hash of the resolved arguments."""
+    digest: Digest | None = None
+    """Hash of the redacted text."""
+    size: Count | None = None
+    """Length of the redacted text in characters."""
+    truncated: bool | None = None
+    """Whether the model saw less than the whole."""
+    at: Time | None = None
+    """When it was read."""
+
+
+class Gap(Model):
+    """A read that failed; never shown as an empty result."""
+
+    what: Text253
+    """What was to be read."""
+    why: Text500
+    """Why it could not be."""
+
+
+class Snapshot(Model):
+    """What was read before the first model turn."""
+
+    taken_at: Time | None = None
+    """When."""
+    has_issues: bool | None = None
+    """Something is visibly wrong."""
+    has_warnings: bool | None = None
+    """There is at least one Warning event."""
+    pod_count: Count | None = None
+    """Pods that were read."""
+    complete: bool | None = None
+    """Every read succeeded and none was cut."""
+    digest: Digest | None = None
+    """Hash of the whole."""
+
+
+class StepState(StrEnum):
+    """Where a step of the plan stands."""
+
+    PENDING = "Pending"
+    IN_PROGRESS = "InProgress"
+    DONE = "Done"
+    FAILED = "Failed"
+    SKIPPED = "Skipped"
+
+
+class PlanStep(Model):
+    """One step of the plan that the model proposed."""
+
+    step: Text200
+    """What is to be looked at."""
+    state: StepState = StepState.PENDING
+    """Where it stands."""
+
+
+class ProgressEntry(Model):
+    """One tool call, as it happened."""
+
+    id: Annotated[int, Field(ge=1)]
+    """Rises by one within the Investigation."""
+    at: Time | None = None
+    """When it started."""
+    tool: Text63 | None = None
+    """Tool that was called."""
+    arguments: Text500 | None = None
+    """Redacted arguments."""
+    step: Annotated[int, Field(ge=1, le=12)] | None = None
+    """Step of the plan that it belongs to, counted from 1."""
+    ok: bool | None = None
+    """Whether it succeeded; absent while it runs."""
+    milliseconds: Count | None = None
+    """How long it took."""
+    evidence: EvidenceId | None = None
+    """Evidence that it gave."""
+    preview: Text500 | None = None
+    """First words of the result, redacted."""
+
+
+class Quota(Model):
+    """One limited resource of the namespace."""
+
+    hard: Text63 | None = None
+    """What may be used."""
+    used: Text63 | None = None
+    """What is used."""
+
+
+class History(Model):
+    """What DataStorage knows about the target; absent where it could not be read."""
+
+    regression_detected: bool | None = None
+    """The target is back in a state from before a remediation."""
+    entries: Count | None = None
+    """Remediations in the window."""
+    ineffective: Count | None = None
+    """Those of them that did not help."""
+    warnings: Annotated[tuple[Text500, ...], Field(max_length=10)] = ()
+    """Sentences for the prompt."""
+
+
+class ResourceContext(Model):
+    """What is known about the target that the diagnosis names; fixed once `setAt` is there."""
+
+    set_at: Time | None = None
+    """When it was found; from then on it does not change."""
+    root_owner: OwnerRef | None = None
+    """Topmost controller of the target."""
+    spec_hash: SpecHash | None = None
+    """Hash of its spec."""
+    drift_hash: SpecHash | None = None
+    """Hash of its spec and the ConfigMaps it uses."""
+    detected_labels: DetectedLabels | None = None
+    """What Inquest found out by itself."""
+    quota_details: Annotated[Mapping[str, Quota], Field(max_length=50)] = Field(default_factory=dict)
+    """Quotas of the namespace, by resource."""
+    history: History | None = None
+    """What was tried before."""
+
+
+class SelectedWorkflow(WorkflowPin):
+    """The remedy that was chosen."""
+
+    parameters: Parameters = Field(default_factory=dict)
+    """Values as the Job will get them."""
+    confidence: Confidence
+    """What the gate of 0.7 and the policy read."""
+    rationale: Text2000 | None = None
+    """Why this one."""
+
+
+class AlternativeWorkflow(Model):
+    """A remedy that was not chosen."""
+
+    id: WorkflowId
+    """Id of the workflow."""
+    version: Version | None = None
+    """Version of the workflow."""
+    confidence: Confidence | None = None
+    """How well it fits."""
+    rationale: Text500 | None = None
+    """Why not."""
+
+
+class ValidationAttempt(Model):
+    """One check of a proposed workflow against the catalogue."""
+
+    attempt: Annotated[int, Field(ge=1, le=3)]
+    """1 to 3."""
+    workflow_id: Text253 | None = None
+    """What the model proposed."""
+    valid: bool
+    """Whether it passed."""
+    errors: Annotated[tuple[Text500, ...], Field(max_length=10)] = ()
+    """All faults."""
+    timestamp: Time | None = None
+    """When."""
+
+
+# --- status: decision, execution, cost --------------------------------------------------------------
+
+
+class Ruling(Model):
+    """What policy said."""
+
+    decision: RulingDecision | None = None
+    """Approve by itself, ask a person, deny."""
+    reason: Text512 | None = None
+    """The policy's reason."""
+    risk_factors: Annotated[tuple[RiskFactor, ...], Field(max_length=10)] = ()
+    """Reasons for caution."""
+    degraded: bool | None = None
+    """The policy could not be asked, or did not answer properly."""
+    policy_hash: Digest | None = None
+    """Hash of the policy's text."""
+    query: Text253 | None = None
+    """What was asked."""
+    confidence_threshold: Confidence | None = None
+    """What the policy was given."""
+    evaluated_at: Time | None = None
+    """When."""
+
+
+class ApprovalSummary(Model):
+    """Copied from the approval request."""
+
+    ref: ObjectRef | None = None
+    """The approval request."""
+    state: ApprovalState | None = None
+    """Where it stands."""
+    decided_by: Text253 | None = None
+    """Who decided."""
+    decided_at: Time | None = None
+    """When, by the API server's clock."""
+
+
+class ExecutionSummary(Model):
+    """Copied from the execution."""
+
+    ref: ObjectRef | None = None
+    """The execution."""
+    phase: ExecutionPhase | None = None
+    """Where it stands."""
+
+
+class EffectivenessSummary(Model):
+    """Copied from the execution."""
+
+    score: Score | None = None
+    """How much it helped."""
+    reason: EffectivenessReason | None = None
+    """How the assessment ended."""
+
+
+class Usage(Model):
+    """What the Investigation cost."""
+
+    model: Text253 | None = None
+    """Model that answered last."""
+    turns: Count | None = None
+    """Model turns."""
+    tool_calls: Count | None = None
+    """Tool calls."""
+    prompt_tokens: Count | None = None
+    """Tokens sent."""
+    cached_tokens: Count | None = None
+    """Those of them that the provider had cached."""
+    completion_tokens: Count | None = None
+    """Tokens received."""
+    total_tokens: Count | None = None
+    """Sent and received."""
+    cost: Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?$")] | None = None
+    """Decimal number in the currency of the configured prices."""
+
+
+class Transcript(Model):
+    """Where the whole conversation is found in DataStorage."""
+
+    correlation_id: Text253 | None = None
+    """Key of its entries."""
+    digest: Digest | None = None
+    """Hash of the whole."""
+    entries: Count | None = None
+    """How many there are."""
+
+
+class NoticeType(StrEnum):
+    """What a notice is about."""
+
+    APPROVAL = "Approval"
+    MANUAL_REVIEW = "ManualReview"
+    ESCALATION = "Escalation"
+    STATUS_UPDATE = "StatusUpdate"
+    COMPLETION = "Completion"
+
+
+class NoticePriority(StrEnum):
+    """How urgent a notice is."""
+
+    CRITICAL = "Critical"
+    HIGH = "High"
+    MEDIUM = "Medium"
+    LOW = "Low"
+
+
+class NoticeState(StrEnum):
+    """Where a notice stands."""
+
+    PENDING = "Pending"
+    SENT = "Sent"
+    FAILED = "Failed"
+
+
+class Notice(Model):
+    """One message of the herald."""
+
+    key: Name
+    """Sent once for each key."""
+    type: NoticeType
+    """What it is about."""
+    priority: NoticePriority
+    """How urgent it is."""
+    state: NoticeState = NoticeState.PENDING
+    """Where it stands."""
+    at: Time | None = None
+    """When it last changed."""
+
+
+class Owner(Model):
+    """Replica that works on the case."""
+
+    replica: Text253 | None = None
+    """Pod name and boot id; absent after a release."""
+    epoch: Count
+    """Rises with every claim."""
+    since: Time | None = None
+    """When it was claimed."""
+
+
+class JournalHead(Model):
+    """Newest slot of the journal."""
+
+    seq: Count
+    """Its number."""
+    digest: Digest | None = None
+    """Its hash."""
+
+
+_TERMINAL = "['Completed', 'Failed', 'Cancelled']"
+
+
+class InvestigationStatus(Status):
+    """Everything that is known, decided and done; at most 64 KiB."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                f"!has(oldSelf.phase) || !(oldSelf.phase in {_TERMINAL})"
+                " || (has(self.phase) && self.phase == oldSelf.phase)",
+                "status.phase does not change after Completed, Failed or Cancelled",
+                ".phase",
+            ),
+            once("outcome", "status"),
+            once("fingerprint", "status"),
+            rule(
+                "!has(oldSelf.context) || !has(oldSelf.context.setAt)"
+                " || (has(self.context) && self.context == oldSelf.context)",
+                "status.context does not change once it has setAt",
+                ".context",
+            ),
+            rule(
+                "!has(self.needsHumanReview) || !self.needsHumanReview || has(self.humanReviewReason)",
+                "status.humanReviewReason is required where status.needsHumanReview is true",
+                ".humanReviewReason",
+            ),
+        )
+    )
+
+    # The contract: never cut.
+    phase: Phase | None = None
+    """Where it stands."""
+    outcome: Outcome | None = None
+    """How the inquiry ended; never changed once known."""
+    resolution: Resolution | None = None
+    """How the whole case ended."""
+    reason: Reason | None = None
+    """Why it is where it is."""
+    sub_reason: SubReason | None = None
+    """The finer word."""
+    message: Text1024 | None = None
+    """A sentence for people; never empty in a terminal phase."""
+    needs_human_review: bool | None = None
+    """A person has to look."""
+    human_review_reason: HumanReviewReason | None = None
+    """Why."""
+    actionability: Actionability | None = None
+    """Whether there is anything to do."""
+    confidence: Confidence | None = None
+    """Overall, computed from claim checks, findings and the model's figure."""
+    model_confidence: Confidence | None = None
+    """What the model itself said about its diagnosis."""
+    fingerprint: Fingerprint | None = None
+    """Identity of the case; set once."""
+    root_owner: OwnerRef | None = None
+    """Topmost controller of the target."""
+    started_at: Time | None = None
+    """When work began."""
+    phase_started_at: Time | None = None
+    """When the phase began."""
+    completed_at: Time | None = None
+    """When it ended."""
+    duration_seconds: Count | None = None
+    """From start to end; 0 where it never started."""
+    deadline: Time | None = None
+    """When its time is spent."""
+    timeout_phase: Phase | None = None
+    """Phase in which the time ran out; with reason TimedOut."""
+    owner: Owner | None = None
+    """Replica that works on it; written by compare-and-swap only."""
+    journal: JournalHead | None = None
+    """Newest slot of the journal; written by compare-and-swap only."""
+    attempts: Count | None = None
+    """Starts of the runner, counted before work begins; written by compare-and-swap only."""
+    consecutive_failures: Count | None = None
+    """Failing model calls in a row; 0 after a success."""
+    next_allowed: Time | None = None
+    """Earliest next Investigation of this fingerprint."""
+    approval_required: bool | None = None
+    """Copied from the ruling."""
+    approval_reason: Text512 | None = None
+    """Copied from the ruling."""
+    degraded: bool | None = None
+    """Copied from the ruling."""
+    target_display: Text127 | None = None
+    """`Kind/name`, for columns."""
+    workflow_display: Text127 | None = None
+    """`ActionType:id`, for columns."""
+
+    # Findings and context.
+    root_cause: RootCause | None = None
+    """What is wrong."""
+    causes: Annotated[tuple[Cause, ...], Field(max_length=5)] = ()
+    """Candidates, ranked; the first is the root cause."""
+    claims: Annotated[tuple[Claim, ...], Field(max_length=24)] = ()
+    """Statements of the diagnosis, checked."""
+    findings: Annotated[tuple[Finding, ...], Field(max_length=24)] = ()
+    """What the detectors concluded."""
+    playbooks: Annotated[tuple[Text63, ...], Field(max_length=10, json_schema_extra=SET), Unique] = ()
+    """Playbooks that were put into the prompt."""
+    evidence: Annotated[tuple[EvidenceEntry, ...], Field(max_length=64, json_schema_extra=keyed_by("id"))] = ()
+    """Index of the evidence."""
+    gaps: Annotated[tuple[Gap, ...], Field(max_length=32)] = ()
+    """Reads that failed."""
+    snapshot: Snapshot | None = None
+    """What was read first."""
+    plan: Annotated[tuple[PlanStep, ...], Field(max_length=12)] = ()
+    """What the model set out to look at."""
+    progress: Annotated[tuple[ProgressEntry, ...], Field(max_length=50)] = ()
+    """The last tool calls."""
+    context: ResourceContext | None = None
+    """What is known about the target of the diagnosis."""
+    selected_workflow: SelectedWorkflow | None = None
+    """The remedy that was chosen."""
+    alternatives: Annotated[tuple[AlternativeWorkflow, ...], Field(max_length=5)] = ()
+    """Remedies that were not."""
+    validation_attempts: Annotated[tuple[ValidationAttempt, ...], Field(max_length=3)] = ()
+    """Checks of proposed workflows against the catalogue."""
+    warnings: Annotated[tuple[Text500, ...], Field(max_length=20)] = ()
+    """What a reader should know."""
+
+    # Decision, execution, cost.
+    ruling: Ruling | None = None
+    """What policy said."""
+    approval: ApprovalSummary | None = None
+    """What people said."""
+    execution: ExecutionSummary | None = None
+    """What was done."""
+    effectiveness: EffectivenessSummary | None = None
+    """How much it helped."""
+    usage: Usage | None = None
+    """What it cost."""
+    transcript: Transcript | None = None
+    """Where the conversation is kept."""
+    notices: Annotated[tuple[Notice, ...], Field(max_length=20, json_schema_extra=keyed_by("key"))] = ()
+    """Messages that were sent."""
+    truncated: Annotated[tuple[Word, ...], Field(max_length=32, json_schema_extra=SET), Unique] = ()
+    """Names of fields that were cut to fit the byte budget."""
+
+
+class Investigation(Resource):
+    """One inquiry into one accepted Signal."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            STATUS_STAYS,
+            rule(
+                "!has(self.spec.feedback) || (has(self.status) && has(self.status.phase)"
+                f" && self.status.phase in {_TERMINAL})",
+                "spec.feedback is given after the end: status.phase must be Completed, Failed or Cancelled",
+                ".spec.feedback",
+            ),
+        )
+    )
+
+    PLURAL: ClassVar[str] = "investigations"
+
+    kind: Literal["Investigation"] = "Investigation"
+    spec: InvestigationSpec
+    """What is investigated; fixed but for `cancel` and `feedback`."""
+    status: InvestigationStatus = InvestigationStatus()
+    """What was found, decided and done; written by the operator alone."""
