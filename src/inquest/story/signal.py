@@ -1,0 +1,286 @@
+"""What a Signal is about, in the words of the business: environment, priority, owner, fingerprint.
+
+First page of the plot: everything later reads the `SignalContext` made here (resources, sections 1.4, 10, 11.3, 11.6).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from inquest.api.shared import (
+    Business,
+    Criticality,
+    Environment,
+    Mode,
+    Priority,
+    RiskTolerance,
+    Severity,
+    SlaRequirement,
+    TargetRef,
+)
+from inquest.api.signal import SignalContent, SignalContext
+
+Labels = Mapping[str, str]
+W = TypeVar("W", bound=StrEnum)
+
+PREFIXES: Final = ("inquest.dev/", "kubernaut.ai/")
+"""Whose labels are read; the first one that is set wins (resources, 1.4)."""
+UNKNOWN_KIND: Final = "Unknown"
+DEFAULT_CUSTOM_LABELS: Final = ("team", "tier", "cost-center", "region", "risk-tolerance")
+DEFAULT_CATEGORY: Final = "standard"
+
+MAX_CUSTOM_LABELS: Final = 10
+MAX_CUSTOM_KEY: Final = 63
+MAX_CUSTOM_VALUE: Final = 100
+MAX_BUSINESS_TEXT: Final = 63
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The labels around a target; `degraded` says that the target was not there to be read."""
+
+    namespace: Labels = field(default_factory=dict)
+    owner: Labels = field(default_factory=dict)
+    """Of the root owner; for a cluster-scoped target its own."""
+    degraded: bool = False
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What classification found out, and which words it did not know."""
+
+    context: SignalContext
+    warnings: tuple[str, ...] = ()
+
+
+def classify(
+    spec: SignalContent,
+    around: Surroundings,
+    *,
+    custom_keys: Iterable[str] = DEFAULT_CUSTOM_LABELS,
+    proactive_names: Mapping[str, str] | None = None,
+) -> Classification:
+    """The whole classification of one Signal (resources, 10)."""
+    environment, source, warnings = _environment(spec, around)
+    priority, priority_source = _priority(spec, around, environment)
+    tolerance = spec.risk_tolerance or _word(RiskTolerance, _near(around, "risk-tolerance"))
+    context = SignalContext(
+        environment=environment,
+        environment_source=source,
+        priority=priority,
+        priority_source=priority_source,
+        business=_business(spec, around, environment),
+        risk_tolerance=tolerance or RiskTolerance.MEDIUM,
+        business_category=spec.business_category or DEFAULT_CATEGORY,
+        custom_labels=_custom_labels(around, custom_keys),
+        signal_name=base_name(spec.name, proactive_names or PROACTIVE_NAMES),
+        degraded=around.degraded,
+    )
+    return Classification(context, warnings)
+
+
+# --- identity ---------------------------------------------------------------------------------------
+
+
+def fingerprint(root: TargetRef) -> str:
+    """What makes two Signals one case: SHA-256 of `namespace:kind:name` of the root owner (resources, 1.4)."""
+    return hashlib.sha256(f"{root.namespace or ''}:{root.kind}:{root.name}".encode()).hexdigest()
+
+
+def fingerprint_of_unknown(namespace: str, signal_name: str) -> str:
+    """Without a target the name of the Signal separates the cases of one namespace (resources, 1.4)."""
+    return hashlib.sha256(f"{namespace}:{UNKNOWN_KIND}:{signal_name}".encode()).hexdigest()
+
+
+def fingerprint_of(spec: SignalContent, root: TargetRef | None) -> str:
+    """The fingerprint of a Signal; empty while a named target has no known root."""
+    if spec.target.kind == UNKNOWN_KIND:
+        return fingerprint_of_unknown(spec.target.namespace or "", spec.name)
+    return fingerprint(root) if root is not None and root.name else ""
+
+
+# --- scope ------------------------------------------------------------------------------------------
+
+
+def label(labels: Labels, name: str) -> str:
+    """Value of `inquest.dev/<name>`, else of `kubernaut.ai/<name>`, else empty."""
+    return next((labels[prefix + name] for prefix in PREFIXES if labels.get(prefix + name)), "")
+
+
+def is_managed(nearest_first: Iterable[Labels], *, require_label: bool = True) -> bool:
+    """Whether the nearest `managed` label says true: target, root owner, namespace (resources, 9.1, row 5)."""
+    word = next((found for labels in nearest_first if (found := label(labels, "managed"))), "")
+    return word == "true" or (not word and not require_label)
+
+
+# --- words of the sources -----------------------------------------------------------------------------
+
+_SEVERITY_WORDS: Final[Mapping[Severity, str]] = {
+    Severity.CRITICAL: "critical crit fatal emergency page sev0 sev1 p0",
+    Severity.HIGH: "high error major sev2 p1 p2",
+    Severity.WARNING: "warning warn",
+    Severity.MEDIUM: "medium moderate minor sev3 p3",
+    Severity.LOW: "low sev4 p4",
+    Severity.INFO: "info informational notice sev5",
+}
+_SEVERITIES: Final = {word: severity for severity, words in _SEVERITY_WORDS.items() for word in words.split()}
+
+_ENVIRONMENT_WORDS: Final[Mapping[Environment, str]] = {
+    Environment.PRODUCTION: "production prod prd live",
+    Environment.STAGING: "staging stage stg preprod pre-production uat",
+    Environment.DEVELOPMENT: "development dev",
+    Environment.QA: "qa",
+    Environment.TEST: "test testing ci",
+}
+_ENVIRONMENTS: Final = {word: env for env, words in _ENVIRONMENT_WORDS.items() for word in words.split()}
+
+PROACTIVE_NAMES: Final[Mapping[str, str]] = {
+    "PredictedOOMKill": "OOMKilled",
+    "PredictedCPUThrottling": "CPUThrottling",
+    "PredictedDiskPressure": "DiskPressure",
+    "PredictedNodeNotReady": "NodeNotReady",
+    "PredictedPVCExhaustion": "PVCExhaustion",
+    "ContainerMemoryExhaustionPredicted": "OOMKilled",
+    "PVRunwayShort": "PVCExhaustion",
+}
+"""Names of predictions and the fault that each foresees, exact and case-sensitive (resources, 11.6)."""
+
+
+def severity_from_word(word: str) -> Severity:
+    """A source's own word for severity, in any case; what is not known is unknown (resources, 11.3)."""
+    return _SEVERITIES.get(word.strip().lower(), Severity.UNKNOWN)
+
+
+def environment_from_word(word: str) -> Environment:
+    """An environment in any spelling that is in use (resources, 10.1)."""
+    return _ENVIRONMENTS.get(word.strip().lower(), Environment.UNKNOWN)
+
+
+def base_name(name: str, proactive_names: Mapping[str, str] = PROACTIVE_NAMES) -> str:
+    """The fault that a prediction foresees; any other name stands for itself."""
+    return proactive_names.get(name, name)
+
+
+def mode_from_name(name: str, proactive_names: Mapping[str, str] = PROACTIVE_NAMES) -> Mode:
+    """Whether a name foretells or reports (resources, 11.6)."""
+    return Mode.PROACTIVE if name in proactive_names else Mode.REACTIVE
+
+
+# --- environment (10.1) -------------------------------------------------------------------------------
+
+
+def _from_spec(spec: SignalContent, around: Surroundings) -> str:
+    return spec.environment or ""
+
+
+def _from_namespace(spec: SignalContent, around: Surroundings) -> str:
+    return label(around.namespace, "environment")
+
+
+def _from_owner(spec: SignalContent, around: Surroundings) -> str:
+    return label(around.owner, "environment")
+
+
+def _from_plain_namespace(spec: SignalContent, around: Surroundings) -> str:
+    return around.namespace.get("environment") or around.namespace.get("env") or ""
+
+
+def _from_signal_labels(spec: SignalContent, around: Surroundings) -> str:
+    return _own_label(spec, "environment", "env") if around.degraded else ""
+
+
+_ENVIRONMENT_SOURCES: Final[tuple[tuple[str, Callable[[SignalContent, Surroundings], str]], ...]] = (
+    ("signal", _from_spec),
+    ("namespace-label", _from_namespace),
+    ("owner-label", _from_owner),
+    ("namespace-label", _from_plain_namespace),
+    ("signal-label", _from_signal_labels),
+)
+
+
+def _environment(spec: SignalContent, around: Surroundings) -> tuple[Environment, str, tuple[str, ...]]:
+    for source, read in _ENVIRONMENT_SOURCES:
+        if word := read(spec, around):
+            found = environment_from_word(word)
+            strange = found is Environment.UNKNOWN and word.lower() != "unknown"
+            return found, source, (f"environment {word!r} is not a known word",) if strange else ()
+    return Environment.UNKNOWN, "none", ()
+
+
+def _own_label(spec: SignalContent, *names: str) -> str:
+    words = (label(spec.labels, name) or spec.labels.get(name, "") for name in names)
+    return next((word for word in words if word), "")
+
+
+# --- priority (10.2) ----------------------------------------------------------------------------------
+
+_URGENCY_COLUMN: Final[Mapping[Severity, int]] = {
+    Severity.CRITICAL: 0,
+    Severity.HIGH: 1,
+    Severity.MEDIUM: 2,
+    Severity.WARNING: 2,
+    Severity.LOW: 3,
+    Severity.INFO: 3,
+    Severity.UNKNOWN: 3,
+}
+_PRIORITIES: Final[Mapping[Environment, tuple[Priority, Priority, Priority, Priority]]] = {
+    Environment.PRODUCTION: (Priority.P0, Priority.P1, Priority.P2, Priority.P3),
+    Environment.STAGING: (Priority.P1, Priority.P2, Priority.P2, Priority.P2),
+    Environment.UNKNOWN: (Priority.P2, Priority.P2, Priority.P2, Priority.P2),
+    Environment.DEVELOPMENT: (Priority.P3, Priority.P3, Priority.P3, Priority.P3),
+    Environment.QA: (Priority.P3, Priority.P3, Priority.P3, Priority.P3),
+    Environment.TEST: (Priority.P3, Priority.P3, Priority.P3, Priority.P3),
+}
+
+
+def priority_of(environment: Environment, severity: Severity) -> Priority:
+    """The table of 10.2, for Signals that nobody gave a priority."""
+    return _PRIORITIES[environment][_URGENCY_COLUMN[severity]]
+
+
+def _priority(spec: SignalContent, around: Surroundings, environment: Environment) -> tuple[Priority, str]:
+    if spec.priority:
+        return spec.priority, "signal"
+    for labels, source in ((around.namespace, "namespace-label"), (around.owner, "owner-label")):
+        if found := _word(Priority, label(labels, "priority")):
+            return found, source
+    return priority_of(environment, spec.severity), "table"
+
+
+# --- business and custom labels (10.3, 10.4) ----------------------------------------------------------
+
+_PROMISES: Final[Mapping[Environment, tuple[Criticality, SlaRequirement]]] = {
+    Environment.PRODUCTION: (Criticality.HIGH, SlaRequirement.GOLD),
+    Environment.STAGING: (Criticality.MEDIUM, SlaRequirement.SILVER),
+    Environment.DEVELOPMENT: (Criticality.LOW, SlaRequirement.BRONZE),
+}
+_NO_PROMISE: Final = (Criticality.MEDIUM, SlaRequirement.BRONZE)
+
+
+def _business(spec: SignalContent, around: Surroundings, environment: Environment) -> Business:
+    criticality, sla = _PROMISES.get(environment, _NO_PROMISE)
+    team = _near(around, "team") or (_own_label(spec, "team") if around.degraded else "")
+    return Business(
+        business_unit=(_near(around, "business-unit") or team)[:MAX_BUSINESS_TEXT] or None,
+        service_owner=_near(around, "service-owner")[:MAX_BUSINESS_TEXT] or None,
+        criticality=_word(Criticality, _near(around, "criticality")) or criticality,
+        sla_requirement=_word(SlaRequirement, _near(around, "sla")) or sla,
+    )
+
+
+def _near(around: Surroundings, name: str) -> str:
+    return label(around.namespace, name) or label(around.owner, name)
+
+
+def _custom_labels(around: Surroundings, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    usable = [key for key in keys if not key.startswith("system/") and len(key) <= MAX_CUSTOM_KEY]
+    found = {key.replace("-", "_"): (value[:MAX_CUSTOM_VALUE],) for key in usable if (value := _near(around, key))}
+    return dict(list(found.items())[:MAX_CUSTOM_LABELS])
+
+
+def _word(words: type[W], text: str) -> W | None:
+    return next((word for word in words if word.lower() == text.strip().lower()), None)
