@@ -1,0 +1,171 @@
+"""Vectors of pipeline, section 20.3, and the rules of section 14 one by one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inquest.story.spec_hash import (
+    ABSENT,
+    canonical,
+    composite_hash,
+    config_digest,
+    config_map_refs,
+    drift_hash,
+    spec_hash,
+)
+
+EMPTY = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+
+VECTORS: dict[str, tuple[dict[str, Any], str]] = {
+    "pipeline-20.3-01 nothing": ({}, EMPTY),
+    "pipeline-20.3-01 only what does not count": (
+        {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}, "status": {"x": 1}},
+        EMPTY,
+    ),
+    "pipeline-20.3-02 a ConfigMap with angle brackets": (
+        {"kind": "ConfigMap", "data": {"a": "1", "b": "<x> & y"}},
+        "sha256:f2092a6be2858add33aa9ef274bd1ff80f2e28e1358b8e72536173207869a6e1",
+    ),
+    "pipeline-20.3-03 a list of numbers": (
+        {"spec": {"list": [3, 1, 2, 10]}},
+        "sha256:0a942c21cd68a32b9172ae502e9800ec3746e0e46767727bf543d46af2f6c382",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "expected"), VECTORS.values(), ids=VECTORS.keys())
+def test_the_hash_is_the_one_of_the_vectors(found: dict[str, Any], expected: str) -> None:
+    assert expected == spec_hash(found)
+
+
+def test_pipeline_20_3_04_an_empty_config_map() -> None:
+    assert config_digest({"data": {}}) == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_an_absent_object_hashes_like_an_empty_one() -> None:
+    assert spec_hash(None) == EMPTY
+
+
+SPELLINGS: dict[str, tuple[str, str]] = {
+    "a whole float": ("1.0", "1"),
+    "a fraction": ("0.5", "0.5"),
+    "the largest plain form": ("1e20", "100000000000000000000"),
+    "the first exponent above": ("1e21", "1e+21"),
+    "the smallest plain form": ("1e-6", "0.000001"),
+    "the first exponent below": ("1e-7", "1e-7"),
+    "two digits of exponent": ("1.5e22", "1.5e+22"),
+    "a long small exponent": ("1e-10", "1e-10"),
+    "an integer within 64 bits": ("9223372036854775807", "9223372036854775807"),
+    "an integer beyond 64 bits": ("9223372036854775808", "9223372036854776000"),
+    "an integer far beyond": ("1" + "0" * 25, "1e+25"),
+    "zero as a float": ("0.0", "0"),
+    "booleans and null": ("[null,false,true]", "[false,null,true]"),
+    "strings before Go's eyes": (
+        r'"<>&\u2028\u2029\b\f\n\r\t\u0001\"\\/"',
+        r'"\u003c\u003e\u0026\u2028\u2029\b\f\n\r\t\u0001\"\\/"',
+    ),
+    "raw UTF-8": ('"é😀"', '"é😀"'),
+    "a lone surrogate": (r'"\ud800"', '"\ufffd"'),
+    "ten before two": ("[2,10]", "[10,2]"),
+    "nested lists from the inside out": ("[[2,1],[1,2,0]]", "[[0,1,2],[1,2]]"),
+    "keys by code point": ('{"b":1,"a":2,"Z":3}', '{"Z":3,"a":2,"b":1}'),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_go_spelling(text: str, expected: str) -> None:
+    assert expected == canonical(json.loads(text))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_what_is_canonical_reads_back_and_stays(value: Any) -> None:
+    once = canonical(value)
+
+    assert once == canonical(json.loads(once))
+
+
+@given(st.lists(JSON), st.randoms())
+def test_the_order_of_a_list_does_not_count(items: list[Any], chance: Any) -> None:
+    shuffled = list(items)
+    chance.shuffle(shuffled)
+
+    assert spec_hash({"spec": items}) == spec_hash({"spec": shuffled})
+
+
+POD_SPEC = {
+    "volumes": [
+        {"name": "a", "configMap": {"name": "files"}},
+        {"name": "b", "projected": {"sources": [{"configMap": {"name": "projected"}}, {"secret": {"name": "no"}}]}},
+        {"name": "c", "secret": {"secretName": "no"}},
+        {"name": "d", "emptyDir": {}},
+    ],
+    "initContainers": [{"name": "i", "envFrom": [{"configMapRef": {"name": "init"}}, {"secretRef": {"name": "no"}}]}],
+    "ephemeralContainers": [{"name": "e", "envFrom": [{"configMapRef": {"name": "debug"}}]}],
+    "containers": [
+        {
+            "name": "app",
+            "env": [
+                {"name": "X", "valueFrom": {"configMapKeyRef": {"name": "key", "key": "x"}}},
+                {"name": "Y", "valueFrom": {"secretKeyRef": {"name": "no", "key": "y"}}},
+                {"name": "Z", "value": "z"},
+            ],
+        }
+    ],
+}
+NAMES = ("debug", "files", "init", "key", "projected")
+
+HOMES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "a pod": ({"kind": "Pod", "spec": POD_SPEC}, NAMES),
+    "a deployment": ({"kind": "Deployment", "spec": {"template": {"spec": POD_SPEC}}}, NAMES),
+    "a cron job": ({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": POD_SPEC}}}}}, NAMES),
+    "another kind": ({"kind": "Rollout", "spec": {"template": {"spec": POD_SPEC}}}, ()),
+    "a deployment without template": ({"kind": "Deployment", "spec": {}}, ()),
+}
+
+
+@pytest.mark.parametrize(("found", "expected"), HOMES.values(), ids=HOMES.keys())
+def test_which_config_maps_count(found: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert expected == config_map_refs(found)
+
+
+def test_config_digest_ignores_the_order_of_keys_and_keeps_text_and_binary_apart() -> None:
+    one = config_digest({"data": {"a": "1", "b": "2"}, "binaryData": {"c": "eA=="}})
+
+    assert one == config_digest({"data": {"b": "2", "a": "1"}, "binaryData": {"c": "eA=="}})
+    assert one != config_digest({"data": {"a": "1", "b": "2", "c": "eA=="}})
+
+
+DEPLOYMENT = {"kind": "Deployment", "spec": {"replicas": 3, "template": {"spec": POD_SPEC}}}
+SCALED = {"kind": "Deployment", "spec": {"replicas": 9, "template": {"spec": POD_SPEC}}}
+
+
+def test_without_config_maps_the_drift_hash_is_the_spec_hash() -> None:
+    assert spec_hash(DEPLOYMENT) == drift_hash(DEPLOYMENT, {}) == composite_hash(spec_hash(DEPLOYMENT), {})
+
+
+def test_an_absent_config_map_differs_from_an_empty_one() -> None:
+    assert config_digest(None) == ABSENT
+    assert drift_hash(DEPLOYMENT, {"files": None}) != drift_hash(DEPLOYMENT, {"files": {"data": {}}})
+
+
+def test_a_changed_config_map_is_drift() -> None:
+    assert drift_hash(DEPLOYMENT, {"files": {"data": {"a": "1"}}}) != drift_hash(
+        DEPLOYMENT, {"files": {"data": {"a": "2"}}}
+    )
+
+
+def test_replicas_are_drift_unless_an_autoscaler_sets_them() -> None:
+    assert drift_hash(DEPLOYMENT, {}) != drift_hash(SCALED, {})
+    assert drift_hash(DEPLOYMENT, {}, hpa_driven=True) == drift_hash(SCALED, {}, hpa_driven=True)
