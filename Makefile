@@ -1,0 +1,105 @@
+# Inquest: every target explains itself with `make help`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+export CLUSTER ?= local
+MODEL ?= none
+APPROVE ?= no
+
+.PHONY: help
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+.venv/.installed: requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: install
+install: .venv/.installed ## Make .venv with the locked dependencies
+
+.PHONY: tools
+tools: install ## Build Kubernetes and the other Go tools into the cache
+	$(BIN)/python -m hack.tools
+
+# --- checks ---------------------------------------------------------------------------------------
+
+.PHONY: check
+check: install lint types layers generated policy-test ## Format, lint, types, layers, generated files, spelling, policy tests
+
+.PHONY: fmt
+fmt: install ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: lint
+lint: install ## Format and lint rules, spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/codespell src tests hack docs policies catalogue README.md CONTRIBUTING.md CHANGELOG.md Makefile
+
+.PHONY: types
+types: install ## mypy, strict
+	$(BIN)/mypy src hack
+
+.PHONY: layers
+layers: install ## Who may import whom
+	$(BIN)/lint-imports
+
+.PHONY: generated
+generated: install ## CRDs, policies, RBAC and reference pages equal what the code gives
+	$(BIN)/python -m hack.gen.crds --check
+	$(BIN)/python -m hack.gen.docs --check
+
+.PHONY: policy-test
+policy-test: install ## The approval policy's own tests, on a real OPA
+	$(BIN)/python -m hack.tools opa
+	"$$($(BIN)/python -m hack.tools --print-bin)/opa" test --v1-compatible policies/approval.rego policies/approval_test.rego
+
+.PHONY: crds
+crds: install ## Generate CRDs, admission policies and RBAC from the code
+	$(BIN)/python -m hack.gen.crds
+
+.PHONY: docs
+docs: install ## Generate the reference pages from the code
+	$(BIN)/python -m hack.gen.docs
+
+# --- tests ----------------------------------------------------------------------------------------
+
+.PHONY: test
+test: install ## Set up what the tests need, run them, count each tier
+	$(BIN)/python -m hack.tools
+	timeout --kill-after=30 2400 $(BIN)/python -m hack.test
+
+.PHONY: crash-all
+crash-all: install ## kill -9 of the operator at every numbered point of the demo's case (long)
+	$(BIN)/python -m hack.tools
+	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
+
+# --- the local cluster and the demo ---------------------------------------------------------------
+
+.PHONY: cluster-up
+cluster-up: install ## Bring up the local Kubernetes with a real node (CLUSTER=current: check the given one)
+	$(BIN)/python -m hack.cluster up --size real
+
+.PHONY: cluster-down
+cluster-down: install ## Stop it and leave nothing behind
+	$(BIN)/python -m hack.cluster down
+
+.PHONY: kubeconfig
+kubeconfig: install ## Print the path of the cluster's kubeconfig (use make -s)
+	@$(BIN)/python -m hack.cluster kubeconfig
+
+.PHONY: demo
+demo: install ## The whole story on a real cluster (MODEL=none|scripted|real, APPROVE=yes)
+	@$(BIN)/python -m hack.demo --model $(MODEL) --approve $(APPROVE)
+
+.PHONY: demo-down
+demo-down: install ## Stop the demo and its cluster, leave nothing behind
+	@$(BIN)/python -m hack.demo --down
+
+.PHONY: run
+run: install ## Run the operator against KUBECONFIG, in the foreground
+	$(BIN)/inquest run

@@ -1,0 +1,45 @@
+"""What every tier shows: how many of its tests ran. A tier that is missing fails CI and is loud elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+TIERS = ("story", "adapters", "cluster", "scenarios", "faults", "hack")
+os.environ.setdefault("INQUEST_FORBID_REAL_MODELS", "1")
+
+
+def _tier(nodeid: str) -> str:
+    parts = nodeid.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] == "tests" else ""
+
+
+def _counted(reporter: pytest.TerminalReporter, outcome: str) -> Counter[str]:
+    reports = (report for report in reporter.stats.get(outcome, []) if hasattr(report, "nodeid"))
+    return Counter(_tier(report.nodeid) for report in reports)
+
+
+def _lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
+    ran, skipped = _counted(reporter, "passed") + _counted(reporter, "failed"), _counted(reporter, "skipped")
+    for tier in TIERS:
+        note = f", {skipped[tier]} could not run here" if skipped[tier] else ""
+        yield f"{tier:>10}: {ran[tier]} tests ran{note}" + ("" if ran[tier] else "   <-- THIS TIER DID NOT RUN")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.section("tiers")
+    for line in _lines(terminalreporter):
+        terminalreporter.write_line(line)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not isinstance(reporter, pytest.TerminalReporter) or "INQUEST_ALL_TIERS" not in os.environ or exitstatus:
+        return
+    ran, skipped = _counted(reporter, "passed"), _counted(reporter, "skipped")
+    if any(not ran[tier] for tier in TIERS) or skipped:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line("a tier, or a part of one, could not run on this machine; CI does not accept that", red=True)
