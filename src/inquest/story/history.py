@@ -122,6 +122,11 @@ def is_good(score: float | None) -> bool:
     return score is not None and score >= GOOD_SCORE
 
 
+def ineffective_count(history: History) -> int:
+    """Completed remediations that were worth nothing; a drifted one says nothing and is not counted."""
+    return sum(1 for entry in history.newest_first if entry.completed and not entry.drifted and not entry.effective)
+
+
 # --- guards (resources, 9.2) ----------------------------------------------------------------------------
 
 
