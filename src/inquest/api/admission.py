@@ -1,0 +1,189 @@
+"""Admission policies: who may create, decide and write status, asked by the API server itself.
+
+No webhook, so nothing can be away. A policy cannot guard policies, therefore the operator looks for
+them (`not_in_force`) at start and every minute, and acts on no approval while one is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from inquest.api.meta import GROUP
+from inquest.api.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE, SERVICE_ACCOUNT
+
+Manifest = dict[str, Any]
+_API: Final = "admissionregistration.k8s.io/v1"
+_REQUESTS: Final = "remediationapprovalrequests"
+
+
+def render(
+    namespace: str = NAMESPACE,
+    service_account: str = SERVICE_ACCOUNT,
+    execution_namespace: str = EXECUTION_NAMESPACE,
+    investigator: str = INVESTIGATOR_ACCOUNT,
+) -> list[Manifest]:
+    """The four validating policies, each with its binding."""
+    operator = _account(namespace, service_account)
+    own = [operator, _account(namespace, investigator)]
+    return [
+        *_bound("inquest-approval-decision", _decision(own, execution_namespace)),
+        *_bound("inquest-approval-create", _creation(operator)),
+        *_bound("inquest-status", _status(operator)),
+        *_bound("inquest-feedback", _feedback()),
+    ]
+
+
+def render_mutating() -> list[Manifest]:
+    """The policy that signs a decision with the user's name; for servers that serve it (1.36 and later)."""
+    name = "inquest-approval-signature"
+    spec = _matching("UPDATE", _REQUESTS) | {
+        "reinvocationPolicy": "Never",
+        "matchConditions": [
+            {"name": "decides", "expression": "has(object.spec.decision) && !has(oldObject.spec.decision)"},
+            # A forged name must stay, so that it is refused.
+            {"name": "unsigned", "expression": "!has(object.spec.decidedBy)"},
+        ],
+        "mutations": [
+            {
+                "patchType": "ApplyConfiguration",
+                "applyConfiguration": {
+                    "expression": "Object{spec: Object.spec{decidedBy: request.userInfo.username}}",
+                },
+            }
+        ],
+    }
+    policy = {"apiVersion": _API, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
+    binding = {"apiVersion": _API, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}}
+    return [policy, binding | {"spec": {"policyName": name}}]
+
+
+def not_in_force(found: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """`Kind/name` of every wanted policy or binding that is missing or says something else."""
+    there = {_identity(one): one for one in found}
+    return tuple(
+        _identity(one) for one in wanted if not _contains(there.get(_identity(one), {}).get("spec"), one["spec"])
+    )
+
+
+def _identity(found: Mapping[str, Any]) -> str:
+    return f"{found['kind']}/{found['metadata']['name']}"
+
+
+def _contains(found: object, wanted: object) -> bool:
+    """Equal but for what the API server fills in by itself, which are further keys of objects."""
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_contains(found.get(key), wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        same_length = isinstance(found, list) and len(found) == len(wanted)
+        return same_length and all(map(_contains, found, wanted))  # type: ignore[call-overload]
+    return found == wanted
+
+
+# --- the four ---------------------------------------------------------------------------------------------
+
+
+def _decision(own: list[str], execution_namespace: str) -> Manifest:
+    """A person decides: in their own name, with the right to, while the request is open."""
+    names = ", ".join(f"'{name}'" for name in own)
+    runners = _account(execution_namespace, "")
+    variables = {
+        "ours": f"request.userInfo.username in [{names}] || request.userInfo.username.startsWith('{runners}')",
+        "decides": "has(object.spec.decision) && !has(oldObject.spec.decision)",
+        "entered": "(has(object.spec.approvals) ? object.spec.approvals : []).filter(a, "
+        "!(has(oldObject.spec.approvals) && oldObject.spec.approvals.exists(b, b.user == a.user)))",
+        "acts": "variables.decides || size(variables.entered) > 0",
+        "may": f"authorizer.group('{GROUP}').resource('{_REQUESTS}').namespace(object.metadata.namespace)"
+        ".name(object.metadata.name).check('approve').allowed()",
+    }
+    return _matching("UPDATE", _REQUESTS) | {
+        "variables": [{"name": name, "expression": text} for name, text in variables.items()],
+        "validations": [
+            _refuse("!variables.acts || !variables.ours", "spec.decision: Inquest's own accounts do not decide"),
+            {
+                "expression": "!variables.decides || (has(object.spec.decidedBy)"
+                " && object.spec.decidedBy == request.userInfo.username)",
+                "messageExpression": "'spec.decidedBy must be ' + request.userInfo.username",
+                "message": "spec.decidedBy must be your own user name",
+                "reason": "Forbidden",
+            },
+            _refuse(
+                "variables.entered.all(a, a.user == request.userInfo.username)",
+                "spec.approvals: enter only yourself",
+            ),
+            _refuse(
+                "!variables.acts || (has(oldObject.status) && has(oldObject.status.phase)"
+                " && oldObject.status.phase == 'Pending')",
+                "spec.decision: this request is closed, only one with status.phase Pending is decided",
+            ),
+            _refuse(
+                "!variables.acts || variables.may", "spec.decision: deciding needs the verb approve on this request"
+            ),
+        ],
+        "auditAnnotations": [
+            {
+                "key": "decision",
+                "valueExpression": "variables.decides && has(object.spec.decidedBy)"
+                " ? object.spec.decision + ' by ' + object.spec.decidedBy : ''",
+            }
+        ],
+    }
+
+
+def _creation(operator: str) -> Manifest:
+    """The operator proposes, and proposes undecided."""
+    fields = ("decision", "decisionReason", "decidedBy", "approvals")
+    return _matching("CREATE", _REQUESTS) | {
+        "validations": [
+            _refuse(_is(operator), "approval requests are created by the operator alone"),
+            _refuse(
+                " && ".join(f"!has(object.spec.{field})" for field in fields),
+                "spec.decision, spec.decisionReason, spec.decidedBy and spec.approvals are absent at creation",
+            ),
+        ]
+    }
+
+
+def _status(operator: str) -> Manifest:
+    """Status is observed by the operator."""
+    return _matching("UPDATE", "*/status") | {
+        "validations": [_refuse(_is(operator), "status is written by the operator alone")]
+    }
+
+
+def _feedback() -> Manifest:
+    """Feedback carries the name of who gave it."""
+    new = "has(object.spec.feedback) && !has(oldObject.spec.feedback)"
+    return _matching("UPDATE", "investigations") | {
+        "validations": [
+            {
+                "expression": f"!({new}) || object.spec.feedback.by == request.userInfo.username",
+                "messageExpression": "'spec.feedback.by must be ' + request.userInfo.username",
+                "message": "spec.feedback.by must be your own user name",
+                "reason": "Forbidden",
+            }
+        ]
+    }
+
+
+def _bound(name: str, spec: Manifest) -> list[Manifest]:
+    policy = {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
+    binding = {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
+    return [policy, binding | {"spec": {"policyName": name, "validationActions": ["Deny", "Audit"]}}]
+
+
+def _matching(operation: str, resource: str) -> Manifest:
+    rule = {"apiGroups": [GROUP], "apiVersions": ["*"], "operations": [operation], "resources": [resource]}
+    return {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}}
+
+
+def _refuse(unless: str, message: str) -> Manifest:
+    return {"expression": unless, "message": message, "reason": "Forbidden"}
+
+
+def _is(user: str) -> str:
+    return f"request.userInfo.username == '{user}'"
+
+
+def _account(namespace: str, name: str) -> str:
+    return f"system:serviceaccount:{namespace}:{name}"
