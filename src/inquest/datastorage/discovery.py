@@ -180,7 +180,9 @@ def texts_of(stored: object) -> tuple[str, ...]:
 def is_compatible(stored: Mapping[str, Any], asked: Mapping[str, bool | str]) -> bool:
     """A detected label that the workflow requires otherwise closes the way (section 5.2)."""
     booleans = all(asked.get(name) is not True or _is_unset(stored.get(name), True) for name in BOOLEAN_LABELS)
-    return booleans and all(_is_unset(stored.get(name), asked.get(name), WILDCARD) for name in TEXT_LABELS if asked.get(name))
+    return booleans and all(
+        _is_unset(stored.get(name), asked.get(name), WILDCARD) for name in TEXT_LABELS if asked.get(name)
+    )
 
 
 def _is_unset(stored: object, *accepted: object) -> bool:

@@ -64,7 +64,9 @@ class Assessment:
         """Weighted mean of what is assessed and scored; SpecDrift forces 0.0, which means unreliable, not failed."""
         if self.reason == SPEC_DRIFT:
             return 0.0
-        scored = [(WEIGHTS[n], part.score) for n, part in self.components.items() if part.assessed and part.score is not None]
+        scored = [
+            (WEIGHTS[n], part.score) for n, part in self.components.items() if part.assessed and part.score is not None
+        ]
         return sum(w * s for w, s in scored) / sum(w for w, _ in scored) if scored else None
 
 
@@ -89,7 +91,9 @@ def _with_link(state: Assessment, data: Mapping[str, Any]) -> Assessment:
 
 def _health(state: Assessment, data: Mapping[str, Any]) -> Assessment:
     checks = data.get("health_checks")
-    return replace(_assessed(state, "health", data), health_checks=checks if isinstance(checks, dict) else state.health_checks)
+    return replace(
+        _assessed(state, "health", data), health_checks=checks if isinstance(checks, dict) else state.health_checks
+    )
 
 
 def _alert(state: Assessment, data: Mapping[str, Any]) -> Assessment:
@@ -103,7 +107,9 @@ def _alert(state: Assessment, data: Mapping[str, Any]) -> Assessment:
 
 def _metrics(state: Assessment, data: Mapping[str, Any]) -> Assessment:
     deltas = data.get("metric_deltas")
-    return replace(_assessed(state, "metrics", data), metric_deltas=deltas if isinstance(deltas, dict) else state.metric_deltas)
+    return replace(
+        _assessed(state, "metrics", data), metric_deltas=deltas if isinstance(deltas, dict) else state.metric_deltas
+    )
 
 
 def _assessed(state: Assessment, name: str, data: Mapping[str, Any]) -> Assessment:

@@ -81,7 +81,7 @@ def hash_match(current: str, *, pre: str | None, post: str | None, linked_by_pos
 
 def full_entry(row: Remediation, current: str) -> dict[str, Any]:
     """An entry of tier 1."""
-    details = {
+    details: dict[str, Any] = {
         "healthChecks": _renamed(row.assessment.health_checks, HEALTH_CHECKS),
         "metricDeltas": _renamed(row.assessment.metric_deltas, METRIC_DELTAS),
         "sideEffects": [],

@@ -64,7 +64,9 @@ def duration_from_text(text: str) -> timedelta:
     """A Go duration such as `1h30m`, cut to microseconds; ValueError holds Go's own words."""
     if not _DURATION.fullmatch(text):
         raise ValueError(_duration_fault(text))
-    total = sum((Fraction(n.rstrip(".")) * _MICROSECONDS[unit] for n, unit in _DURATION_PART.findall(text)), Fraction(0))
+    total = sum(
+        (Fraction(n.rstrip(".")) * _MICROSECONDS[unit] for n, unit in _DURATION_PART.findall(text)), Fraction(0)
+    )
     if total >= _LONGEST_MICROSECONDS:
         raise ValueError(f'time: invalid duration "{text}"')
     return timedelta(microseconds=int(-total if text.startswith("-") else total))

@@ -1,0 +1,130 @@
+"""The HTTP face: routes, the order of work around them, and what a failure becomes (sections 2 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from inquest.datastorage import handlers_audit, handlers_catalogue, handlers_discovery, handlers_past
+from inquest.datastorage.problems import TITLES, Problem, problem_response, unavailable
+from inquest.datastorage.service import Service
+from inquest.datastorage.wire import instant_text
+
+API = "/api/v1"
+NOT_BUILT = (
+    ("/audit/export", "GET"),
+    ("/audit/notifications", "POST"),
+    ("/audit/remediation-requests/{correlation_id}/reconstruct", "POST"),
+    ("/audit/legal-hold", "GET"),
+    ("/audit/legal-hold", "POST"),
+    ("/audit/legal-hold/{correlation_id}", "DELETE"),
+)
+
+
+def utc_now() -> datetime:
+    """The service's clock where none is given."""
+    return datetime.now(UTC)
+
+
+def new_event_id() -> str:
+    """The service's ids where none are given."""
+    return str(uuid4())
+
+
+def create_app(
+    engine: AsyncEngine, *, now: Callable[[], datetime] = utc_now, new_id: Callable[[], str] = new_event_id
+) -> Starlette:
+    """The API on port 8080, or in process over an ASGI transport; `migrate(engine)` comes first.
+
+    Who embeds it awaits `app.state.service.close()` at the end, so that no audit of discovery is lost.
+    """
+    routes = [
+        *handlers_discovery.routes(API),
+        *handlers_catalogue.routes(API),
+        *handlers_audit.routes(API),
+        *handlers_past.routes(API),
+        *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
+    ]
+    app = Starlette(routes=routes, exception_handlers=_FAILURES)
+    app.state.service = Service(engine, now=now, new_id=new_id)
+    return app
+
+
+def create_health_app(engine: AsyncEngine, *, now: Callable[[], datetime] = utc_now) -> Starlette:
+    """`/healthz` and `/readyz` on port 8081."""
+
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"status": "healthy", "timestamp": instant_text(now())})
+
+    async def readyz(_request: Request) -> Response:
+        reason = await unready_reason(engine)
+        body = {"status": "not_ready", "reason": reason} if reason else {"status": "ready"}
+        return JSONResponse(body, status_code=503 if reason else 200)
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)])
+
+
+async def unready_reason(engine: AsyncEngine) -> str:
+    """Empty when the database answers and has the schema."""
+    try:
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT revision FROM catalog_revision"))
+    except (SQLAlchemyError, OSError) as error:
+        return f"database not reachable: {type(error).__name__}"
+    return ""
+
+
+async def _not_built(request: Request) -> Response:
+    raise Problem(501, "not-configured", f"{request.method} {request.url.path} is not offered by this service")
+
+
+async def _on_problem(request: Request, error: Any) -> Response:
+    return problem_response(error, request)
+
+
+async def _on_http(request: Request, error: Any) -> Response:
+    status = error.status_code
+    slug = {404: "not-found", 405: "method-not-allowed"}.get(status, "bad-request")
+    title = TITLES.get(status, "Error")
+    return problem_response(Problem(status, slug, str(error.detail), title=title), request)
+
+
+async def _on_database(request: Request, error: Any) -> Response:
+    return problem_response(database_problem(error), request)
+
+
+async def _on_crash(request: Request, _error: Any) -> Response:
+    return problem_response(Problem(500, "internal-error", "the request could not be handled"), request)
+
+
+def database_problem(error: Exception) -> Problem:
+    """503 when the database cannot be reached, 500 when it refused; statements never reach the answer."""
+    if _is_away(error):
+        return unavailable("database not reachable")
+    return Problem(500, "database-error", f"the database refused: {type(error).__name__}", title="Database Error")
+
+
+def _is_away(error: Exception) -> bool:
+    away = isinstance(error, OperationalError | InterfaceError | PoolTimeoutError | OSError)
+    return away or (isinstance(error, DBAPIError) and error.connection_invalidated)
+
+
+_FAILURES: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+    Problem: _on_problem,
+    HTTPException: _on_http,
+    SQLAlchemyError: _on_database,
+    OSError: _on_database,
+    Exception: _on_crash,
+}

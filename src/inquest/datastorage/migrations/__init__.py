@@ -1,0 +1,1 @@
+"""Revisions of the schema; they run at start, inside the service's own connection."""

@@ -1,0 +1,11 @@
+"""Alembic's entry: the caller hands its connection over, so nothing is opened here."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from inquest.datastorage.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

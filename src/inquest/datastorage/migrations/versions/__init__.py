@@ -1,0 +1,1 @@
+"""One module for each revision, the same for SQLite and PostgreSQL."""

@@ -1,0 +1,76 @@
+"""What the handlers share: the stores, the clock, and work that may outlive an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from starlette.requests import Request
+
+from inquest.datastorage.catalogue import Catalogue
+from inquest.datastorage.database import Database
+from inquest.datastorage.events import Event
+from inquest.datastorage.ledger import Ledger
+from inquest.datastorage.parameters import json_body
+from inquest.datastorage.past import Past
+from inquest.datastorage.problems import Problem
+
+KIBIBYTE = 1024
+WORKFLOW_BODY = 2048 * KIBIBYTE
+EVENT_BODY = 1024 * KIBIBYTE
+BATCH_BODY = 8192 * KIBIBYTE
+"""Most bytes of a body (section 2.4)."""
+
+
+class Service:
+    """One for each application."""
+
+    def __init__(self, engine: AsyncEngine, *, now: Callable[[], datetime], new_id: Callable[[], str]) -> None:
+        self.now = now
+        self.new_id = new_id
+        database = Database(engine)
+        self.catalogue = Catalogue(database)
+        self.ledger = Ledger(database)
+        self.past = Past(database)
+        self.lost_own_events = 0
+        self._background: set[asyncio.Task[None]] = set()
+
+    def note(self, *events: Event) -> None:
+        """Store the service's own events after the answer; an answer never waits for them."""
+        self._start(self._append_own(events))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _append_own(self, events: tuple[Event, ...]) -> None:
+        try:
+            await self.ledger.append(events)
+        except (SQLAlchemyError, OSError, Problem):
+            self.lost_own_events += len(events)
+
+    async def close(self) -> None:
+        """Wait for what is still being written."""
+        while self._background:
+            await asyncio.gather(*self._background)
+
+
+def service_of(request: Request) -> Service:
+    """The service behind a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+async def body_of(request: Request, *, most: int) -> Any:
+    """The JSON body; 413 as soon as it is longer than `most` bytes."""
+    raw = bytearray()
+    async for part in request.stream():
+        raw += part
+        if len(raw) > most:
+            raise Problem(413, "payload-too-large", f"request body is larger than {most} bytes")
+    return json_body(bytes(raw))

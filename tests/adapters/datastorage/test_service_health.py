@@ -1,0 +1,44 @@
+"""Liveness and readiness."""
+
+from __future__ import annotations
+
+import httpx2
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection
+
+from inquest.datastorage.app import create_health_app
+from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.tables import metadata
+from tests.adapters.datastorage.conftest import Clock
+
+
+async def test_a_migrated_database_is_ready_and_an_empty_one_is_not(database_url: str) -> None:
+    engine = open_engine(database_url)
+    health = create_health_app(engine, now=Clock().now)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=health), base_url="http://health") as http:
+        before = await http.get("/readyz")
+        await migrate(engine)
+        after = await http.get("/readyz")
+        alive = await http.get("/healthz")
+    await engine.dispose()
+
+    assert (before.status_code, before.json()["status"]) == (503, "not_ready")
+    assert (after.status_code, after.json()) == (200, {"status": "ready"})
+    assert alive.json() == {"status": "healthy", "timestamp": "2026-05-13T12:00:00Z"}
+
+
+async def test_the_revisions_give_exactly_the_tables_in_code_and_may_run_twice(database_url: str) -> None:
+    engine = open_engine(database_url)
+    await migrate(engine)
+    await migrate(engine)
+
+    async with engine.connect() as connection:
+        differences = await connection.run_sync(_differences)
+    await engine.dispose()
+
+    assert differences == []
+
+
+def _differences(connection: Connection) -> list[object]:
+    return list(compare_metadata(MigrationContext.configure(connection), metadata))
