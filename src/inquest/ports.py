@@ -45,6 +45,10 @@ class Redacted(Generic[T_co]):
     def __repr__(self) -> str:
         return "Redacted(…)"
 
+    def carried(self, value: T) -> Redacted[T]:
+        """The mark on another form of the same content (compressed, wrapped); adds nothing that was not redacted."""
+        return Redacted(value, _SEAL)
+
 
 def seal(value: T) -> Redacted[T]:
     """Mark a value as redacted; called by `adapters/redact.py` and nowhere else (a test looks)."""

@@ -1,0 +1,173 @@
+"""The catalogue: ActionTypes and RemediationWorkflows are its source of truth, DataStorage is told.
+
+Level-triggered: what DataStorage holds and no resource carries any more is disabled at the next sync; a failed or
+partial list disables nothing (resources, section 7.3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+from inquest.api.catalogue import ActionType, RemediationWorkflow
+from inquest.api.conditions import Verdict, false, true
+from inquest.api.meta import API_VERSION, Resource
+from inquest.api.shared import Registration as Registered
+from inquest.conductor.house import ACTION_TYPE, WORKFLOW, House
+from inquest.conductor.publish import publish
+from inquest.errors import AlreadyExists, Invalid, NotFound, Unavailable
+from inquest.ports import Registration, ResourceKind
+
+RETRY = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a registration attempt gave: status fields, conditions, and whether to look again."""
+
+    changes: Mapping[str, Any]
+    verdicts: Mapping[str, Verdict]
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Registers what is applied and disables what is gone."""
+
+    house: House
+
+    async def action_type(self, namespace: str, name: str) -> timedelta | None:
+        """Look at one ActionType; gives when to look again."""
+        found = await self._read(ACTION_TYPE, ActionType, namespace, name)
+        if not isinstance(found, ActionType):
+            return None
+        words = {key: value for key, value in found.spec.to_object().items() if key != "name"}
+        result = await self._attempt_action_type(found.spec.name, words)
+        return await self._told(ACTION_TYPE, found, result)
+
+    async def workflow(self, namespace: str, name: str) -> timedelta | None:
+        """Look at one RemediationWorkflow; gives when to look again."""
+        found = await self._read(WORKFLOW, RemediationWorkflow, namespace, name)
+        if not isinstance(found, RemediationWorkflow):
+            await self.sweep()
+            return None
+        return await self._told(WORKFLOW, found, await self._attempt_workflow(found))
+
+    async def sweep(self) -> int:
+        """Disable what no resource carries any more; says how many."""
+        carried = {content_of(RemediationWorkflow.from_object(obj)) for obj in await self.house.status.list(WORKFLOW)}
+        hashes = {content_hash(content) for content in carried}
+        orphans = [held for held in await self.house.datastorage.registered() if _is_orphan(held, hashes)]
+        for orphan in orphans:
+            await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow is gone")
+        return len(orphans)
+
+    async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> Attempt:
+        try:
+            await self.house.datastorage.register_action_type(name, words)
+        except Unavailable as error:
+            return _pending(error, "Registered")
+        except AlreadyExists as error:
+            return Attempt({"registration": Registered.INVALID, "message": str(error)}, _conflict(error))
+        return Attempt(
+            {"registration": Registered.ACTIVE, "message": "registered"},
+            {"Registered": true("Registered"), "Ready": true("Ready")},
+        )
+
+    async def _attempt_workflow(self, found: RemediationWorkflow) -> Attempt:
+        if not await self._has_action_type(found.spec.action_type):
+            message = f"spec.actionType: no ActionType is named {found.spec.action_type}"
+            verdicts = {
+                "Valid": false("ActionTypeNotFound", message),
+                "ActionTypeFound": false("NotFound", message),
+                "Registered": false("Invalid", message),
+                "Ready": false("ActionTypeFound", message),
+            }
+            return Attempt({"registration": Registered.INVALID, "message": message}, verdicts, again=True)
+        try:
+            held = await self.house.datastorage.register_workflow(content_of(found))
+        except Unavailable as error:
+            return _pending(error, "Registered")
+        except (AlreadyExists, Invalid) as error:
+            return _refused(error)
+        return _accepted(held)
+
+    async def _has_action_type(self, name: str) -> bool:
+        found = await self.house.status.list(ACTION_TYPE)
+        return any(obj.get("spec", {}).get("name") == name for obj in found)
+
+    async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
+        try:
+            return model.from_object(await self.house.status.read(kind, name, namespace))
+        except NotFound:
+            return None
+
+    async def _told(self, kind: ResourceKind, found: Resource, result: Attempt) -> timedelta | None:
+        now = await self.house.now()
+        changes = dict(result.changes)
+        if changes.get("registration") is Registered.ACTIVE:
+            changes["registered_at"] = getattr(found.status, "registered_at", None) or now
+        await publish(self.house, kind, found, changes, result.verdicts, now=now)
+        return RETRY if result.again else None
+
+
+def content_of(found: RemediationWorkflow) -> str:
+    """The text that is registered: canonical JSON, named by the workflow's id, so that identity follows from content."""
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "RemediationWorkflow",
+        "metadata": {"name": found.spec.id},
+        "spec": found.spec.to_object(),
+    }
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def content_hash(content: str) -> str:
+    """As the catalogue computes it (datastorage, section 7.4)."""
+    return sha256(content.encode()).hexdigest()
+
+
+def _is_orphan(held: Registration, hashes: set[str]) -> bool:
+    return held.status == "Active" and held.content_hash not in hashes
+
+
+def _accepted(held: Registration) -> Attempt:
+    changes = {
+        "registration": Registered.ACTIVE,
+        "workflow_id": held.id,
+        "content_hash": held.content_hash,
+        "message": "registered",
+    }
+    verdicts = {
+        "Valid": true("Valid"),
+        "ActionTypeFound": true("Found"),
+        "Registered": true("Registered"),
+        "Ready": true("Ready"),
+    }
+    return Attempt(changes, verdicts)
+
+
+def _refused(error: Exception) -> Attempt:
+    reason = "VersionConflict" if isinstance(error, AlreadyExists) else "ParametersInvalid"
+    message = str(error)
+    verdicts = {
+        "Valid": false(reason, message),
+        "ActionTypeFound": true("Found"),
+        "Registered": false("VersionConflict" if isinstance(error, AlreadyExists) else "Invalid", message),
+        "Ready": false("Valid", message),
+    }
+    return Attempt({"registration": Registered.INVALID, "message": message[:1024]}, verdicts)
+
+
+def _pending(error: Exception, failing: str) -> Attempt:
+    message = str(error)
+    verdicts = {"Registered": false("DataStorageUnavailable", message), "Ready": false(failing, message)}
+    return Attempt({"registration": Registered.PENDING, "message": message[:1024]}, verdicts, again=True)
+
+
+def _conflict(error: Exception) -> Mapping[str, Verdict]:
+    return {"Registered": false("Conflict", str(error)), "Ready": false("Registered", str(error))}

@@ -1,0 +1,74 @@
+"""Everything the conductor works with, in one frozen value, and the kinds that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Final
+
+from inquest.api.meta import GROUP, VERSION
+from inquest.journal import Journal
+from inquest.ports import Clock, Cluster, DataStorage, Herald, Model, Policy, Redactor, ResourceKind, Status
+from inquest.settings import Settings
+
+
+def _ours(kind: str, plural: str) -> ResourceKind:
+    return ResourceKind(GROUP, VERSION, kind, plural, True)
+
+
+SIGNAL: Final = _ours("Signal", "signals")
+INVESTIGATION: Final = _ours("Investigation", "investigations")
+APPROVAL: Final = _ours("RemediationApprovalRequest", "remediationapprovalrequests")
+EXECUTION: Final = _ours("WorkflowExecution", "workflowexecutions")
+ACTION_TYPE: Final = _ours("ActionType", "actiontypes")
+WORKFLOW: Final = _ours("RemediationWorkflow", "remediationworkflows")
+LEASE: Final = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases", True)
+JOB: Final = ResourceKind("batch", "v1", "Job", "jobs", True)
+POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
+EVENT: Final = ResourceKind("", "v1", "Event", "events", True)
+CONFIG_MAP: Final = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
+NAMESPACE: Final = ResourceKind("", "v1", "Namespace", "namespaces", False)
+ADMISSION_POLICY: Final = ResourceKind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", False
+)
+ADMISSION_BINDING: Final = ResourceKind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", False
+)
+MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "inquest"}
+
+
+@dataclass(frozen=True)
+class House:
+    """The ports and what else a step needs; opened and closed by wiring."""
+
+    settings: Settings
+    cluster: Cluster
+    status: Status
+    policy: Policy
+    datastorage: DataStorage
+    herald: Herald
+    clock: Clock
+    redactor: Redactor
+    journal: Journal
+    model: Model | None
+    replica: str
+    """`<name>/<boot id>`; the boot id is random at each start of the process."""
+    random: Random
+    offer: Callable[[ResourceKind, str, str, str], None]
+    """Ring for (kind, namespace, name, uid): somebody should look at it soon."""
+
+    @property
+    def namespace(self) -> str:
+        """The operator's own namespace."""
+        return self.settings.kubernetes.namespace
+
+    @property
+    def execution_namespace(self) -> str:
+        """Where workflows run."""
+        return self.settings.execution.namespace
+
+    async def now(self) -> datetime:
+        """The API server's clock: deadlines and expiry are judged by it (reliability, section 3.8)."""
+        return await self.status.now()

@@ -1,0 +1,130 @@
+"""Who works on a case: a compare-and-swap with an epoch on the Investigation (reliability, sections 3.3 and 3.4).
+
+The same patch that takes a case raises `attempts`, before one byte of work, so that a case which kills the process
+stops being tried. No clock of another machine is compared with ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from inquest.api.investigation import Investigation, JournalHead, Owner
+from inquest.api.meta import OWNER_FIELD_MANAGER, rfc3339
+from inquest.conductor.house import INVESTIGATION, LEASE, House
+from inquest.errors import Conflict, NotFound
+from inquest.journal import Author, Log
+
+REPLICA_LEASE: Final = "inquest-replica-{name}"
+LEASE_SECONDS: Final = 15.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A case that is ours, as last read."""
+
+    investigation: Investigation
+    author: Author
+
+
+@dataclass
+class Ownership:
+    """Claims, proves and releases cases for this replica."""
+
+    house: House
+    _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Renewals of other replicas as observed: text, and our own monotonic time when it was new."""
+
+    async def claim(self, found: Investigation) -> Claim | None:
+        """Take the case, or None where another living replica has it or was quicker."""
+        owner = found.status.owner
+        if owner is not None and owner.replica == self.house.replica:
+            return Claim(found, Author(self.house.replica, owner.epoch))
+        if owner is not None and owner.replica and not await self._is_dead(owner.replica):
+            return None
+        epoch = owner.epoch + 1 if owner else 1
+        try:
+            return await self._swap(found, epoch, attempts=(found.status.attempts or 0) + 1)
+        except Conflict:
+            return None
+
+    async def prove(self, claim: Claim, log: Log) -> Claim:
+        """Fence: a patch that only the owner of this epoch can make; Conflict where that is not us any more."""
+        found = await self.read(claim.investigation.namespace, claim.investigation.name)
+        if not self._holds(found, claim.author):
+            raise Conflict(f"{found.name} is owned by another replica")
+        head = JournalHead(seq=log.seq, digest=log.digest or None)
+        return await self._swap(found, claim.author.epoch, head=head)
+
+    async def holds(self, claim: Claim) -> bool:
+        """Whether the case is still ours under the same epoch, by a fresh read."""
+        try:
+            found = await self.read(claim.investigation.namespace, claim.investigation.name)
+        except NotFound:
+            return False
+        return self._holds(found, claim.author)
+
+    async def release(self, found: Investigation) -> None:
+        """Give the case up on purpose: another replica may take it at once."""
+        owner = found.status.owner
+        if owner is None or owner.replica != self.house.replica:
+            return
+        status = {"owner": {"epoch": owner.epoch, "replica": None, "since": None}, "attempts": found.status.attempts}
+        status["attempts"] = max(0, (found.status.attempts or 1) - 1)
+        await self._patch(found, status)
+
+    async def read(self, namespace: str, name: str) -> Investigation:
+        """The Investigation as the API server has it now."""
+        return Investigation.from_object(await self.house.status.read(INVESTIGATION, name, namespace))
+
+    @staticmethod
+    def _holds(found: Investigation, author: Author) -> bool:
+        owner = found.status.owner
+        return owner is not None and owner.replica == author.replica and owner.epoch == author.epoch
+
+    async def _swap(
+        self, found: Investigation, epoch: int, *, attempts: int | None = None, head: JournalHead | None = None
+    ) -> Claim:
+        since = _since(found, self.house.replica) or await self.house.now()
+        status: dict[str, Any] = {"owner": {"replica": self.house.replica, "epoch": epoch, "since": rfc3339(since)}}
+        status |= {"attempts": attempts} if attempts is not None else {}
+        status |= {"journal": head.to_object()} if head else {}
+        return Claim(await self._patch(found, status), Author(self.house.replica, epoch))
+
+    async def _patch(self, found: Investigation, status: dict[str, Any]) -> Investigation:
+        meta = {
+            "name": found.name,
+            "namespace": found.namespace,
+            "uid": found.uid,
+            "resourceVersion": found.metadata.resource_version,
+        }
+        patch = self.house.redactor.strings({"metadata": meta, "status": status})
+        written = await self.house.status.swap(INVESTIGATION, patch, manager=OWNER_FIELD_MANAGER)
+        return Investigation.from_object(written)
+
+    async def _is_dead(self, replica: str) -> bool:
+        """Gone, booted anew, or not renewed for a whole lease as measured by our own clock."""
+        name, _, boot = replica.partition("/")
+        own_name, _, _ = self.house.replica.partition("/")
+        if name == own_name:
+            return True
+        try:
+            lease = await self.house.status.read(LEASE, REPLICA_LEASE.format(name=name), self.house.namespace)
+        except NotFound:
+            return True
+        spec = lease.get("spec", {})
+        return spec.get("holderIdentity") != f"{name}/{boot}" or self._unchanged(replica, str(spec.get("renewTime")))
+
+    def _unchanged(self, replica: str, renewed: str) -> bool:
+        now = self.house.clock.monotonic()
+        text, since = self._seen.get(replica, ("", now))
+        if text != renewed:
+            self._seen[replica] = (renewed, now)
+            return False
+        return now - since > LEASE_SECONDS
+
+
+def _since(found: Investigation, replica: str) -> datetime | None:
+    owner: Owner | None = found.status.owner
+    return owner.since if owner and owner.replica == replica else None
