@@ -1,0 +1,56 @@
+"""The API server, through the official client: one login, one transport, two ports on it.
+
+`login` says where and as whom, `transport` sends one request and knows what each answer means, `discovery` turns words
+into kinds, `cluster` and `status` are the ports.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from inquest.adapters.kube.cluster import KubeCluster
+from inquest.adapters.kube.discovery import Discovery
+from inquest.adapters.kube.login import Login, Source, from_kubeconfig, given, in_cluster
+from inquest.adapters.kube.status import KubeStatus
+from inquest.adapters.kube.transport import Traffic, Transport
+from inquest.ports import Clock
+
+
+class Kube:
+    """Both ports on one connection; close it when done."""
+
+    def __init__(self, source: Source, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
+        self._transport = Transport(source, clock, jitter)
+        self._discovery = Discovery(self._transport, clock)
+        self.cluster = KubeCluster(self._transport, self._discovery)
+        self.status = KubeStatus(self._transport)
+
+    @property
+    def traffic(self) -> Traffic:
+        """Requests sent so far."""
+        return self._transport.traffic
+
+    async def login(self) -> Login:
+        """The login in use."""
+        return await self._transport.login()
+
+    async def served(self, group: str, version: str) -> frozenset[str]:
+        """Plurals that a group version serves right now."""
+        return await self._discovery.plurals(group, version)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+__all__ = ["Kube", "KubeCluster", "KubeStatus", "Login", "Source", "Traffic", "from_kubeconfig", "given", "in_cluster"]

@@ -1,0 +1,97 @@
+"""`ports.Cluster`: read-only eyes on everything but Secrets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from inquest.adapters.kube import paths
+from inquest.adapters.kube.discovery import Discovery, refuse_secrets
+from inquest.adapters.kube.transport import Expired, Request, Transport
+from inquest.errors import Unavailable
+from inquest.ports import Json, Listing, ResourceKind
+
+PAGE: Final = 500
+POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
+
+
+class KubeCluster:
+    """Reads for the tools and the snapshot."""
+
+    def __init__(self, transport: Transport, discovery: Discovery) -> None:
+        self._transport, self._discovery = transport, discovery
+
+    async def kind(self, word: str, api_version: str = "") -> ResourceKind:
+        refuse_secrets(word)
+        kind = await self._discovery.resolve(word, api_version)
+        return _readable(kind)
+
+    async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
+        path = paths.item(_readable(kind), name, namespace)
+        return (await self._transport.send(Request("GET", path, "get", kind.plural))).json()
+
+    async def list(
+        self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = 500
+    ) -> Listing:
+        path = paths.collection(_readable(kind), namespace)
+        return await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=limit)
+
+    async def logs(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        previous: bool = False,
+        tail_lines: int = 500,
+        since_seconds: int | None = None,
+        limit_bytes: int = 1_048_576,
+    ) -> str:
+        query = {"container": container, "tailLines": str(tail_lines), "limitBytes": str(limit_bytes)}
+        query |= {"previous": "true"} if previous else {}
+        query |= {"sinceSeconds": str(since_seconds)} if since_seconds else {}
+        path = paths.item(POD, pod, namespace, "log")
+        # The server keeps to limitBytes; the bound here is for one that does not.
+        request = Request("GET", path, "get", "pods/log", query, accept="*/*", max_bytes=2 * limit_bytes + 4096)
+        return (await self._transport.send(request)).text()
+
+
+async def read_list(
+    transport: Transport, kind: ResourceKind, path: str, *, labels: str = "", fields: str = "", limit: int | None
+) -> Listing:
+    """Read pages up to the limit; a list that expired on the way is read again, once."""
+    query = {"labelSelector": labels, "fieldSelector": fields}
+    query = {key: value for key, value in query.items() if value}
+    try:
+        return await _pages(transport, kind, path, query, limit)
+    except Expired:
+        return await _pages(transport, kind, path, query, limit)
+
+
+async def _pages(
+    transport: Transport, kind: ResourceKind, path: str, query: dict[str, str], limit: int | None
+) -> Listing:
+    items: list[Json] = []
+    token = ""
+    while True:
+        size = PAGE if limit is None else min(PAGE, limit - len(items))
+        page = {**query, "limit": str(size)} | ({"continue": token} if token else {})
+        document = (await transport.send(Request("GET", path, "list", kind.plural, page))).json()
+        items += _named(document, kind)
+        frame = document.get("metadata") or {}
+        token = str(frame.get("continue") or "")
+        if not token or (limit is not None and len(items) >= limit):
+            return Listing(tuple(items), not token, str(frame.get("resourceVersion") or ""))
+
+
+def _named(document: Json, kind: ResourceKind) -> list[Json]:
+    """The items with the kind that only the list itself carries."""
+    found = document.get("items")
+    if found is None and "items" not in document:
+        raise Unavailable("the API server", f"its list of {kind.plural} has no items")
+    return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found or ()]
+
+
+def _readable(kind: ResourceKind) -> ResourceKind:
+    refuse_secrets(kind.kind)
+    refuse_secrets(kind.plural)
+    return kind

@@ -1,0 +1,155 @@
+"""`ports.Status`: what Inquest itself reads back and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from inquest.adapters.kube import paths
+from inquest.adapters.kube.cluster import read_list
+from inquest.adapters.kube.transport import Request, Transport
+from inquest.api.meta import FIELD_MANAGER
+from inquest.errors import Conflict, Invalid, NotFound
+from inquest.ports import Access, Json, Redacted, ResourceKind
+
+APPLY: Final = "application/apply-patch+yaml"
+MERGE: Final = "application/merge-patch+json"
+REVIEWS: Final = "/apis/authorization.k8s.io/v1"
+HEARTBEATS: Final = "leases"
+
+
+class KubeStatus:
+    """Reads past every cache, and writes that lose no update."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
+        path = paths.item(kind, name, namespace)
+        return (await self._transport.send(Request("GET", path, "get", kind.plural))).json()
+
+    async def list(
+        self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> tuple[Json, ...]:
+        path = paths.collection(kind, namespace)
+        listing = await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=None)
+        return listing.items
+
+    async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        path = paths.collection(kind, _place(kind, obj.value))
+        return await self._write("POST", path, "create", kind, _whole(kind, obj.value), {"fieldManager": FIELD_MANAGER})
+
+    async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        frame = _versioned(kind, obj.value)
+        path = paths.item(kind, str(frame["name"]), str(frame.get("namespace", "")), "status")
+        kept = {key: frame[key] for key in ("name", "namespace", "resourceVersion") if key in frame}
+        body = {**_type(kind), "metadata": kept, "status": obj.value.get("status") or {}}
+        query = {"fieldManager": FIELD_MANAGER, "force": "false"}
+        return await self._write("PATCH", path, "patch", kind, body, query, APPLY)
+
+    async def swap(
+        self, kind: ResourceKind, obj: Redacted[Json], *, manager: str = "inquest-owner", status: bool = True
+    ) -> Json:
+        frame = _versioned(kind, obj.value)
+        part = "status" if status else ""
+        path = paths.item(kind, str(frame["name"]), str(frame.get("namespace", "")), part)
+        body = {key: value for key, value in obj.value.items() if key not in ("apiVersion", "kind")}
+        body["metadata"] = {key: value for key, value in frame.items() if key != "managedFields"}
+        return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE)
+
+    async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
+        body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        try:
+            await self._write("DELETE", paths.item(kind, name, namespace), "delete", kind, body, {})
+        except NotFound:
+            return
+        except Conflict as error:
+            # Another object took the name, so the one that was meant is gone.
+            if not uid or "uid" not in str(error).lower():
+                raise
+
+    async def allowed(self, access: Access) -> bool:
+        return await self._ask("selfsubjectaccessreviews", {**_attributes(access)})
+
+    async def allowed_for(self, user: str, groups: Sequence[str], access: Access, name: str = "") -> bool:
+        spec = {**_attributes(access, name), "user": user, "groups": list(groups)}
+        return await self._ask("subjectaccessreviews", spec)
+
+    async def rules(self, namespace: str) -> Json:
+        """The `status` of a SelfSubjectRulesReview; it may be incomplete."""
+        return (await self._review("selfsubjectrulesreviews", {"namespace": namespace})).get("status") or {}
+
+    async def now(self) -> datetime:
+        return await self._transport.now()
+
+    async def _ask(self, plural: str, spec: Json) -> bool:
+        return bool((await self._review(plural, spec)).get("status", {}).get("allowed", False))
+
+    async def _review(self, plural: str, spec: Json) -> Json:
+        # A review stores nothing: it counts as a read and may be repeated.
+        kind = _REVIEW_KINDS[plural]
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+        request = Request("POST", f"{REVIEWS}/{plural}", "create", plural, body=body)
+        return (await self._transport.send(request)).json()
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        verb: str,
+        kind: ResourceKind,
+        body: Json,
+        query: dict[str, str],
+        content_type: str = "application/json",
+    ) -> Json:
+        urgent = kind.plural == HEARTBEATS
+        request = Request(method, path, verb, kind.plural, query, body, content_type, writes=True, urgent=urgent)
+        return (await self._transport.send(request)).json()
+
+
+_REVIEW_KINDS: Final = {
+    "selfsubjectaccessreviews": "SelfSubjectAccessReview",
+    "subjectaccessreviews": "SubjectAccessReview",
+    "selfsubjectrulesreviews": "SelfSubjectRulesReview",
+}
+
+
+def _type(kind: ResourceKind) -> Json:
+    return {"apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def _whole(kind: ResourceKind, obj: Json) -> Json:
+    return {**_type(kind), **obj}
+
+
+def _place(kind: ResourceKind, obj: Json) -> str:
+    namespace = str((obj.get("metadata") or {}).get("namespace") or "")
+    if kind.namespaced and not namespace:
+        raise Invalid(f"{kind.kind}: metadata.namespace is needed to create it")
+    return namespace
+
+
+def _versioned(kind: ResourceKind, obj: Json) -> Json:
+    """The metadata, which must carry what makes the write refusable when it comes too late."""
+    frame: Json = obj.get("metadata") or {}
+    for key in ("name", "resourceVersion"):
+        if not frame.get(key):
+            raise Invalid(f"{kind.kind}: metadata.{key} is needed to write it")
+    return frame
+
+
+def _attributes(access: Access, name: str = "") -> Json:
+    if access.resource.startswith("/"):
+        return {"nonResourceAttributes": {"path": access.resource, "verb": access.verb}}
+    found = {
+        "verb": access.verb,
+        "group": access.group,
+        "resource": access.resource,
+        "subresource": access.subresource,
+        "namespace": access.namespace,
+        "name": name,
+    }
+    return {"resourceAttributes": {key: value for key, value in found.items() if value}}
