@@ -17,6 +17,7 @@ from hack import HackError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LOCK_POLL_SECONDS = 0.1
+LOG_COLUMNS = 400
 
 
 def cache_folder() -> Path:
@@ -57,9 +58,9 @@ def _wait_for_lock(handle: IO[str], path: Path, seconds: float) -> None:
             time.sleep(LOCK_POLL_SECONDS)
 
 
-def log_tail(path: Path, lines: int = 30) -> str:
+def log_tail(path: Path, lines: int = 15) -> str:
     """The end of a log, for a message that has to explain a failure by itself."""
     if not path.exists():
         return f"(no log at {path})"
     text = path.read_text(errors="replace").splitlines()[-lines:]
-    return "\n".join(f"    {line}" for line in text)
+    return "\n".join(f"    {line[:LOG_COLUMNS]}" for line in text)

@@ -19,6 +19,7 @@ from pathlib import Path
 from hack import HackError
 from hack.cluster import local
 from hack.cluster.state import Size
+from hack.images import RECIPES
 from hack.tools import build
 
 CURRENT_SECONDS = 30
@@ -28,8 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     """The command; every failure is one message and exit code 1."""
     options = _parser().parse_args(arguments)
     try:
-        commands = _current_commands() if _is_current() else LOCAL_COMMANDS
-        return commands[options.command](options)
+        return _command(options.command)(options)
     except HackError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -41,7 +41,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("images", nargs="*", metavar="IMAGE", help="for load-image: which of images/ to build and load")
     parser.add_argument("--size", choices=[size.word for size in Size], default=Size.CONTROL_PLANE.word)
     parser.add_argument("--name", default="main", help="another name is another cluster of this checkout")
+    parser.add_argument(
+        "--simulated-nodes", type=int, metavar="N", help="3 in size simulated, 0 in size real unless given"
+    )
     return parser
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], int]:
+    commands = _current_commands() if _is_current() else LOCAL_COMMANDS
+    if name not in commands:
+        raise HackError(f"{name} is not possible with CLUSTER=current")
+    return commands[name]
 
 
 def _is_current() -> bool:
@@ -53,7 +63,8 @@ def _is_current() -> bool:
 
 def _up(options: argparse.Namespace) -> int:
     started = time.monotonic()
-    cluster = local.up(Size.from_word(options.size), name=options.name)
+    size = Size.from_word(options.size)
+    cluster = local.up(size, name=options.name, simulated_nodes=options.simulated_nodes)
     print(f"cluster {cluster.name} ({cluster.size.word}) is ready after {time.monotonic() - started:.1f} s")
     print(f"export KUBECONFIG={cluster.kubeconfig}")
     return 0
@@ -86,11 +97,18 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     return 0
 
 
+def _load_image(options: argparse.Namespace) -> int:
+    for image in local.load_images(options.images or RECIPES, name=options.name):
+        print(image.pinned)
+    return 0
+
+
 LOCAL_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "up": _up,
     "down": _down,
     "status": _status,
     "kubeconfig": _kubeconfig,
+    "load-image": _load_image,
 }
 
 

@@ -5,14 +5,14 @@ date and leaves the rest alone, `down` removes all that is left, whatever that i
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hack import HackError
 from hack.cache import locked
-from hack.cluster import controlplane
+from hack.cluster import controlplane, metrics, node, simulated
 from hack.cluster.site import ADMIN, Site
 from hack.cluster.state import (
     Identity,
@@ -26,13 +26,16 @@ from hack.cluster.state import (
     with_free_ports,
     write_atomically,
 )
+from hack.images import Image, build_images
 from hack.tools import bin_folder, build
 
 LOCK_SECONDS = 30 * 60
 """Longer than the longest `up`, which builds everything."""
 
-TOOLS_FOR = {
+TOOLS_FOR: Mapping[Size, Sequence[str]] = {
     Size.CONTROL_PLANE: controlplane.TOOLS,
+    Size.SIMULATED: simulated.TOOLS,
+    Size.REAL: (*node.TOOLS, *metrics.TOOLS),
 }
 
 
@@ -58,14 +61,17 @@ class Cluster:
         _site(self.name).processes.stop(program)
 
 
-def up(size: Size = Size.CONTROL_PLANE, *, name: str = "main") -> Cluster:
-    """Have a cluster of at least that size running and ready; what is already there stays as it is."""
+def up(size: Size = Size.CONTROL_PLANE, *, name: str = "main", simulated_nodes: int | None = None) -> Cluster:
+    """Have a cluster of at least that size running and ready; what is already there stays as it is.
+
+    Simulated nodes are three in size simulated and none in size real, unless a number is given.
+    """
     with _held(name):
         site = _prepare(name)
         size = max(size, _recorded_size(site))
         build(tool for step in Size if step <= size for tool in TOOLS_FOR[step])
         write_atomically(site.folder / "size", size.word)
-        controlplane.ensure_control_plane(site, exposed=size >= Size.REAL)
+        _ensure(site, size, simulated_nodes)
         return _cluster(site, size)
 
 
@@ -79,6 +85,15 @@ def down(*, name: str = "main") -> bool:
             _stop_everything(_site(name))
         shutil.rmtree(folder)
     return True
+
+
+def load_images(names: Iterable[str], *, name: str = "main") -> list[Image]:
+    """Build these images of ours and put them into the real node's store; pods may use them by digest."""
+    site = _site(name)
+    images = build_images(names)
+    for image in images:
+        node.load_image(site, image)
+    return images
 
 
 def find(*, name: str = "main") -> Cluster | None:
@@ -101,6 +116,29 @@ def missing(*, name: str = "main") -> list[str]:
     return [program for program in processes.names() if not processes.is_running(program)]
 
 
+def _ensure(site: Site, size: Size, simulated_nodes: int | None) -> None:
+    controlplane.ensure_control_plane(site, exposed=size >= Size.REAL)
+    if size >= Size.SIMULATED:
+        simulated.ensure_scheduler(site)
+    if count := _simulated_nodes(site, size, simulated_nodes):
+        simulated.ensure_simulated_nodes(site, count, beside_real=size >= Size.REAL)
+    if size >= Size.REAL:
+        node.ensure_node(site)
+        metrics.ensure_metrics(site)
+
+
+def _simulated_nodes(site: Site, size: Size, asked: int | None) -> int:
+    """How many there shall be: what is asked now, else what was asked before, else the default of the size."""
+    path = site.folder / "simulated-nodes"
+    if asked is None and path.exists():
+        return int(path.read_text())
+    default = simulated.DEFAULT_NODES if size == Size.SIMULATED else 0
+    count = default if asked is None else asked
+    if count:
+        write_atomically(path, str(count))
+    return count
+
+
 def _prepare(name: str) -> Site:
     folder = cluster_folder(name)
     identity = load_identity(folder) or choose_identity(name)
@@ -116,8 +154,11 @@ def _anything_runs(folder: Path, identity: Identity) -> bool:
 
 
 def _stop_everything(site: Site) -> None:
+    """In any order, for each is killed; the node's own walls take everything inside with them."""
     for program in site.processes.names():
         site.processes.stop(program)
+    if _recorded_size(site) == Size.REAL:
+        node.remove_node(site)
 
 
 def _site(name: str) -> Site:

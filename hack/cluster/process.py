@@ -5,7 +5,6 @@ moment at which it runs unrecorded. The record holds the time the process was st
 process id alone may be somebody else's by the time we come back.
 """
 
-import hashlib
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hack import HackError
-from hack.cache import log_tail
+from hack.cache import hash_of, log_tail
 
 POLL_SECONDS = 0.05
 START_SECONDS = 10
@@ -47,9 +46,11 @@ class Program:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the way it is started, so that `up` knows which running program is out of date."""
-        parts = [*self.command, *(f"{key}={value}" for key, value in sorted(self.environment.items()))]
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        """Changes with its flags and with the files they name, so that `up` knows what runs but is out of date."""
+        settings = [f"{key}={value}" for key, value in sorted(self.environment.items())]
+        named = [Path(word.partition("=")[2]) for word in self.command if word.startswith("--")]
+        files = [path.read_bytes() for path in named if path.is_file()]
+        return hash_of([*(word.encode() for word in (*self.command, *settings)), *files])
 
 
 class ProcessTable:

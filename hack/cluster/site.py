@@ -47,6 +47,11 @@ class Site:
         """The API server as this machine reaches it."""
         return f"https://{LOOPBACK}:{self.identity.ports['kube-apiserver']}"
 
+    @property
+    def server_for_node(self) -> str:
+        """The API server as the node reaches it: behind its walls the loopback is another one."""
+        return f"https://{self.identity.host_address}:{self.identity.ports['kube-apiserver']}"
+
     def kubeconfig(self, user: Subject, server: str | None = None) -> Path:
         """That user's kubeconfig, complete in itself so that it can be copied."""
         path = self.folder / "kubeconfigs" / f"{user.file}.yaml"
@@ -71,11 +76,14 @@ class Site:
 
     def answers(self, port_name: str, path: str) -> bool:
         """Whether that program of ours answers a GET of that path with 200, asked as the admin."""
+        return self.answers_at(LOOPBACK, self.identity.ports[port_name], path)
+
+    def answers_at(self, host: str, port: int, path: str) -> bool:
+        """The same for a program that listens elsewhere, as the kubelet does."""
         certificate, key = self.authority.issue(ADMIN)
         trust = ssl.create_default_context(cafile=str(self.authority.certificate))
         trust.load_cert_chain(certificate, key)
-        port = self.identity.ports[port_name]
-        connection = http.client.HTTPSConnection(LOOPBACK, port, timeout=REQUEST_SECONDS, context=trust)
+        connection = http.client.HTTPSConnection(host, port, timeout=REQUEST_SECONDS, context=trust)
         return _is_ok(connection, path)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:

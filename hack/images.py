@@ -1,0 +1,206 @@
+"""Builds the container images of `images/`, reproducibly: the same inputs give the same digest on every machine.
+
+Workflows pin their image by digest, so the digest must not depend on who built it or when. The archive of an image is
+kept in the cache under the hash of what it was made from.
+
+    python -m hack.images                    builds all and prints name@digest, one a line
+    python -m hack.images kubectl --rebuild  builds again, to see that the digest stays
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack import HackError
+from hack.cache import REPOSITORY, cache_folder, hash_of, locked
+from hack.packages import IMAGE_PROGRAMS, SYSTEM_PATH, ensure_programs, require_root
+from hack.tools import TOOLS, build, store_name
+
+PREFIX = "localhost/inquest"
+"""No registry has this name, so nothing can ever be pulled in the place of what was built here."""
+
+TAG = "local"
+BUILD_SECONDS = 10 * 60
+BUILDER_NOTES = Path("/var/lib/containers")
+BUILDER_FLAGS = ("--timestamp=0", "--identity-label=false", "--isolation=chroot", "--format=oci")
+BUSYBOX_USERS = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the files beside an image's Containerfile come about."""
+
+    inputs: Callable[[], list[bytes]]
+    """What they are made from, to tell whether a build is needed."""
+    lay_out: Callable[[Path], None]
+    """Puts them into the folder that the builder is given."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that was built."""
+
+    name: str
+    """Without tag or digest."""
+    digest: str
+    """Of the manifest, sha256:…"""
+    archive: Path
+
+    @property
+    def pinned(self) -> str:
+        """The reference that a workflow writes down."""
+        return f"{self.name}@{self.digest}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; one line per image, ready to be pinned."""
+    parser = argparse.ArgumentParser(prog="python -m hack.images", description="Build container images.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RECIPES)}; all if none is given")
+    parser.add_argument("--rebuild", action="store_true", help="build even what is in the cache")
+    options = parser.parse_args(arguments)
+    try:
+        for name in options.names or RECIPES:
+            if options.rebuild:
+                forget(name)
+            print(build_image(name).pinned)
+    except HackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def build_images(names: Iterable[str]) -> list[Image]:
+    """Each of these images, built if it is not in the cache."""
+    return [build_image(name) for name in names]
+
+
+def build_image(name: str) -> Image:
+    """The image of `images/<name>`, built if it is not in the cache."""
+    recipe = _recipe(name)
+    ensure_programs(IMAGE_PROGRAMS)
+    folder = _folder(name, recipe)
+    with locked(folder.parent / f".{folder.name}.lock", seconds=BUILD_SECONDS):
+        if not folder.exists():
+            _build_into(folder, name, recipe)
+    digest = (folder / "digest").read_text().strip()
+    return Image(f"{PREFIX}/{name}", digest, folder / "image.tar")
+
+
+def forget(name: str) -> None:
+    """Drop the image from the cache."""
+    shutil.rmtree(_folder(name, _recipe(name)), ignore_errors=True)
+
+
+def _recipe(name: str) -> Recipe:
+    if name not in RECIPES:
+        raise HackError(f"no image is named {name}; there are {', '.join(RECIPES)}")
+    return RECIPES[name]
+
+
+def _folder(name: str, recipe: Recipe) -> Path:
+    containerfile = (REPOSITORY / "images" / name / "Containerfile").read_bytes()
+    flags = " ".join(BUILDER_FLAGS).encode()
+    return cache_folder() / "images" / f"{name}-{hash_of([containerfile, flags, *recipe.inputs()])}"
+
+
+def _build_into(folder: Path, name: str, recipe: Recipe) -> None:
+    require_root()
+    print(f"  image {name:<18} building", file=sys.stderr, flush=True)
+    with _leaving_no_trace(), tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as work:
+        context, result = Path(work) / "context", Path(work) / "result"
+        context.mkdir()
+        result.mkdir()
+        recipe.lay_out(context)
+        _buildah(Path(work), name, context, result)
+        result.chmod(0o755)
+        result.replace(folder)
+
+
+@contextmanager
+def _leaving_no_trace() -> Iterator[None]:
+    """The builder notes what it has seen in a folder that cannot be moved; it goes again unless it was there before."""
+    was_there = BUILDER_NOTES.exists()
+    yield
+    if not was_there:
+        shutil.rmtree(BUILDER_NOTES, ignore_errors=True)
+
+
+def _buildah(work: Path, name: str, context: Path, result: Path) -> None:
+    """Build in a store of our own and throw it away, so that nothing is left on the machine but the archive."""
+    policy = work / "policy.json"
+    policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
+    buildah = ["buildah", f"--root={work / 'store'}", f"--runroot={work / 'run'}", "--storage-driver=vfs"]
+    trust = f"--signature-policy={policy}"
+    containerfile = REPOSITORY / "images" / name / "Containerfile"
+    _run([*buildah, "build", *BUILDER_FLAGS, trust, f"--file={containerfile}", f"--tag={name}", str(context)])
+    archive = f"oci-archive:{result / 'image.tar'}:{TAG}"
+    _run([*buildah, "push", trust, f"--digestfile={result / 'digest'}", name, archive])
+
+
+def _run(command: list[str]) -> None:
+    environment = {**os.environ, "PATH": SYSTEM_PATH, "BUILDAH_ISOLATION": "chroot"}
+    done = subprocess.run(command, env=environment, timeout=BUILD_SECONDS, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise HackError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
+
+
+def _one_tool(tool: str) -> Recipe:
+    """An image that holds one of our binaries and nothing else."""
+
+    def lay_out(context: Path) -> None:
+        _copy_program(build([tool]) / tool, context / tool)
+
+    return Recipe(inputs=lambda: [store_name(TOOLS[tool]).encode()], lay_out=lay_out)
+
+
+def _busybox() -> Path:
+    ensure_programs(IMAGE_PROGRAMS)
+    return Path(shutil.which("busybox", path=SYSTEM_PATH) or "/bin/busybox")
+
+
+def _static_busybox() -> Path:
+    """An empty image has no libraries: a busybox that needs them would start nowhere."""
+    program = _busybox()
+    if b"ld-linux" in program.read_bytes():
+        raise HackError(f"{program} needs shared libraries: please install busybox-static in its place")
+    return program
+
+
+def _lay_out_busybox(context: Path) -> None:
+    root = context / "root"
+    for folder, mode in (("bin", 0o755), ("etc", 0o755), ("tmp", 0o1777)):
+        (root / folder).mkdir(parents=True)
+        (root / folder).chmod(mode)
+    _copy_program(_static_busybox(), root / "bin" / "busybox")
+    (root / "etc" / "passwd").write_text(BUSYBOX_USERS)
+    for applet in _applets():
+        (root / "bin" / applet).symlink_to("busybox")
+
+
+def _applets() -> list[str]:
+    """Every command that busybox plays but its own name: a link of that name would overwrite the program."""
+    listed = subprocess.run([_busybox(), "--list"], capture_output=True, text=True, timeout=30, check=True)
+    return [applet for applet in listed.stdout.split() if applet != "busybox"]
+
+
+def _copy_program(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
+    target.chmod(0o755)
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "kubectl": _one_tool("kubectl"),
+    "pause": _one_tool("pause"),
+    "busybox": Recipe(inputs=lambda: [_busybox().read_bytes()], lay_out=_lay_out_busybox),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Debian's packages for what is not built here: the container runtime, its network plugins and the image builder.
+
+Only the real node and the images need them. A machine that already has the programs is left as it is.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from hack import HackError
+
+INSTALL_SECONDS = 10 * 60
+SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+NETWORK_PLUGINS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
+
+NODE_PROGRAMS: Mapping[str, str] = {
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "runc": "runc",
+    "nft": "nftables",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "ip": "iproute2",
+    "mount": "mount",
+}
+"""Program on the path, and the package that brings it."""
+
+IMAGE_PROGRAMS: Mapping[str, str] = {"buildah": "buildah", "busybox": "busybox-static"}
+
+
+def ensure_node_programs() -> None:
+    """Have the container runtime and its plugins installed."""
+    needs = ensure_programs(NODE_PROGRAMS, extra=[] if _plugin_folder() else ["containernetworking-plugins"])
+    if needs and not _plugin_folder():
+        raise HackError("the network plugins were installed, but ptp is in none of their folders")
+
+
+def ensure_programs(programs: Mapping[str, str], extra: list[str] | None = None) -> list[str]:
+    """Install the packages of the programs that are missing, and say which those were."""
+    packages = {package for program, package in programs.items() if not shutil.which(program, path=SYSTEM_PATH)}
+    missing = sorted(packages.union(extra or []))
+    if missing:
+        require_root()
+        _install(missing)
+    return missing
+
+
+def require_root() -> None:
+    """Say in one sentence that this cannot work, before anything is half done."""
+    if os.geteuid() != 0:
+        raise HackError("this needs root: a real node mounts, makes network interfaces and control groups")
+
+
+def network_plugin_folder() -> Path:
+    """Where this machine keeps its network plugins."""
+    folder = _plugin_folder()
+    if not folder:
+        raise HackError(f"no network plugins in {' or '.join(map(str, NETWORK_PLUGINS))}")
+    return folder
+
+
+def _plugin_folder() -> Path | None:
+    return next((folder for folder in NETWORK_PLUGINS if (folder / "ptp").exists()), None)
+
+
+def _install(packages: list[str]) -> None:
+    if not shutil.which("apt-get"):
+        raise HackError(
+            f"please install {' '.join(packages)}: they are fetched automatically on Debian and Ubuntu only"
+        )
+    was_running = _service_runs()
+    _apt("update", "-qq")
+    _apt("install", "-y", "-qq", "--no-install-recommends", *packages)
+    if not was_running and _service_runs():
+        subprocess.run(["systemctl", "disable", "--now", "containerd"], check=False, timeout=60, capture_output=True)
+
+
+def _apt(*arguments: str) -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": SYSTEM_PATH}
+    command = ["apt-get", *arguments]
+    done = subprocess.run(
+        command, env=environment, timeout=INSTALL_SECONDS, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise HackError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
+
+
+def _service_runs() -> bool:
+    """Whether the machine's own containerd service runs; ours needs none, and the package may start it."""
+    if not shutil.which("systemctl"):
+        return False
+    asked = subprocess.run(["systemctl", "is-active", "--quiet", "containerd"], check=False, timeout=60)
+    return asked.returncode == 0
