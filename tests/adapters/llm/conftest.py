@@ -1,0 +1,65 @@
+"""The adapter under test talks to a real HTTP server; only time is ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import SecretStr
+
+from hack.scripted_model import Serving, parse, serve
+from inquest.adapters.llm import Endpoint, OpenAIModel, Patience
+
+KEY = "sk-canary-0123456789"
+DEFAULT = Patience()
+
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
+@dataclass
+class FakeClock:
+    """Time that passes only by sleeping."""
+
+    seconds: float = 0.0
+    sleeps: list[float] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 22, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.seconds += seconds
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def script() -> Iterator[Callable[[str], Serving]]:
+    """Start a server for a script; all of them end with the test."""
+    with ExitStack() as stack:
+        yield lambda text: stack.enter_context(serve(parse(text)))
+
+
+@asynccontextmanager
+async def connected(
+    clock: FakeClock, *servings: Serving | str, stream: bool = True, patience: Patience = DEFAULT
+) -> AsyncIterator[OpenAIModel]:
+    urls = [serving if isinstance(serving, str) else serving.base_url for serving in servings]
+    endpoints = [Endpoint(url, f"m{number}", SecretStr(KEY)) for number, url in enumerate(urls, start=1)]
+    model = OpenAIModel(endpoints, clock=clock, stream=stream, patience=patience, jitter=lambda: 0.5)
+    try:
+        yield model
+    finally:
+        await model.aclose()
