@@ -5,12 +5,12 @@ First page of the plot: everything later reads the `SignalContext` made here (re
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from inquest.api.names import fingerprint_of, fingerprint_of_unknown, read_label
 from inquest.api.shared import (
     Business,
     Criticality,
@@ -27,8 +27,6 @@ from inquest.api.signal import SignalContent, SignalContext
 Labels = Mapping[str, str]
 W = TypeVar("W", bound=StrEnum)
 
-PREFIXES: Final = ("inquest.dev/", "kubernaut.ai/")
-"""Whose labels are read; the first one that is set wins (resources, 1.4)."""
 UNKNOWN_KIND: Final = "Unknown"
 DEFAULT_CUSTOM_LABELS: Final = ("team", "tier", "cost-center", "region", "risk-tolerance")
 DEFAULT_CATEGORY: Final = "standard"
@@ -86,34 +84,19 @@ def classify(
 # --- identity ---------------------------------------------------------------------------------------
 
 
-def fingerprint(root: TargetRef) -> str:
-    """What makes two Signals one case: SHA-256 of `namespace:kind:name` of the root owner (resources, 1.4)."""
-    return hashlib.sha256(f"{root.namespace or ''}:{root.kind}:{root.name}".encode()).hexdigest()
-
-
-def fingerprint_of_unknown(namespace: str, signal_name: str) -> str:
-    """Without a target the name of the Signal separates the cases of one namespace (resources, 1.4)."""
-    return hashlib.sha256(f"{namespace}:{UNKNOWN_KIND}:{signal_name}".encode()).hexdigest()
-
-
-def fingerprint_of(spec: SignalContent, root: TargetRef | None) -> str:
-    """The fingerprint of a Signal; empty while a named target has no known root."""
+def fingerprint_of_signal(spec: SignalContent, root: TargetRef | None) -> str:
+    """What makes two Signals one case (resources, 1.4); empty while a named target has no known root."""
     if spec.target.kind == UNKNOWN_KIND:
-        return fingerprint_of_unknown(spec.target.namespace or "", spec.name)
-    return fingerprint(root) if root is not None and root.name else ""
+        return fingerprint_of_unknown(spec.target.namespace, spec.name)
+    return fingerprint_of(root) if root is not None else ""
 
 
 # --- scope ------------------------------------------------------------------------------------------
 
 
-def label(labels: Labels, name: str) -> str:
-    """Value of `inquest.dev/<name>`, else of `kubernaut.ai/<name>`, else empty."""
-    return next((labels[prefix + name] for prefix in PREFIXES if labels.get(prefix + name)), "")
-
-
 def is_managed(nearest_first: Iterable[Labels], *, require_label: bool = True) -> bool:
     """Whether the nearest `managed` label says true: target, root owner, namespace (resources, 9.1, row 5)."""
-    word = next((found for labels in nearest_first if (found := label(labels, "managed"))), "")
+    word = next((found for labels in nearest_first if (found := read_label(labels, "managed"))), "")
     return word == "true" or (not word and not require_label)
 
 
@@ -178,11 +161,11 @@ def _from_spec(spec: SignalContent, around: Surroundings) -> str:
 
 
 def _from_namespace(spec: SignalContent, around: Surroundings) -> str:
-    return label(around.namespace, "environment")
+    return read_label(around.namespace, "environment") or ""
 
 
 def _from_owner(spec: SignalContent, around: Surroundings) -> str:
-    return label(around.owner, "environment")
+    return read_label(around.owner, "environment") or ""
 
 
 def _from_plain_namespace(spec: SignalContent, around: Surroundings) -> str:
@@ -212,7 +195,7 @@ def _environment(spec: SignalContent, around: Surroundings) -> tuple[Environment
 
 
 def _own_label(spec: SignalContent, *names: str) -> str:
-    words = (label(spec.labels, name) or spec.labels.get(name, "") for name in names)
+    words = (read_label(spec.labels, name) or spec.labels.get(name, "") for name in names)
     return next((word for word in words if word), "")
 
 
@@ -246,7 +229,7 @@ def _priority(spec: SignalContent, around: Surroundings, environment: Environmen
     if spec.priority:
         return spec.priority, "signal"
     for labels, source in ((around.namespace, "namespace-label"), (around.owner, "owner-label")):
-        if found := _word(Priority, label(labels, "priority")):
+        if found := _word(Priority, read_label(labels, "priority") or ""):
             return found, source
     return priority_of(environment, spec.severity), "table"
 
@@ -273,7 +256,7 @@ def _business(spec: SignalContent, around: Surroundings, environment: Environmen
 
 
 def _near(around: Surroundings, name: str) -> str:
-    return label(around.namespace, name) or label(around.owner, name)
+    return read_label(around.namespace, name) or read_label(around.owner, name) or ""
 
 
 def _custom_labels(around: Surroundings, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
