@@ -234,19 +234,20 @@ def _dumped(value: Any, *, like: str) -> str:
     return json.dumps(value, ensure_ascii=ascii_only, separators=separators)
 
 
+_TELLING: Final = re.compile(r'"(?:Secret|value|auths|stringData)')
 _FRAGMENT: Final = re.compile(r'[{\[][ \t]*(?:["{]|\n)')
 
 
 def _in_fragments(text: str, walk: Callable[[Any], Any]) -> str:
-    """JSON that stands in a line after something else, or one object a line."""
-    if '{"' not in text and '{ "' not in text:
+    """JSON inside a line, where its structure says more than the text rules see."""
+    if not _TELLING.search(text):
         return text
     return "".join(_in_line(line, walk) for line in text.splitlines(keepends=True))
 
 
 def _in_line(line: str, walk: Callable[[Any], Any]) -> str:
     start = _FRAGMENT.search(line)
-    if start is None:
+    if start is None or not _TELLING.search(line):
         return line
     try:
         value, end = json.JSONDecoder().raw_decode(line, start.start())

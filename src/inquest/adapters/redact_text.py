@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import log2
 from typing import Final
@@ -180,12 +180,12 @@ def _masked_shape(match: re.Match[str]) -> str:
 
 # --- key and value ----------------------------------------------------------------------------------------
 
-_HINT: Final = re.compile(
-    r"(?:pass|pwd|secret|token|api[_\-. ]?key|access[_\-. ]?key|private[_\-. ]?key|account[_\-. ]?key|client-key-data"
-    r"|credential|authorization|cookie|dsn|connection[_\-. ]?string|sig(?:nature)?\b|\.dockerc|\.netrc|\.pgp"
-    r"|htpasswd|\bid_[rde]|\.key|\.pem|\.p12|\.jks)",
-    re.IGNORECASE | re.ASCII,
+_HINTS: Final = (
+    *("pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie", "dsn", "string", "sig"),
+    *("api key", "access key", "private key", "account key", "connection string"),
+    *(".pem", ".p12", ".jks", ".dockerc", ".netrc", ".pgp", "id_rsa", "id_dsa", "id_ec", "id_ed"),
 )
+"""A part of every sensitive key; found by plain search, because a pattern in any case is ten times slower."""
 _REST_OF_KEY: Final = re.compile(r"[\w.\-]{0,96}", re.ASCII)
 _SEPARATOR: Final = re.compile(r"\\?[\"']?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,64}|[ \t]{1,8}(?=[^\s=:])")
 _VALUE: Final = re.compile(
@@ -208,22 +208,40 @@ def without_values(text: str) -> str:
     """Values under sensitive keys: `key=value`, `key: value`, `"key": "value"`, `--key value`, query strings."""
     parts: list[str] = []
     position = done = 0
-    while hint := _HINT.search(text, position):
-        span = _secret_after(text, hint)
-        position = max(hint.end(), span[1])
+    for start, end in _hints(text):
+        if start < position:
+            continue
+        span = _secret_after(text, start, end)
+        position = max(end, span[1])
         if span[0] < span[1]:
             parts += (text[done : span[0]], MARK)
             done = span[1]
     return "".join((*parts, text[done:])) if parts else text
 
 
-def _secret_after(text: str, hint: re.Match[str]) -> tuple[int, int]:
+def _hints(text: str) -> list[tuple[int, int]]:
+    """Spans of the hints in order, the longer first; the dotted capital I alone grows in lower case."""
+    lowered = text.replace("\u0130", "I").lower()
+    found = [(at, at + len(word)) for word in _HINTS if word in lowered for at in _places(word, lowered)]
+    return sorted(found, key=lambda span: (span[0], -span[1]))
+
+
+def _places(word: str, text: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
+
+
+def _secret_after(text: str, hint: int, hint_end: int) -> tuple[int, int]:
     """Span of the value that belongs to the key around this hint; empty when there is none."""
-    start = _start_of_key(text, hint.start())
-    end = _end_of(_REST_OF_KEY, text, hint.end())
+    start = _start_of_key(text, hint)
+    end = _end_of(_REST_OF_KEY, text, hint_end)
     separator = _SEPARATOR.match(text, end)
+    if separator is None:
+        return (0, 0)
     key = text[start:end]
-    if separator is None or not _separates(key, separator[0]) or not is_sensitive(key):
+    if not _separates(key, separator[0]) or not is_sensitive(key):
         return (0, 0)
     return _value_span(text, separator.end(), start=start, key=key)
 
