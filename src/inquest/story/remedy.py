@@ -77,7 +77,7 @@ MAX_EVIDENCE: Final = 10
 BUSY_LOOK: Final = timedelta(seconds=30)
 
 
-# --- the proposal -------------------------------------------------------------------------------------------
+# --- the proposal -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -165,16 +165,16 @@ def bind_parameters(schema: Iterable[ParameterSchema], given: Mapping[str, objec
     return Bound(texts | target_parameters(target), tuple(dropped))
 
 
-def parameter_text(value: object, type: ParameterType = ParameterType.STRING) -> str:
+def parameter_text(value: object, declared: ParameterType = ParameterType.STRING) -> str:
     """A parameter in the form in which the Job gets it: booleans `true`/`false`, arrays as JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and type is ParameterType.INTEGER and value.is_integer():
+    if isinstance(value, float) and declared is ParameterType.INTEGER and value.is_integer():
         return str(int(value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# --- drift (6.4) ----------------------------------------------------------------------------------------------
+# --- drift (6.4) --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def drift(target: PinnedTarget, workflow: WorkflowPin, seen: Seen) -> VoidReason
     return next((reason for holds, reason in checks if holds), None)
 
 
-# --- the approval request (6.1) ---------------------------------------------------------------------------------
+# --- the approval request (6.1) -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def _metadata(parent: Parent, name: str, finalizers: tuple[str, ...] = ()) -> Ob
     )
 
 
-# --- the preview ------------------------------------------------------------------------------------------------
+# --- the preview --------------------------------------------------------------------------------------
 
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _STEP: Final = re.compile(r"""\.?(?:\["(?P<key>[^"]*)"\]|\[(?P<by>[^=\]]+)=(?P<value>[^\]]*)\]|(?P<word>[^.\[]+))""")
@@ -349,10 +349,8 @@ def _set(root: Manifest, path: str, value: str) -> bool:
 
 def _step_into(node: Any, step: re.Match[str]) -> Any:
     if step["by"]:
-        members = node if isinstance(node, list) else []
-        return next(
-            (one for one in members if isinstance(one, dict) and str(one.get(step["by"])) == step["value"]), None
-        )
+        members = (one for one in (node if isinstance(node, list) else ()) if isinstance(one, dict))
+        return next((one for one in members if str(one.get(step["by"])) == step["value"]), None)
     return node.setdefault(step["word"] or step["key"], {}) if isinstance(node, dict) else None
 
 
@@ -363,7 +361,7 @@ def _as_before(old: object, value: str) -> object:
     return int(value) if isinstance(old, int) and value.lstrip("-").isdigit() else value
 
 
-# --- does a decision stand? (6.3; reliability, 11) -----------------------------------------------------------------
+# --- does a decision stand? (6.3; reliability, 11) ----------------------------------------------------
 
 
 class Standing(StrEnum):
@@ -445,13 +443,11 @@ def approval_stands(view: ApprovalView) -> Stand:
 
 def check_overtaken(view: ApprovalView) -> Stand | None:
     """Nothing is left to approve."""
-    if view.consumed_by:
-        return None
-    if view.cancelled:
+    if view.cancelled and not view.consumed_by:
         return Stand(Standing.VOIDED, "the investigation was cancelled", VoidReason.INVESTIGATION_CANCELLED)
-    return (
-        Stand(Standing.VOIDED, "the signal is resolved", VoidReason.SIGNAL_RESOLVED) if view.signal_resolved else None
-    )
+    if view.signal_resolved and not view.consumed_by:
+        return Stand(Standing.VOIDED, "the signal is resolved", VoidReason.SIGNAL_RESOLVED)
+    return None
 
 
 def check_undecided(view: ApprovalView) -> Stand | None:
@@ -545,7 +541,7 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-# --- guards before execution (9.4) -----------------------------------------------------------------------------------
+# --- guards before execution (9.4) --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -692,7 +688,7 @@ def _failed(name: str, message: str, word: SubReason, review: HumanReviewReason)
     return Halt(name, message, Phase.FAILED, Reason.REMEDIATION_BLOCKED, word, resolution, review)
 
 
-# --- the execution (8.1) ----------------------------------------------------------------------------------------------
+# --- the execution (8.1) ------------------------------------------------------------------------------
 
 
 def workflow_execution(parent: Parent, proposal: Proposal, *, approval: ObjectRef | None = None) -> Manifest:
@@ -734,7 +730,7 @@ def undo_is_due(when: UndoWhen, *, failed: bool, before: float | None, after: fl
     return (when is UndoWhen.ON_FAILURE and failed) or (when is UndoWhen.ON_INEFFECTIVE and not failed and worse)
 
 
-# --- the Job (8.3) -------------------------------------------------------------------------------------------------------
+# --- the Job (8.3) ------------------------------------------------------------------------------------
 
 CONTAINER: Final = "workflow"
 JOB_TTL_SECONDS: Final = 600
@@ -817,9 +813,7 @@ def _job_labels(execution: WorkflowExecution) -> dict[str, str]:
 
 def _pod_template(execution: WorkflowExecution, labels: Mapping[str, str]) -> Manifest:
     how = execution.spec.workflow.execution
-    given: Manifest = (
-        deepcopy(dict(how.pod_template)) if how.pod_template else {"spec": {"containers": [_container(how)]}}
-    )
+    given: Manifest = deepcopy(dict(how.pod_template or {"spec": {"containers": [_container(how)]}}))
     metadata = given.get("metadata") or {}
     return {
         "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}},
@@ -925,7 +919,7 @@ def _labels(found: Json) -> Mapping[str, str]:
     return found.get("metadata", {}).get("labels") or {}
 
 
-# --- how the Job ended (8.4) -----------------------------------------------------------------------------------------------
+# --- how the Job ended (8.4) --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -968,16 +962,19 @@ _MISSING_MOUNT: Final = re.compile(r"(secret|configmap) \"[^\"]+\" not found", r
 
 def job_outcome(found: Json, pods: Sequence[Json], events: Iterable[Json]) -> JobOutcome:
     """Success, failure with its word, or not yet; also what will never start counts as ended."""
-    conditions = {
-        one["type"]: one for one in (found.get("status") or {}).get("conditions") or () if one.get("status") == "True"
-    }
+    conditions = _conditions(found)
     if "Complete" in conditions:
         return JobOutcome(ended=True, succeeded=True, ran=True, ended_at=_at(conditions["Complete"]))
     states = tuple(_states(pods))
-    stuck = next(_stuck(states, events), None)
-    if "Failed" not in conditions and stuck is None:
+    stuck = next(_stuck(states, events), ())
+    if "Failed" not in conditions and not stuck:
         return JobOutcome()
-    return _failure(conditions.get("Failed") or {}, states, stuck or "")
+    return _failure(conditions.get("Failed") or {}, states, stuck)
+
+
+def _conditions(found: Json) -> dict[str, Json]:
+    listed = (found.get("status") or {}).get("conditions") or ()
+    return {one["type"]: one for one in listed if one.get("status") == "True"}
 
 
 @dataclass(frozen=True)
@@ -1018,25 +1015,20 @@ def _texts(found: Json) -> tuple[str, ...]:
     return tuple(str(found[key]) for key in ("reason", "message") if found.get(key))
 
 
-def _stuck(states: Iterable[_State], events: Iterable[Json]) -> Iterator[str]:
-    yield from (": ".join(state.texts) for state in states if state.waiting in _STUCK)
+def _stuck(states: Iterable[_State], events: Iterable[Json]) -> Iterator[tuple[str, ...]]:
+    yield from (state.texts for state in states if state.waiting in _STUCK)
     for event in events:
         text = str(event.get("message") or event.get("note") or "")
         if event.get("reason") == "FailedMount" and _MISSING_MOUNT.search(text):
-            yield f"invalid configuration: {text}"
+            yield "InvalidConfiguration", text
 
 
-def _failure(condition: Json, states: Sequence[_State], stuck: str) -> JobOutcome:
+def _failure(condition: Json, states: Sequence[_State], stuck: tuple[str, ...]) -> JobOutcome:
     culprit = next((state for state in states if state.failed), None)
-    texts = (
-        stuck,
-        *(culprit.texts if culprit else ()),
-        *_texts(condition),
-        *(t for state in states for t in state.texts),
-    )
-    said = [text for text in dict.fromkeys(texts) if text]
+    everybody = tuple(text for state in states for text in state.texts)
+    said = tuple(dict.fromkeys((*stuck, *(culprit.texts if culprit else ()), *_texts(condition), *everybody)))
     started = any(state.started for state in states if state.container == CONTAINER)
-    reason, ran = _word("; ".join(said).lower(), started, culprit is not None)
+    reason, ran = _word(said, started, culprit is not None)
     return JobOutcome(
         ended=True,
         reason=reason,
@@ -1048,10 +1040,12 @@ def _failure(condition: Json, states: Sequence[_State], stuck: str) -> JobOutcom
     )
 
 
-def _word(text: str, started: bool, failed: bool) -> tuple[FailureReason, bool]:
-    for pattern, reason, ran in _FAILURE_WORDS:
-        if pattern.search(text):
-            return reason, started if ran is None else ran
+def _word(said: Sequence[str], started: bool, failed: bool) -> tuple[FailureReason, bool]:
+    # Reasons are single words and say it better than messages: a pull that failed by a timeout is no deadline.
+    for text in ("; ".join(word for word in said if " " not in word), "; ".join(said)):
+        for pattern, reason, ran in _FAILURE_WORDS:
+            if pattern.search(text.lower()):
+                return reason, started if ran is None else ran
     return FailureReason.TASK_FAILED if failed else FailureReason.UNKNOWN, started
 
 
