@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from inquest.api.shared import TargetRef
+from pydantic import ValidationError
+
+from inquest.api.shared import Severity, TargetRef
 from inquest.story.evidence import Citation
+from inquest.story.inquiry import Invocation, ModelReply, ToolSchema
+
+T = TypeVar("T")
+
+MAX_CHARACTERS: Final = 1_000_000
+"""Of one reply; what follows is not read (pipeline, 3.2)."""
+MAX_LEVELS: Final = 3
+"""Of JSON inside a string inside JSON (pipeline, 3.1)."""
+MAX_FENCES: Final = 100
+"""Fenced blocks of one text that are tried; each costs a pass over the rest."""
+MAX_HEADER: Final = 80
+"""Characters of a line that can be a section header."""
+MIN_QUOTE: Final = 3
+"""Characters of a quote that is no number (pipeline, section 7)."""
+
+EMPTY: Final = "Empty"
+NO_JSON: Final = "NoJson"
+NO_FIELDS: Final = "NoRecognisedFields"
 
 
 @dataclass(frozen=True)
@@ -41,6 +63,7 @@ class RcaReply:
     cause_value: str = ""
     analysis: str = ""
     causal_chain: tuple[str, ...] = ()
+    due_diligence: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[RawClaim, ...] = ()
     dropped_claims: int = 0
     confidence: float | None = None
@@ -73,6 +96,7 @@ class SelectionReply:
     target: TargetRef | None = None
     choice: Choice | None = None
     alternatives: tuple[Choice, ...] = ()
+    dropped_alternatives: int = 0
     reasoning: str = ""
     declined: bool = False
     confidence: float | None = None
@@ -94,3 +118,859 @@ class Reading:
     @property
     def usable(self) -> bool:
         return self.reply is not None
+
+    @property
+    def wants_correction(self) -> bool:
+        """Whether the one corrective turn is asked for (pipeline, 3.8)."""
+        return not self.usable or bool(self.problems)
+
+
+# --- the submit tools --------------------------------------------------------------------------------
+
+SEVERITIES: Final = tuple(word.value for word in Severity)
+OUTCOME_WORDS: Final = ("actionable", "not_actionable", "problem_resolved", "insufficient_data", "inconclusive")
+OUTCOME_ALIASES: Final[Mapping[str, str]] = {
+    "resolved": "problem_resolved",
+    "self_resolved": "problem_resolved",
+    "predictive_no_action": "not_actionable",
+}
+REVIEW_REASONS: Final = (
+    "workflow_not_found",
+    "image_mismatch",
+    "parameter_validation_failed",
+    "no_matching_workflows",
+    "low_confidence",
+    "llm_parsing_error",
+    "investigation_inconclusive",
+    "rca_incomplete",
+)
+ROLES: Final = ("root_cause", "contributing", "symptom", "ruled_out")
+DUE_DILIGENCE: Final = (
+    "causal_completeness",
+    "target_accuracy",
+    "evidence_sufficiency",
+    "alternative_hypotheses",
+    "scope_completeness",
+    "proportionality",
+    "regression_awareness",
+    "confidence_calibration",
+)
+
+Schema = Mapping[str, Any]
+
+
+def _object(required: Sequence[str], about: str = "", /, **properties: Schema) -> Schema:
+    shape: dict[str, Any] = {"type": "object", "properties": properties}
+    return shape | ({"required": list(required)} if required else {}) | _described(about)
+
+
+def _list(items: Schema, description: str = "", **more: Any) -> Schema:
+    return {"type": "array", "items": items, **more} | _described(description)
+
+
+def _string(description: str = "", *words: str) -> Schema:
+    return {"type": "string"} | ({"enum": list(words)} if words else {}) | _described(description)
+
+
+def _described(description: str) -> dict[str, Any]:
+    return {"description": description} if description else {}
+
+
+_CONFIDENCE: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 1}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+_SEVERITY: Final = _string("", *SEVERITIES)
+_TARGET: Final = _object(
+    ("kind", "name"),
+    "The owner that must change, not its pod; no namespace for cluster-scoped resources.",
+    api_version=_string(),
+    kind=_string(),
+    name=_string(),
+    namespace=_string(),
+)
+_CLAIM: Final = _object(
+    ("statement", "evidence"),
+    statement=_string("One sentence."),
+    role=_string("", *ROLES),
+    evidence=_list(
+        _object(
+            ("id", "quote"),
+            id=_string("Evidence id such as E3."),
+            quote=_string("A value or line copied from that evidence, unchanged."),
+        ),
+        minItems=1,
+    ),
+)
+_RCA_CORE: Final[Mapping[str, Schema]] = {
+    "summary": _string("One sentence first; names the object and the field that is wrong."),
+    "severity": _SEVERITY,
+    "signal_name": _string("The name that fits the effect best."),
+    "contributing_factors": _list(_string()),
+    "remediation_target": _TARGET,
+}
+_COMMON: Final[Mapping[str, Schema]] = {
+    "confidence": _CONFIDENCE,
+    "severity": _SEVERITY,
+    "investigation_outcome": _string("", *OUTCOME_WORDS),
+    "actionable": _BOOLEAN,
+    "needs_human_review": _BOOLEAN,
+    "human_review_reason": _string(f"One of {', '.join(REVIEW_REASONS)}, or your own words."),
+}
+_WORKFLOW: Final[Mapping[str, Schema]] = {
+    "workflow_id": _string("Id from the catalogue."),
+    "confidence": _CONFIDENCE,
+    "rationale": _string(),
+    "parameters": _object((), "Only the workflow's parameters, never TARGET_RESOURCE_*."),
+}
+_DETECTED_LABELS: Final[Mapping[str, Schema]] = {"detected_labels": {"type": "object"}}
+
+SUBMIT_RESULT: Final = ToolSchema(
+    name="submit_result",
+    description="Submit the root cause analysis; call it once, when the investigation is over.",
+    parameters=_object(
+        ("root_cause_analysis", "confidence"),
+        root_cause_analysis=_object(
+            ("summary",),
+            **_RCA_CORE,
+            cause=_object(
+                (),
+                "JSON path in the target, and what stands there and is wrong.",
+                field=_string(),
+                value=_string(),
+            ),
+            investigation_analysis=_string("Under 500 words."),
+            causal_chain=_list(_string(), "From the symptom to the root cause, which comes last.", minItems=2),
+            due_diligence=_object((), **{name: _string() for name in DUE_DILIGENCE}),
+            claims=_list(_CLAIM, "What the conclusion rests on; code checks every quote."),
+        ),
+        **_COMMON,
+        **_DETECTED_LABELS,
+    ),
+)
+SUBMIT_WITH_WORKFLOW: Final = ToolSchema(
+    name="submit_result_with_workflow",
+    description="Submit the one workflow that fits, with its parameters.",
+    parameters=_object(
+        ("root_cause_analysis", "selected_workflow", "confidence"),
+        root_cause_analysis=_object(("summary",), **_RCA_CORE),
+        selected_workflow=_object(
+            ("workflow_id", "confidence"),
+            **_WORKFLOW,
+            execution_engine=_string(),
+            execution_bundle=_string(),
+        ),
+        alternative_workflows=_list(_object(("workflow_id", "confidence"), **_WORKFLOW), "For people, never executed."),
+        **_COMMON,
+        **_DETECTED_LABELS,
+    ),
+)
+SUBMIT_NO_WORKFLOW: Final = ToolSchema(
+    name="submit_result_no_workflow",
+    description="Submit that no workflow is to run: nothing fits, nothing is left to do, or it cannot be told.",
+    parameters=_object(
+        ("root_cause_analysis",),
+        root_cause_analysis=_object(("summary",), **_RCA_CORE),
+        reasoning=_string("Why nothing fits."),
+        **_COMMON,
+    ),
+)
+SUBMIT_TOOLS: Final[Mapping[Invocation, tuple[ToolSchema, ...]]] = {
+    Invocation.RCA: (SUBMIT_RESULT,),
+    Invocation.SELECTION: (SUBMIT_WITH_WORKFLOW, SUBMIT_NO_WORKFLOW),
+}
+SUBMIT_NAMES: Final = frozenset(tool.name for tools in SUBMIT_TOOLS.values() for tool in tools)
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+def read(invocation: Invocation, reply: ModelReply) -> Reading:
+    """The first usable verdict of a reply; never raises, whatever the text (pipeline, section 3)."""
+    readings = [_read_place(invocation, tool, text) for tool, text in _places(invocation, reply)]
+    usable = next((reading for reading in readings if reading.usable), None)
+    return usable or min(readings, key=lambda reading: _FAILURES.index(reading.failure))
+
+
+_FAILURES: Final = (NO_FIELDS, NO_JSON, EMPTY)
+
+
+def _places(invocation: Invocation, reply: ModelReply) -> list[tuple[str, str]]:
+    """Where a verdict can stand: own submit tools, the other invocation's, the message."""
+    own = {tool.name for tool in SUBMIT_TOOLS[invocation]}
+    calls = [call for call in reply.tool_calls if call.name in SUBMIT_NAMES]
+    calls.sort(key=lambda call: call.name not in own)
+    return [*((call.name, call.arguments) for call in calls), ("", reply.text)]
+
+
+def _read_place(invocation: Invocation, tool: str, text: str) -> Reading:
+    if invocation is Invocation.SELECTION and tool == SUBMIT_NO_WORKFLOW.name:
+        return _reading_of(_declined(next(_candidates(text), {})))
+    make = _rca if invocation is Invocation.RCA else _offered if tool == SUBMIT_WITH_WORKFLOW.name else _told
+    first: Reading | None = None
+    for found in _candidates(text):
+        reading = _reading_of(make(found))
+        if reading.usable:
+            return reading
+        first = first or reading
+    return first or Reading(None, failure=NO_JSON if _trimmed(text) else EMPTY)
+
+
+Read = tuple[RcaReply | SelectionReply, list[Problem]]
+
+
+def _reading_of(read: Read) -> Reading:
+    reply, problems = read
+    found = (*problems, *contradictions(reply))
+    return Reading(reply, found) if _is_usable(reply) else Reading(None, found, NO_FIELDS)
+
+
+def _is_usable(reply: RcaReply | SelectionReply) -> bool:
+    """The partial guard (pipeline, 3.6)."""
+    if isinstance(reply, RcaReply):
+        return bool(reply.summary)
+    return reply.declined or bool(reply.summary) or reply.choice is not None
+
+
+def better(old: Reading, new: Reading) -> Reading:
+    """Which of two replies counts after the corrective turn (pipeline, 3.8)."""
+    if not new.usable:
+        return old
+    return new if not old.usable or len(new.problems) <= len(old.problems) else old
+
+
+# --- candidates (pipeline, 3.2 and 3.3) --------------------------------------------------------------
+
+Found = Mapping[str, Any]
+Span = tuple[int, int]
+
+_LEADING: Final = re.compile(r'[\["]|\{\s*["}]')
+_OPENING: Final = re.compile(r'\{(?=\s*["}])')
+# A string that never ends swallows the rest, so that no quote is looked at twice.
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
+_FENCE: Final = re.compile(r"```[ \t]*([\w+-]*)")
+_FENCE_END: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
+_ESCAPE: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+_HEADER: Final = re.compile(r"\s{0,3}#{1,6}\s+([^#]+?)\s*")
+_NOTHING: Final = frozenset({"", "null", "none", "~", "n/a"})
+_SECTIONS: Final = (
+    "root_cause_analysis",
+    "selected_workflow",
+    "alternative_workflows",
+    "confidence",
+    "severity",
+    "actionable",
+    "investigation_outcome",
+    "detected_labels",
+    "needs_human_review",
+    "human_review_reason",
+    "reasoning",
+)
+
+_DECODER: Final = json.JSONDecoder(parse_constant=lambda _: None)
+
+
+def _candidates(text: str) -> Iterator[Found]:
+    text = _trimmed(text)
+    value, end = _leading(text)
+    yield from _objects_in(value)
+    rest = text[end:]
+    if sections := _sections(rest):
+        yield sections
+    fences = _fences(rest)
+    for fence in fences:
+        yield from _objects_of_fence(rest, fence)
+    yield from _scanned(rest, tuple(span for fence in fences if (span := _decoded_span(rest, fence))))
+
+
+def _trimmed(text: str) -> str:
+    """The part that is read, without lone surrogates: they decode, but nothing can write them again."""
+    cut = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode().strip("\ufeff \t\r\n\f\v")
+    return _ESCAPE.sub(lambda hit: r"\ufffd" if hit[1] else hit[0], cut) if "\\" in cut else cut
+
+
+def _leading(text: str) -> tuple[Any, int]:
+    """The JSON value with which a text begins and where it ends; 0 when there is none (C1)."""
+    if not _LEADING.match(text):
+        return None, 0
+    try:
+        return _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None, 0
+
+
+def _objects_in(value: Any, levels: int = MAX_LEVELS) -> Iterator[Found]:
+    """An object, the only member of a list, or what a string holds; other values are no verdict."""
+    if isinstance(value, Mapping):
+        yield value
+    elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping | str):
+        yield from _objects_in(value[0], levels)
+    elif isinstance(value, str) and levels:
+        text = _trimmed(value)
+        inner, end = _leading(text)
+        yield from _objects_in(inner, levels - 1)
+        yield from _scanned(text[end:])
+
+
+def _scanned(text: str, skip: Sequence[Span] = ()) -> Iterator[Found]:
+    """Every balanced object of a text that decodes (C4); a fragment of an unfinished one is never a verdict."""
+    at = 0
+    while opening := _OPENING.search(text, at):
+        start = opening.start()
+        at = next((end for begin, end in skip if begin <= start < end), 0)
+        if at:
+            continue
+        at = _closing(text, start)
+        if not at:
+            return
+        yield from _decoded(text[start:at])
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(text[token.start()], 0)
+        if depth == 0:
+            return token.end()
+    return 0
+
+
+def _decoded(text: str) -> Iterator[Found]:
+    value, end = _leading(text)
+    if end == len(text) and isinstance(value, Mapping):
+        yield value
+
+
+@dataclass(frozen=True)
+class _Fence:
+    """A fenced block by the positions of its content."""
+
+    label: str
+    start: int
+    end: int
+    closed: bool
+
+    @property
+    def rank(self) -> int:
+        return 2 if not self.closed else int(self.label.lower() != "json")
+
+
+def _fences(text: str) -> list[_Fence]:
+    """Fenced blocks in the order in which they are tried (C3)."""
+    found: list[_Fence] = []
+    at = 0
+    while len(found) < MAX_FENCES and (opening := _FENCE.search(text, at)):
+        start = opening.end()
+        end, at = _fence_end(text, start)
+        found.append(_Fence(opening[1], start, end, closed=at > end))
+    return sorted(found, key=lambda fence: fence.rank)
+
+
+def _fence_end(text: str, start: int) -> Span:
+    # A closing fence on a line of its own is looked for first: JSON strings hold no line breaks, but may hold fences.
+    if end := _FENCE_END.search(text, start):
+        return end.start(), end.end()
+    end_of_text = len(text)
+    bare = text.find("```", start)
+    return (end_of_text, end_of_text) if bare < 0 else (bare, bare + 3)
+
+
+def _objects_of_fence(text: str, fence: _Fence) -> Iterator[Found]:
+    content = text[fence.start : fence.end].strip()
+    value, end = _leading(content)
+    yield from _objects_in(value)
+    yield from _scanned(content[end:])
+
+
+def _decoded_span(text: str, fence: _Fence) -> Span | None:
+    """Where in the text a fence's leading value stands: it was tried, its inside is not searched again."""
+    content = text[fence.start : fence.end]
+    start = fence.start + len(content) - len(content.lstrip())
+    _, length = _leading(content.strip())
+    return (start, start + length) if length else None
+
+
+def _sections(text: str) -> Found:
+    """What stands under known headings, by their names (C2)."""
+    bodies: dict[str, list[str]] = {}
+    name, inside = "", False
+    for line in text.split("\n"):
+        header = "" if inside else _header(line)
+        name = header or name
+        if header:
+            bodies[name] = []
+        elif name:
+            bodies[name].append(line)
+        inside ^= line.count("```") % 2 == 1
+    return {name: _section_value("\n".join(lines).strip()) for name, lines in bodies.items()}
+
+
+def _header(line: str) -> str:
+    found = _HEADER.fullmatch(line.rstrip("\r")) if len(line) <= MAX_HEADER else None
+    return _HEADERS.get(_squeezed(re.sub(r"[*`:\s]", "", found[1])), "") if found else ""
+
+
+def _section_value(body: str) -> Any:
+    fences = _fences(body)
+    if fences:
+        body = body[fences[0].start : fences[0].end].strip()
+    if body.lower() in _NOTHING:
+        return None
+    value, end = _leading(body)
+    return value if end else body
+
+
+# --- keys and fields (pipeline, 3.4 and 3.5) ---------------------------------------------------------
+
+
+def _squeezed(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
+
+
+_HEADERS: Final[Mapping[str, str]] = {_squeezed(name): name for name in _SECTIONS}
+
+REQUIRED: Final = "is required"
+
+
+@dataclass(frozen=True)
+class _Form:
+    """One object of a reply, its keys in any spelling; `problems` is shared by all forms of a reply."""
+
+    found: Found
+    problems: list[Problem]
+    path: str = ""
+
+    def raw(self, name: str) -> Any:
+        if name in self.found:
+            return self.found[name]
+        wanted = _squeezed(name)
+        return next((value for key, value in self.found.items() if _squeezed(key) == wanted), None)
+
+    def text(self, name: str) -> str:
+        """A trimmed string; other types count as empty."""
+        raw = self.raw(name)
+        return raw.strip() if isinstance(raw, str) else ""
+
+    def take(self, name: str, coerce: Callable[[Any], T | None], rule: str) -> T | None:
+        """A coerced value; a bad one counts as absent and is reported."""
+        raw = self.raw(name)
+        value = None if raw is None else coerce(raw)
+        if raw is not None and value is None:
+            self.report(name, raw, rule)
+        return value
+
+    def inner(self, name: str) -> _Form:
+        """An object below this one; an absent one is empty."""
+        found = self.take(name, _object_from, "must be an object")
+        return _Form(found or {}, self.problems, self.where(name))
+
+    def report(self, name: str, raw: Any, rule: str) -> None:
+        self.problems.append(Problem(self.where(name), _shown(raw), rule))
+
+    def require(self, name: str, present: object) -> None:
+        """Report a field that the schema asks for; one that was dropped is reported already."""
+        path = self.where(name)
+        if not present and not any(problem.path == path for problem in self.problems):
+            self.problems.append(Problem(path, "", REQUIRED))
+
+    def where(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    # The fields of the schemas, each with its rule.
+
+    def confidence(self, name: str = "confidence") -> float | None:
+        return self.take(name, confidence_from, "must be a number from 0 to 1")
+
+    def boolean(self, name: str) -> bool | None:
+        return self.take(name, _boolean_from, "must be true or false")
+
+    def severity(self) -> str:
+        return self.take("severity", _word_from(SEVERITIES), f"must be one of {', '.join(SEVERITIES)}") or ""
+
+    def outcome(self) -> str:
+        rule = f"must be one of {', '.join(OUTCOME_WORDS)}"
+        return self.take("investigation_outcome", _outcome_from, rule) or ""
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return self.take(name, _texts_from, "must be a list of strings") or ()
+
+    def entries(self, name: str) -> list[Any]:
+        return self.take(name, _list_from, "must be a list of objects") or []
+
+    def target(self) -> TargetRef | None:
+        form = self.inner("remediation_target")
+        kind, name = form.text("kind"), form.text("name")
+        if not kind and not name:
+            return None
+        target = _target_from(kind, name, form.text("namespace"), form.text("api_version"))
+        if target is None:
+            self.report("remediation_target", dict(form.found), "must have kind and name of a resource")
+        return target
+
+    def review_reason(self) -> str:
+        reason = self.text("human_review_reason")
+        return "" if reason.lower() in _NOTHING else reason
+
+
+def _shown(raw: Any) -> str:
+    try:
+        text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        text = str(type(raw).__name__)
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
+_NUMBER: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(%?)")
+
+
+def confidence_from(raw: Any) -> float | None:
+    """A figure from 0 to 1, or None; 95 is never guessed to be a percentage."""
+    figure = _figure_in(raw) if isinstance(raw, str) else raw
+    if isinstance(figure, bool) or not isinstance(figure, int | float) or not 0 <= figure <= 1:
+        return None
+    return float(figure)
+
+
+def _figure_in(text: str) -> float | None:
+    found = _NUMBER.fullmatch(text.strip())
+    return float(found[1]) / (100 if found[2] else 1) if found else None
+
+
+def _boolean_from(raw: Any) -> bool | None:
+    if isinstance(raw, str):
+        return {"true": True, "false": False}.get(raw.strip().lower())
+    return raw if isinstance(raw, bool) else None
+
+
+def _word_from(words: Sequence[str]) -> Callable[[Any], str | None]:
+    def word(raw: Any) -> str | None:
+        text = raw.strip().lower() if isinstance(raw, str) else ""
+        return text if text in words else None
+
+    return word
+
+
+def _outcome_from(raw: Any) -> str | None:
+    text = re.sub(r"[-\s]+", "_", raw.strip().lower()) if isinstance(raw, str) else ""
+    word = OUTCOME_ALIASES.get(text, text)
+    return word if word in OUTCOME_WORDS else None
+
+
+def _object_from(raw: Any) -> Found | None:
+    """An object, or the one that a string contains; lists are never halved."""
+    return None if isinstance(raw, list) else next(_objects_in(raw), None)
+
+
+def _list_from(raw: Any) -> list[Any] | None:
+    value = _json_in(raw)
+    if isinstance(value, Mapping):
+        return [value]
+    return value if isinstance(value, list) else None
+
+
+def _texts_from(raw: Any) -> tuple[str, ...] | None:
+    value = raw if isinstance(raw, list) else _json_in(raw)
+    texts = [raw] if isinstance(raw, str) and not isinstance(value, list) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return None
+    return tuple(text.strip() for text in texts if text.strip())
+
+
+def _json_in(raw: Any) -> Any:
+    """What a string holds as JSON, through at most three levels; another value as it is."""
+    for _ in range(MAX_LEVELS):
+        if not isinstance(raw, str):
+            break
+        value, end = _leading(_trimmed(raw))
+        if not end:
+            break
+        raw = value
+    return raw
+
+
+def _target_from(kind: str, name: str, namespace: str, api_version: str) -> TargetRef | None:
+    """A reference as far as its words go; that it exists is for a look-up to say."""
+    spelled = kind[:1].upper() + kind[1:]
+    try:
+        return TargetRef(kind=spelled, name=name, namespace=namespace or None, api_version=api_version or None)
+    except ValidationError:
+        return None
+
+
+# --- the two replies ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Core:
+    """What both invocations say about the root cause."""
+
+    summary: str
+    severity: str
+    factors: tuple[str, ...]
+    target: TargetRef | None
+
+
+def _core(form: _Form, cause: _Form) -> _Core:
+    inner = cause.severity()
+    return _Core(
+        summary=cause.text("summary") or cause.text("rca_summary") or form.text("rca_summary"),
+        severity=form.severity() or inner,
+        factors=cause.texts("contributing_factors") or form.texts("contributing_factors"),
+        target=cause.target() or form.target(),
+    )
+
+
+def _rca(found: Found) -> Read:
+    form = _Form(found, [])
+    cause = form.inner("root_cause_analysis")
+    core = _core(form, cause)
+    where = cause.inner("cause")
+    claims, dropped = _claims(cause)
+    reply = RcaReply(
+        summary=core.summary,
+        severity=core.severity,
+        signal_name=cause.text("signal_name"),
+        contributing_factors=core.factors,
+        target=core.target,
+        cause_field=_scalar(where.raw("field")),
+        cause_value=_scalar(where.raw("value")),
+        analysis=cause.text("investigation_analysis"),
+        causal_chain=cause.texts("causal_chain"),
+        due_diligence=_diligence(cause),
+        claims=claims,
+        dropped_claims=dropped,
+        confidence=form.confidence(),
+        outcome=form.outcome(),
+        actionable=form.boolean("actionable"),
+        needs_review=form.boolean("needs_human_review") or False,
+        review_reason=form.review_reason(),
+    )
+    cause.require("summary", reply.summary)
+    form.require("confidence", reply.confidence is not None)
+    return reply, form.problems
+
+
+def _diligence(cause: _Form) -> Mapping[str, str]:
+    form = cause.inner("due_diligence")
+    return {name: text for name in DUE_DILIGENCE if (text := form.text(name))}
+
+
+def _scalar(raw: Any) -> str:
+    if isinstance(raw, str):
+        return raw.strip()
+    return _shown(raw) if isinstance(raw, bool | int | float) else ""
+
+
+def _claims(cause: _Form) -> tuple[tuple[RawClaim, ...], int]:
+    """Claims that can be checked, and how many were dropped (pipeline, section 7)."""
+    entries = cause.entries("claims")
+    claims = [claim for entry in entries if (claim := _claim(entry))]
+    return tuple(claims), len(entries) - len(claims)
+
+
+def _claim(entry: Any) -> RawClaim | None:
+    form = _Form(entry if isinstance(entry, Mapping) else {}, [])
+    statement, role = form.text("statement"), re.sub(r"[-\s]+", "_", form.text("role").lower())
+    cited = [_citation(item) for item in form.entries("evidence")]
+    citations = tuple(citation for citation in cited if citation)
+    if not statement or not citations or len(citations) < len(cited):
+        return None
+    return RawClaim(statement, role if role in ROLES else "contributing", citations)
+
+
+def _citation(item: Any) -> Citation | None:
+    form = _Form(item if isinstance(item, Mapping) else {}, [])
+    found, quote = form.text("id"), _scalar(form.raw("quote"))
+    return Citation(found, quote) if found and is_quote(quote) else None
+
+
+def is_quote(text: str) -> bool:
+    """Whether a quote says enough to be checked: three characters, or a number."""
+    return len(text.strip()) >= MIN_QUOTE or _NUMBER.fullmatch(text.strip()) is not None
+
+
+def _told(found: Found) -> Read:
+    """A verdict of invocation 2 that came as text or through the wrong tool."""
+    form, reply = _selection(found)
+    _require_summary(form, reply)
+    if reply.choice:
+        _require_workflow(form, reply)
+    return reply, form.problems
+
+
+def _offered(found: Found) -> Read:
+    """A verdict of `submit_result_with_workflow`."""
+    form, reply = _selection(found)
+    _require_summary(form, reply)
+    _require_workflow(form, reply)
+    return reply, form.problems
+
+
+def _declined(found: Found) -> Read:
+    """A verdict of `submit_result_no_workflow`: the call itself is the statement (pipeline, 3.6)."""
+    form = _Form(found, [])
+    reply = _verdict(form, None, (), 0, declined=True)
+    _require_summary(form, reply)
+    return reply, form.problems
+
+
+def _selection(found: Found) -> tuple[_Form, SelectionReply]:
+    form = _Form(found, [])
+    alternatives, dropped = _alternatives(form)
+    return form, _verdict(form, _choice(form), alternatives, dropped, declined=False)
+
+
+def _verdict(
+    form: _Form, choice: Choice | None, alternatives: tuple[Choice, ...], dropped: int, *, declined: bool
+) -> SelectionReply:
+    core = _core(form, form.inner("root_cause_analysis"))
+    overall = form.confidence()
+    if choice and choice.confidence is None:
+        choice = _with_confidence(choice, overall)
+    return SelectionReply(
+        summary=core.summary,
+        severity=core.severity,
+        contributing_factors=core.factors,
+        target=core.target,
+        choice=choice,
+        alternatives=alternatives,
+        dropped_alternatives=dropped,
+        reasoning=form.text("reasoning"),
+        declined=declined,
+        confidence=overall,
+        outcome=form.outcome(),
+        actionable=form.boolean("actionable"),
+        needs_review=form.boolean("needs_human_review") or False,
+        review_reason=form.review_reason(),
+    )
+
+
+def _with_confidence(choice: Choice, figure: float | None) -> Choice:
+    """The overall figure of the same reply stands in for a workflow's own (pipeline, 3.5)."""
+    return Choice(choice.workflow_id, figure, choice.rationale, choice.parameters, choice.engine, choice.bundle)
+
+
+def _choice(form: _Form) -> Choice | None:
+    """The nested workflow, or the flat form; where both name one and differ the nested one counts."""
+    chosen = form.inner("selected_workflow")
+    flat, nested = form.text("workflow_id"), chosen.text("workflow_id")
+    if flat and nested and flat != nested:
+        form.report("workflow_id", flat, "contradicts selected_workflow.workflow_id")
+    if nested:
+        return _choice_of(chosen, "rationale")
+    return _flat_choice(form) if flat else None
+
+
+def _choice_of(form: _Form, rationale: str) -> Choice:
+    return Choice(
+        workflow_id=form.text("workflow_id"),
+        confidence=form.confidence(),
+        rationale=form.text(rationale),
+        parameters=form.take("parameters", _object_from, "must be an object") or {},
+        engine=form.text("execution_engine"),
+        bundle=form.text("execution_bundle"),
+    )
+
+
+def _flat_choice(form: _Form) -> Choice:
+    return Choice(
+        workflow_id=form.text("workflow_id"),
+        confidence=None,
+        rationale=form.text("workflow_rationale"),
+        parameters=form.take("parameters", _object_from, "must be an object") or {},
+    )
+
+
+def _alternatives(form: _Form) -> tuple[tuple[Choice, ...], int]:
+    entries = form.entries("alternative_workflows")
+    forms = [
+        _Form(entry if isinstance(entry, Mapping) else {}, form.problems, f"alternative_workflows[{index}]")
+        for index, entry in enumerate(entries)
+    ]
+    kept = tuple(_choice_of(entry, "rationale") for entry in forms if entry.text("workflow_id"))
+    return kept, len(entries) - len(kept)
+
+
+def _require_summary(form: _Form, reply: SelectionReply) -> None:
+    form.require("root_cause_analysis.summary", reply.summary)
+
+
+def _require_workflow(form: _Form, reply: SelectionReply) -> None:
+    """What the schema of `submit_result_with_workflow` asks for (pipeline, 2.4)."""
+    form.require("selected_workflow", reply.choice)
+    form.require("confidence", reply.confidence is not None)
+    if reply.choice:
+        form.require("selected_workflow.confidence", reply.choice.confidence is not None)
+
+
+# --- contradictions (pipeline, 3.7) ------------------------------------------------------------------
+
+_NOTHING_TO_DO: Final = ("not_actionable", "problem_resolved")
+
+
+def contradictions(reply: RcaReply | SelectionReply) -> tuple[Problem, ...]:
+    """Statements of one reply that cannot both be true."""
+    choice = reply.choice if isinstance(reply, SelectionReply) else None
+    return contradictions_of(reply.outcome, reply.actionable, workflow=choice is not None)
+
+
+def contradictions_of(outcome: str, actionable: bool | None, *, workflow: bool) -> tuple[Problem, ...]:
+    """The same over the fields alone, for a merged reply."""
+    tests = (
+        (actionable is True and outcome in _NOTHING_TO_DO, "actionable", "true", f"contradicts {outcome}"),
+        (actionable is False and outcome == "actionable", "actionable", "false", "contradicts actionable"),
+        (workflow and outcome in _NOTHING_TO_DO, "investigation_outcome", outcome, "contradicts selected_workflow"),
+        (workflow and actionable is False, "actionable", "false", "contradicts selected_workflow"),
+    )
+    return tuple(Problem(path, value, rule) for hit, path, value, rule in tests if hit)
+
+
+# --- the corrective turn (pipeline, 3.8) -------------------------------------------------------------
+
+_EXAMPLES: Final[Mapping[Invocation, str]] = {
+    Invocation.RCA: json.dumps(
+        {
+            "root_cause_analysis": {
+                "summary": "Deployment/api: the memory limit 128Mi of container app is too low",
+                "claims": [
+                    {
+                        "statement": "The container was killed for memory.",
+                        "role": "root_cause",
+                        "evidence": [{"id": "E3", "quote": "reason: OOMKilled"}],
+                    }
+                ],
+            },
+            "confidence": 0.8,
+        }
+    ),
+    Invocation.SELECTION: json.dumps(
+        {
+            "root_cause_analysis": {"summary": "Deployment/api: the memory limit of container app is too low"},
+            "selected_workflow": {"workflow_id": "<id from the catalogue>", "confidence": 0.8, "parameters": {}},
+            "confidence": 0.8,
+        }
+    ),
+}
+_FAILURE_WORDS: Final[Mapping[str, str]] = {
+    "": "Your answer was read, but parts of it break the schema:",
+    EMPTY: "Your answer was empty.",
+    NO_JSON: "Your answer holds no JSON object.",
+    NO_FIELDS: "Your answer holds no verdict that can be used:",
+}
+
+
+def corrective_message(invocation: Invocation, reading: Reading) -> str:
+    """The one user message that asks for a better answer."""
+    tools = " or ".join(tool.name for tool in SUBMIT_TOOLS[invocation])
+    lines = [
+        _FAILURE_WORDS[reading.failure],
+        *(_problem_line(problem) for problem in reading.problems),
+        f"Answer now, once, by calling {tools}; no other tool is open.",
+        "`root_cause_analysis` must be an object, not text. A minimal valid example:",
+        _EXAMPLES[invocation],
+    ]
+    return "\n".join(lines)
+
+
+def _problem_line(problem: Problem) -> str:
+    return f"- {problem.path} {problem.rule}" + (f"; found: {problem.value}" if problem.value else "")
