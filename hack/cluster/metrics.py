@@ -17,7 +17,12 @@ def ensure_metrics(site: Site) -> None:
     site.processes.ensure(_server(site))
     host, port = str(site.identity.host_address), site.identity.ports[NAME]
     site.processes.wait_ready(NAME, lambda: site.answers_at(host, port, "/livez"), START_SECONDS)
-    site.apply(_service(port), _endpoints(host, port), _api_service())
+    site.apply(
+        _service(port),
+        _endpoints(host, port),
+        _api_service(),
+        proof=f"/apis/apiregistration.k8s.io/v1/apiservices/{API}",
+    )
 
 
 def _server(site: Site) -> Program:

@@ -12,6 +12,7 @@ nowhere else, so pulling an image fails at once, which is what the demonstration
 import json
 import os
 import shutil
+import socket
 import time
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -22,6 +23,7 @@ from hack import HackError
 from hack.cluster.certificates import Subject
 from hack.cluster.process import POLL_SECONDS, Program
 from hack.cluster.site import Site, run
+from hack.cluster.state import write_atomically
 from hack.images import Image, build_image
 from hack.packages import ensure_node_programs, network_plugin_folder, require_root
 
@@ -50,13 +52,13 @@ KERNEL_SETTINGS = {
 
 MOVE_IN = """
 set -e
-mount --make-rshared /
-mount -t tmpfs -o mode=755 tmpfs /run
+mount -n --make-rshared /
+mount -n -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/netns
-mount --bind "$STATE/var-lib" /var/lib
-mount --bind "$STATE/var-log" /var/log
+mount -n --bind "$STATE/var-lib" /var/lib
+mount -n --bind "$STATE/var-log" /var/log
 (cd "$STATE/kernel" && find . -type f) | while read -r setting; do
-    if [ -e "/proc/sys/$setting" ]; then mount --bind "$STATE/kernel/$setting" "/proc/sys/$setting"; fi
+    if [ -e "/proc/sys/$setting" ]; then mount -n --bind "$STATE/kernel/$setting" "/proc/sys/$setting"; fi
 done
 hostname "$NODE"
 ip link set lo up
@@ -117,9 +119,7 @@ def _ensure_walls(site: Site) -> None:
     for name in ("var-lib", "var-log", "kernel"):
         (state / name).mkdir(parents=True, exist_ok=True)
     for setting, value in KERNEL_SETTINGS.items():
-        path = state / "kernel" / setting
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{value}\n")
+        write_atomically(state / "kernel" / setting, f"{value}\n")
     if site.processes.ensure(_walls(site, state)):
         for program in INSIDE:
             site.processes.stop(program)
@@ -162,12 +162,22 @@ def _ensure_cable(site: Site) -> None:
 
 def _ensure_runtime(site: Site, pause: Image) -> None:
     settings = site.folder / "node" / "containerd.toml"
-    settings.write_text(_containerd_settings(site, pause))
+    write_atomically(settings, _containerd_settings(site, pause))
     _write_network(site.folder / "node" / "net.d", site.identity.pod_network)
     site.processes.ensure(Program("containerd", ["containerd", f"--config={settings}"], prefix=_enter(site)))
-    socket = Path(f"/proc/{_walls_pid(site)}/root{SOCKET}")
-    site.processes.wait_ready("containerd", socket.is_socket, START_SECONDS)
+    door = f"/proc/{_walls_pid(site)}/root{SOCKET}"
+    site.processes.wait_ready("containerd", lambda: _accepts(door), START_SECONDS)
     load_image(site, pause)
+
+
+def _accepts(path: str) -> bool:
+    """Whether somebody listens; a socket's file alone may be left from a server that was killed."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def _containerd_settings(site: Site, pause: Image) -> str:
@@ -201,7 +211,6 @@ conf_dir = "{state / "net.d"}"
 
 def _write_network(folder: Path, pods: IPv4Network) -> None:
     """Each pod has a cable of its own to the node and everything is routed: there is no bridge to hide packets in."""
-    folder.mkdir(parents=True, exist_ok=True)
     addresses = {
         "type": "host-local",
         "dataDir": "/run/cni",
@@ -213,14 +222,14 @@ def _write_network(folder: Path, pods: IPv4Network) -> None:
         {"type": "portmap", "capabilities": {"portMappings": True}},
     ]
     network = {"cniVersion": "0.4.0", "name": "inquest", "plugins": plugins}
-    (folder / "10-inquest.conflist").write_text(json.dumps(network, indent=2))
+    write_atomically(folder / "10-inquest.conflist", json.dumps(network, indent=2))
 
 
 def _ensure_kubelet(site: Site) -> None:
     settings = site.folder / "node" / "kubelet.yaml"
     resolver = site.folder / "node" / "resolv.conf"
-    resolver.write_text(f"nameserver {site.identity.service_network[10]}\n")
-    settings.write_text(yaml.safe_dump(_kubelet_settings(site, resolver), sort_keys=False))
+    write_atomically(resolver, f"nameserver {site.identity.service_network[10]}\n", mode=0o644)
+    write_atomically(settings, yaml.safe_dump(_kubelet_settings(site, resolver), sort_keys=False))
     command = [
         str(site.bin / "kubelet"),
         f"--config={settings}",
@@ -283,7 +292,7 @@ def _kube_proxy(site: Site) -> Program:
         "clientConnection": {"kubeconfig": str(site.kubeconfig(PROXY, site.server_for_node))},
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }
-    settings.write_text(yaml.safe_dump(text, sort_keys=False))
+    write_atomically(settings, yaml.safe_dump(text, sort_keys=False))
     return Program("kube-proxy", [str(site.bin / "kube-proxy"), f"--config={settings}"], prefix=_enter(site))
 
 

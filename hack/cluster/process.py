@@ -93,9 +93,13 @@ class ProcessTable:
         record = self.record(name)
         if record and is_alive(record):
             os.kill(record.pid, signal.SIGKILL)
-            _wait_until(lambda: not is_alive(record), STOP_SECONDS, f"{name} (process {record.pid}) does not end")
+            self.wait_gone(name)
         (self._records / name).unlink(missing_ok=True)
         (self._records / f"{name}.fingerprint").unlink(missing_ok=True)
+
+    def wait_gone(self, name: str) -> None:
+        """Wait for a program that was killed to be dead, which is a moment later."""
+        _wait_until(lambda: not self.is_running(name), STOP_SECONDS, f"{name} does not end")
 
     def wait_ready(self, name: str, is_ready: Callable[[], bool], seconds: float) -> None:
         """Wait for the program to answer; its death ends the wait at once, with the end of its log."""

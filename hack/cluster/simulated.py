@@ -30,7 +30,8 @@ def ensure_simulated_nodes(site: Site, count: int, *, beside_real: bool) -> None
     site.processes.ensure(_kwok(site))
     port = site.identity.ports["kwok"]
     site.processes.wait_ready("kwok", lambda: plain_answer(port, "/healthz"), START_SECONDS)
-    site.apply(*(_node(number, [TAINT] if beside_real else []) for number in range(count)))
+    nodes = [_node(number, [TAINT] if beside_real else []) for number in range(count)]
+    site.apply(*nodes, proof=f"/api/v1/nodes/simulated-{count - 1}")
     site.kubectl("wait", "node", "--selector=type=kwok", "--for=condition=Ready", "--timeout=30s")
 
 

@@ -132,7 +132,12 @@ def save_identity(folder: Path, identity: Identity) -> None:
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write the whole file or nothing, readable by its owner alone: most of what we write is a key."""
+    """Write the whole file or nothing, readable by its owner alone: most of what we write is a key.
+
+    What says so already is not touched: kube-proxy stops when its settings are written, even if they are the same.
+    """
+    if path.exists() and path.read_text() == text:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
