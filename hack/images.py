@@ -1,4 +1,4 @@
-"""Builds the container images of `images/`, reproducibly: the same inputs give the same digest on every machine.
+"""Builds the container images of `images/`, reproducibly: the same inputs and compiler give the same digest anywhere.
 
 Workflows pin their image by digest, so the digest must not depend on who built it or when. The archive of an image is
 kept in the cache under the hash of what it was made from.
@@ -10,6 +10,7 @@ kept in the cache under the hash of what it was made from.
 import argparse
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,8 +29,11 @@ PREFIX = "localhost/inquest"
 
 TAG = "local"
 BUILD_SECONDS = 10 * 60
-BUILDER_NOTES = Path("/var/lib/containers")
+BUILDER_NOTES = (Path("/var/lib/containers"), Path("/etc/cni"))
 BUILDER_FLAGS = ("--timestamp=0", "--identity-label=false", "--isolation=chroot", "--format=oci")
+DYNAMIC_LOADER = 3
+"""PT_INTERP of the ELF format."""
+
 BUSYBOX_USERS = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
 
 
@@ -125,11 +129,13 @@ def _build_into(folder: Path, name: str, recipe: Recipe) -> None:
 
 @contextmanager
 def _leaving_no_trace() -> Iterator[None]:
-    """The builder notes what it has seen in a folder that cannot be moved; it goes again unless it was there before."""
-    was_there = BUILDER_NOTES.exists()
-    yield
-    if not was_there:
-        shutil.rmtree(BUILDER_NOTES, ignore_errors=True)
+    """The builder takes notes in folders that cannot be moved; they go again unless they were there before."""
+    traces = [folder for folder in BUILDER_NOTES if not folder.exists()]
+    try:
+        yield
+    finally:
+        for trace in traces:
+            shutil.rmtree(trace, ignore_errors=True)
 
 
 def _buildah(work: Path, name: str, context: Path, result: Path) -> None:
@@ -168,9 +174,16 @@ def _busybox() -> Path:
 def _static_busybox() -> Path:
     """An empty image has no libraries: a busybox that needs them would start nowhere."""
     program = _busybox()
-    if b"ld-linux" in program.read_bytes():
+    if _needs_libraries(program.read_bytes()):
         raise HackError(f"{program} needs shared libraries: please install busybox-static in its place")
     return program
+
+
+def _needs_libraries(program: bytes) -> bool:
+    """Whether an ELF file (64 bits, little-endian) names a dynamic loader."""
+    table, size, count = *struct.unpack_from("<Q", program, 32), *struct.unpack_from("<HH", program, 54)
+    kinds = (struct.unpack_from("<I", program, table + size * number)[0] for number in range(count))
+    return DYNAMIC_LOADER in kinds
 
 
 def _lay_out_busybox(context: Path) -> None:

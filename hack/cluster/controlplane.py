@@ -13,6 +13,9 @@ START_SECONDS = 60
 
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
+HURRY = ("--kube-api-qps=200", "--kube-api-burst=400")
+"""The usual 20 requests a second make each start four seconds longer: every controller asks for a token of its own."""
+
 CONTROLLERS = Subject("kube-controller-manager", "system:kube-controller-manager")
 KUBELET_CLIENT = Subject("kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
 FRONT_PROXY = Subject("front-proxy", "front-proxy")
@@ -129,6 +132,7 @@ def _controller_manager(site: Site) -> Program:
         f"--root-ca-file={site.authority.certificate}",
         f"--service-account-private-key-file={private}",
         "--use-service-account-credentials",
+        *HURRY,
         "--leader-elect=false",
         "--profiling=false",
     ]
