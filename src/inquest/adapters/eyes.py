@@ -1,0 +1,25 @@
+"""Looking at a target through the cluster port; the one object that the conductor needs for it."""
+
+from __future__ import annotations
+
+from inquest.adapters.context import ContextReader
+from inquest.adapters.snapshot import take
+from inquest.api.shared import TargetRef
+from inquest.ports import Clock, Cluster, Redactor
+from inquest.story.context import ResourceContext
+from inquest.story.evidence import Snapshot
+
+
+class ClusterEyes:
+    """Implements `ports.Eyes`; every look is fresh, a `ContextReader` is what remembers for one investigation."""
+
+    def __init__(self, cluster: Cluster, redactor: Redactor, clock: Clock) -> None:
+        self._cluster = cluster
+        self._redactor = redactor
+        self._clock = clock
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        return await ContextReader(self._cluster, self._clock).resolve(target)
+
+    async def snapshot(self, target: TargetRef) -> Snapshot:
+        return await take(self._cluster, self._redactor, self._clock, target)
