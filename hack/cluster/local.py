@@ -69,6 +69,8 @@ def up(size: Size = Size.CONTROL_PLANE, *, name: str = "main", simulated_nodes: 
     with _held(name):
         site = _prepare(name)
         size = max(size, _recorded_size(site))
+        if size >= Size.REAL:
+            node.prepare_machine(site)
         build(tool for step in Size if step <= size for tool in TOOLS_FOR[step])
         write_atomically(site.folder / "size", size.word)
         _ensure(site, size, simulated_nodes)

@@ -68,11 +68,15 @@ exec "$PAUSE"
 """
 
 
-def ensure_node(site: Site) -> None:
-    """Have the node running and Ready."""
+def prepare_machine(site: Site) -> None:
+    """Complain about what makes a node impossible, and install what it needs, before anything is started."""
     require_root()
     _require_visible(site.folder)
     ensure_node_programs()
+
+
+def ensure_node(site: Site) -> None:
+    """Have the node running and Ready."""
     pause = build_image("pause")
     _make_cgroups(site)
     _ensure_walls(site)
