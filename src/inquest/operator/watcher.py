@@ -1,0 +1,183 @@
+"""One incarnation of kopf, on a thread and an event loop of its own; it knows nothing but keys.
+
+When kopf ends it cancels every task of its loop, also those that are not its own, and a handler that was running
+when the process died leaves no trace (reliability, K1 and K5). So no work happens here: a handler rings and returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import uniform
+from typing import Any, Final, Literal
+
+import kopf
+
+from inquest.adapters.kube import Login
+from inquest.api.meta import GROUP, VERSION
+from inquest.api.registry import KINDS
+from inquest.dispatcher import Key
+from inquest.ports import ResourceKind
+
+MANAGED: Final = "app.kubernetes.io/managed-by=inquest"
+STOP_SECONDS: Final = 10.0
+BACKOFFS: Final = (0.5, 1.0, 2.0, 3.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A kind that is watched; the selector reaches the server."""
+
+    kind: ResourceKind
+    labels: str = ""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """What the watch says: this object is there in this version, or gone."""
+
+    key: Key
+    version: str
+    gone: bool
+    fresh: bool
+    """False for what the first list found."""
+    body: Mapping[str, Any] = field(repr=False)
+    """For its rank only; nothing is decided on it."""
+
+
+OURS: Final = tuple(ResourceKind(GROUP, VERSION, entry.kind, entry.plural, True) for entry in KINDS)
+LEASE: Final = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases", True)
+JOB: Final = ResourceKind("batch", "v1", "Job", "jobs", True)
+WATCHED: Final = (*map(Watched, OURS), Watched(LEASE, MANAGED), Watched(JOB, MANAGED))
+"""Leases and Jobs by our label: otherwise every node's heartbeat would arrive."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is watched, where, and as whom; no namespaces means all."""
+
+    login: Login
+    watched: Sequence[Watched] = WATCHED
+    namespaces: Sequence[str] = ()
+
+
+class Doorbell:
+    """Start once, stop once; a new incarnation is a new doorbell."""
+
+    def __init__(self, plan: Plan, ring: Callable[[Ring], None]) -> None:
+        self._plan, self._ring = plan, ring
+        self._main = asyncio.get_running_loop()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._live, name="kopf", daemon=True)
+        self.ended = asyncio.Event()
+        self.cause = "stopped"
+
+    def start(self) -> None:
+        """Begin to watch; rings arrive on the event loop that made this doorbell."""
+        self._thread.start()
+
+    def alive(self) -> bool:
+        """Whether kopf runs; that it also delivers is proved elsewhere."""
+        return self._thread.is_alive()
+
+    async def stop(self, seconds: float = STOP_SECONDS) -> bool:
+        """Stop by the flag and wait; says whether the thread ended in time."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            await asyncio.to_thread(self._thread.join, seconds)
+        return not self._thread.is_alive()
+
+    def _live(self) -> None:
+        try:
+            asyncio.run(self._incarnation())
+        except Exception as error:
+            self.cause = f"{type(error).__name__}: {error}"
+        finally:
+            self._tell_main(self.ended.set)
+
+    async def _incarnation(self) -> None:
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=settings_for(self._plan.watched),
+                stop_flag=self._stop,
+                standalone=True,
+                clusterwide=not self._plan.namespaces,
+                namespaces=list(self._plan.namespaces),
+            )
+        finally:
+            # kopf waits for the flag in an executor thread, which would keep this event loop from closing.
+            self._stop.set()
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+
+        async def login(**_: Any) -> kopf.ConnectionInfo:
+            return connection_from_login(self._plan.login)
+
+        kopf.on.login(registry=registry)(login)
+        for watched in self._plan.watched:
+            kind = watched.kind
+            kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=kind.plural)(self._handler(kind))
+        return registry
+
+    def _handler(self, kind: ResourceKind) -> Callable[..., Any]:
+        async def on_event(type: Literal["ADDED", "MODIFIED", "DELETED"] | None, body: Any, **_: Any) -> None:  # noqa: A002
+            meta = body["metadata"]
+            key = Key(kind.kind, str(meta["uid"]), str(meta.get("namespace") or ""), str(meta["name"]))
+            version = str(meta.get("resourceVersion", ""))
+            self._tell_main(self._ring, Ring(key, version, type == "DELETED", type is not None, body))
+
+        return on_event
+
+    def _tell_main(self, call: Callable[..., None], *arguments: object) -> None:
+        # The main loop is closed only when the process ends, and then nobody waits for the last rings.
+        if not self._main.is_closed():
+            self._main.call_soon_threadsafe(call, *arguments)
+
+
+class Jitter:
+    """Pauses that can be iterated again and again, never end, and differ by a quarter either way.
+
+    Endless, because a list that runs out of pauses ends kopf (reliability, section 2).
+    """
+
+    def __init__(self, *seconds: float) -> None:
+        self._seconds = seconds
+
+    def __iter__(self) -> Iterator[float]:
+        yield from (second * uniform(0.75, 1.25) for second in self._seconds)
+        while True:
+            yield self._seconds[-1] * uniform(0.75, 1.25)
+
+
+def settings_for(watched: Sequence[Watched]) -> kopf.OperatorSettings:
+    """The settings of reliability, section 2, each with its reason there."""
+    found = kopf.OperatorSettings()
+    found.peering.standalone = True
+    found.posting.enabled = False
+    found.scanning.disabled = True
+    found.process.ultimate_exiting_timeout = None
+    found.watching.chunk_size = 500
+    found.watching.inactivity_timeout = 70
+    found.watching.server_timeout = 300
+    found.networking.request_timeout = 30
+    found.networking.error_backoffs = Jitter(*BACKOFFS)
+    found.persistence.finalizer = f"{GROUP}/kopf"
+    for one in watched:
+        if one.labels:
+            found.watching.label_selectors[one.kind.group, one.kind.plural] = one.labels
+    return found
+
+
+def connection_from_login(login: Login) -> kopf.ConnectionInfo:
+    """The same account as the client's; asked for anew after each 401."""
+    return kopf.ConnectionInfo(
+        server=login.server,
+        ca_path=login.ca_file or None,
+        token=login.bearer() or None,
+        certificate_path=login.cert_file or None,
+        private_key_path=login.key_file or None,
+    )
