@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
@@ -22,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hack.scripted_model.script import Call, Failure, Reply, Script, ScriptError, Step, choose, filled, values_of
+from hack.scripted_model.script import Call, Failure, Reply, Script, ScriptError, Step, choose, filled, load, values_of
 
 MARK: Final = {"x-scripted-model": "these replies come from a script, not from a model"}
 CHARACTERS_PER_TOKEN: Final = 4
@@ -63,9 +64,9 @@ class Serving:
 
 
 @contextmanager
-def serve(script: Script, *, port: int = 0) -> Iterator[Serving]:
-    """Run the server in a thread; it listens when this returns."""
-    play = Play(script)
+def serve(script: Script | str | Path, *, port: int = 0) -> Iterator[Serving]:
+    """Run the server for a script, or for the file that holds one, in a thread; it listens when this returns."""
+    play = Play(script if isinstance(script, Script) else load(script))
     with socket.create_server(("127.0.0.1", port)) as listening:
         config = uvicorn.Config(application(play), log_config=None, lifespan="off", access_log=False)
         server = uvicorn.Server(config)

@@ -1,0 +1,257 @@
+"""The tools that a model may call: one registry, read only, checked when a call runs.
+
+    tools = Tools(Backends(cluster, redactor, clock, datastorage))
+    tools.schemas(Invocation.RCA)                         # what invocation 1 is offered
+    desk = Desk(backends, Scope("shop"), evidence=…)      # one for each invocation
+    results = await tools.batch(Invocation.RCA, runs, desk)
+
+A result is redacted by structure, rendered, redacted as text, numbered as evidence, cut, framed. A failing call is a
+gap with a reason, and its neighbours do not notice (pipeline, sections 6.3, 12).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from inquest.adapters.tools import arguments as args
+from inquest.adapters.tools import catalogue, kubernetes, notes
+from inquest.adapters.tools.desk import Backends, Desk, Output, ResourceContextOf, Tool
+from inquest.adapters.tools.guard import CLUSTER_KINDS, Scope
+from inquest.adapters.tools.hints import Refused, annotate, failure_of
+from inquest.errors import Invalid
+from inquest.story.evidence import Evidence, EvidenceStatus, digest_of
+from inquest.story.framing import frame, suspicious_lines, visible
+from inquest.story.inquiry import (
+    Invocation,
+    Run,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+    arguments_of,
+    boundary_of,
+    error_text,
+)
+
+CALL_SECONDS: Final = 60.0
+AT_ONCE: Final = 8
+SHOWN_CHARACTERS: Final = 100_000
+"""Of one result; the rest is read page by page."""
+WITHHELD: Final = "output withheld: it could not be redacted"
+
+READ: Final = (
+    Tool(
+        "kubectl_describe",
+        "One object in words: containers with states and reasons, resources, owner, conditions, 20 newest events.",
+        args.OneObject,
+        kubernetes.kubectl_describe,
+    ),
+    Tool(
+        "kubectl_get",
+        "One object (YAML), or without a name a list (table) of at most 200; output json, yaml or table.",
+        args.Get,
+        kubernetes.kubectl_get,
+    ),
+    Tool("kubectl_get_yaml", "One object in full, as YAML.", args.OneObject, kubernetes.kubectl_get_yaml),
+    Tool(
+        "kubectl_find_resource",
+        "Objects of a kind whose name, namespace or labels hold a word or match a glob.",
+        args.Find,
+        kubernetes.kubectl_find_resource,
+    ),
+    Tool(
+        "kubectl_events",
+        "Events, newest first; with kind and name only those of that object.",
+        args.Events,
+        kubernetes.kubectl_events,
+    ),
+    Tool("kubectl_count", "How many objects there are, and ten names.", args.Count, kubernetes.kubectl_count),
+    Tool(
+        "kubectl_logs",
+        "Log of a pod's present run; all containers unless one is named.",
+        args.Logs,
+        kubernetes.kubectl_logs,
+    ),
+    Tool(
+        "kubectl_previous_logs",
+        "Log of the run before the last restart; look here first when a container crashed.",
+        args.Logs,
+        kubernetes.kubectl_previous_logs,
+    ),
+    Tool("kubectl_top_pods", "CPU and memory that pods use now.", args.TopPods, kubernetes.kubectl_top_pods),
+    Tool("kubectl_top_nodes", "CPU and memory that nodes use now.", args.Nothing, kubernetes.kubectl_top_nodes),
+    Tool(
+        "kubectl_memory_requests",
+        "Memory requests of pods, largest first.",
+        args.InNamespace,
+        kubernetes.kubectl_memory_requests,
+    ),
+    Tool(
+        "get_namespaced_resource_context",
+        "Root owner, spec hash, detected labels, quota and remediation history of an object; call it for the final "
+        "target before the verdict.",
+        args.NamespacedContext,
+        notes.get_namespaced_resource_context,
+        lambda backends: backends.context is not None,
+    ),
+    Tool(
+        "get_cluster_resource_context",
+        "The same for a cluster-scoped object.",
+        args.ClusterContext,
+        notes.get_cluster_resource_context,
+        lambda backends: backends.context is not None,
+    ),
+    Tool("read_evidence", "A page of stored evidence, such as E3.", args.ReadEvidence, notes.read_evidence),
+    Tool(
+        "get_runbook",
+        "The text of a playbook.",
+        args.Runbook,
+        notes.get_runbook,
+        lambda backends: bool(backends.runbooks),
+    ),
+)
+DISCOVER: Final = (
+    Tool(
+        "list_available_actions",
+        "Step 1: action types that fit this incident; page while hasMore.",
+        args.Paged,
+        catalogue.list_available_actions,
+    ),
+    Tool(
+        "list_workflows",
+        "Step 2: workflows of an action type; page while hasMore.",
+        args.ListWorkflows,
+        catalogue.list_workflows,
+    ),
+    Tool(
+        "get_workflow",
+        "Step 3: one workflow in full, with its parameter schema.",
+        args.GetWorkflow,
+        catalogue.get_workflow,
+    ),
+)
+BOTH: Final = (Tool("todo_write", "Your plan: adds or changes entries by id.", args.TodoWrite, notes.todo_write),)
+REGISTRY: Final[Mapping[Invocation, Mapping[str, Tool]]] = {
+    Invocation.RCA: {tool.name: tool for tool in (*READ, *BOTH)},
+    Invocation.SELECTION: {tool.name: tool for tool in (*DISCOVER, *BOTH)},
+}
+
+
+class Tools:
+    """Runs the calls of a batch in parallel, each bounded in time."""
+
+    def __init__(self, backends: Backends, *, seconds: float = CALL_SECONDS, at_once: int = AT_ONCE) -> None:
+        self._backends, self._seconds, self._at_once = backends, seconds, at_once
+
+    def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]:
+        """What is offered; a tool without its backend is not."""
+        offered = [tool for tool in REGISTRY[invocation].values() if tool.available(self._backends)]
+        return tuple(ToolSchema(tool.name, tool.description, args.schema_of(tool.arguments)) for tool in offered)
+
+    async def batch(self, invocation: Invocation, runs: tuple[Run, ...], desk: Desk) -> tuple[ToolResult, ...]:
+        """Results in the order of the runs; evidence of the batch can be read from the next turn on."""
+        places = asyncio.Semaphore(self._at_once)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._placed(invocation, run, desk, places)) for run in runs]
+        results = tuple(task.result() for task in tasks)
+        desk.evidence.update({result.evidence.id: result.evidence for result in results if result.evidence})
+        return results
+
+    async def _placed(self, invocation: Invocation, run: Run, desk: Desk, places: asyncio.Semaphore) -> ToolResult:
+        async with places:
+            return await self._result(invocation, run, desk)
+
+    async def _result(self, invocation: Invocation, run: Run, desk: Desk) -> ToolResult:
+        try:
+            async with asyncio.timeout(self._seconds):
+                output = await _run(invocation, run.call, desk)
+                return await self._success(run, desk, output)
+        except Exception as error:  # one call's failure is its own: a gap, whatever it was
+            return await self._failure(run, desk, error)
+
+    async def _success(self, run: Run, desk: Desk, output: Output) -> ToolResult:
+        text = await self._redacted(desk, output.text)
+        status = EvidenceStatus.TRUNCATED if output.cut else EvidenceStatus.OK
+        evidence = await self._evidence(run, desk, text, status, output.resolved)
+        return _shown(run, replace(evidence, empty=output.empty, api_fact=output.api_fact))
+
+    async def _failure(self, run: Run, desk: Desk, error: Exception) -> ToolResult:
+        failure = failure_of(error, seconds=self._seconds)
+        try:
+            text = error_text(await self._redacted(desk, failure.error), failure.hint)
+        except Exception:  # fails closed: what cannot be redacted is not shown
+            text = error_text(WITHHELD)
+        evidence = await self._evidence(run, desk, text, EvidenceStatus.GAP, {})
+        return replace(_shown(run, evidence), error=True, terminal=failure.terminal)
+
+    async def _redacted(self, desk: Desk, text: str) -> str:
+        """In a thread when the text is long, so that leases are renewed meanwhile."""
+        redactor = desk.backends.redactor
+        if len(text) <= 32_768:
+            return redactor.text(text).value
+        return await asyncio.to_thread(lambda: redactor.text(text).value)
+
+    async def _evidence(
+        self, run: Run, desk: Desk, text: str, status: EvidenceStatus, resolved: Mapping[str, Any]
+    ) -> Evidence:
+        arguments = _arguments(run, desk, resolved)
+        now = desk.backends.clock.now()
+        return Evidence(run.evidence_id, run.call.name, arguments, text, digest_of(text), status, now)
+
+
+async def _run(invocation: Invocation, call: ToolCall, desk: Desk) -> Output:
+    """Whatever was listed: phase, backend and schema are checked here, now (reliability, section 9)."""
+    tool = REGISTRY[invocation].get(call.name)
+    if tool is None or not tool.available(desk.backends):
+        raise Refused(f"tool not found: {call.name}", f"offered: {', '.join(REGISTRY[invocation])}")
+    given = arguments_of(call)
+    if given is None:
+        raise Invalid("arguments.: not a JSON object")
+    return await tool.run(desk, args.parsed(tool.arguments, given))
+
+
+def _arguments(run: Run, desk: Desk, resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+    said = {key: value for key, value in (arguments_of(run.call) or {}).items() if value is not None}
+    try:
+        return desk.backends.redactor.strings({**said, **resolved}).value
+    except Exception:  # fails closed
+        return {"withheld": WITHHELD}
+
+
+def _shown(run: Run, evidence: Evidence) -> ToolResult:
+    """Cut, invisible characters made visible, framed; the evidence itself stays byte for byte."""
+    shown, boundary = visible(_cut(evidence)), run.boundary
+    while boundary in shown:
+        boundary = boundary_of(boundary, evidence.id)
+    head = f"{evidence.id} {evidence.tool}, {evidence.size} characters, {evidence.status}\n"
+    content = head + frame(shown, evidence.id, evidence.tool, boundary)
+    lines = suspicious_lines(shown, run.boundary)
+    return ToolResult(run.call.id, run.call.name, content, replace(evidence, shown=shown), suspect=lines)
+
+
+def _cut(evidence: Evidence) -> str:
+    if evidence.size <= SHOWN_CHARACTERS:
+        return evidence.text
+    return (
+        f"{evidence.text[:SHOWN_CHARACTERS]}\n... [TRUNCATED] {evidence.tool} output was {evidence.size} chars "
+        f"(limit: {SHOWN_CHARACTERS}). Read the rest with "
+        f'read_evidence("{evidence.id}", offset={SHOWN_CHARACTERS}).'
+    )
+
+
+__all__ = [
+    "CLUSTER_KINDS",
+    "DISCOVER",
+    "READ",
+    "REGISTRY",
+    "Backends",
+    "Desk",
+    "Output",
+    "ResourceContextOf",
+    "Scope",
+    "Tool",
+    "Tools",
+    "annotate",
+]

@@ -1,0 +1,242 @@
+"""What a model may write into a tool call; the schemas that it is offered come from here (behaviours, section 15.4).
+
+Surplus keys are ignored and nulls count as not said. What becomes a part of a URL is refused here already unless it is
+a plain name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from inquest.errors import Invalid
+
+Kind = Annotated[str, Field(min_length=1, max_length=200, description="Kind, plural or short name, such as Pod.")]
+Name = Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$")]
+MaybeName = Annotated[str, Field(max_length=253, pattern=r"^([A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?)?$")]
+Namespace = Annotated[
+    str,
+    Field(
+        max_length=63,
+        pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$",
+        description="Empty: the namespace of the signal.",
+    ),
+]
+ApiVersion = Annotated[
+    str,
+    Field(
+        max_length=200,
+        pattern=r"^[A-Za-z0-9./-]*$",
+        description="Such as apps/v1; needed only where several groups serve the kind.",
+    ),
+]
+LabelSelector = Annotated[str, Field(max_length=500, pattern=r"^[A-Za-z0-9_./, =!()-]*$")]
+FieldSelector = Annotated[str, Field(max_length=500, pattern=r"^[A-Za-z0-9_./, =!:\[\]-]*$")]
+
+
+def _plain_or_regular(pattern: str) -> str:
+    """A pattern that could run for ever on a long line is refused (RV-03)."""
+    if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
+        check_pattern(pattern[1:-1])
+    return pattern
+
+
+Pattern = Annotated[
+    str,
+    Field(max_length=200, description="Substring, or a regular expression between slashes."),
+    AfterValidator(_plain_or_regular),
+]
+
+
+def check_pattern(pattern: str) -> None:
+    """Quantifiers on groups and references back are what makes a search exponential."""
+    import re
+
+    if re.search(r"\)[*+{?]|\\[1-9]|\(\?P=", pattern):
+        raise ValueError("quantified groups and back references are not supported")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+
+
+class Arguments(BaseModel):
+    """Base of all argument models."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Nothing(Arguments):
+    """No arguments."""
+
+
+class OneObject(Arguments):
+    """Names one object."""
+
+    kind: Kind
+    name: Name
+    namespace: Namespace = ""
+    api_version: ApiVersion = ""
+
+
+class Get(Arguments):
+    """Names one object, or a list."""
+
+    kind: Kind
+    name: MaybeName = ""
+    namespace: Namespace = ""
+    api_version: ApiVersion = ""
+    label_selector: LabelSelector = ""
+    field_selector: FieldSelector = ""
+    output: Literal["", "json", "yaml", "table"] = ""
+
+
+class Find(Arguments):
+    """Looks for objects by a word."""
+
+    kind: Kind
+    keyword: Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S", description="Substring or glob.")]
+    namespace: Namespace = ""
+
+
+class Events(Arguments):
+    """Narrows events down to an object."""
+
+    kind: Annotated[str, Field(max_length=200, description="Kind of the object that the events are about.")] = ""
+    name: MaybeName = ""
+    namespace: Namespace = ""
+    warnings_only: bool = False
+
+
+class Count(Arguments):
+    """Narrows a count."""
+
+    kind: Kind
+    namespace: Namespace = ""
+    label_selector: LabelSelector = ""
+    field_selector: FieldSelector = ""
+
+
+class Logs(Arguments):
+    """Which log, and which of its lines."""
+
+    name: Annotated[Name, Field(description="Name of the pod.")]
+    namespace: Namespace = ""
+    container: Annotated[MaybeName, Field(description="Empty: all containers.")] = ""
+    tail_lines: Annotated[int, Field(ge=1, le=10_000)] = 500
+    since_seconds: Annotated[int, Field(ge=0, le=604_800, description="0: from the beginning.")] = 0
+    grep: Pattern = ""
+    exclude: Pattern = ""
+    limit_bytes: Annotated[int, Field(ge=1, le=1_048_576)] = 1_048_576
+
+
+class TopPods(Arguments):
+    """Narrows usage figures."""
+
+    namespace: Namespace = ""
+    label_selector: LabelSelector = ""
+
+
+class InNamespace(Arguments):
+    """A namespace."""
+
+    namespace: Namespace = ""
+
+
+class NamespacedContext(Arguments):
+    """A namespaced object."""
+
+    kind: Kind
+    name: Name
+    namespace: Namespace
+
+
+class ClusterContext(Arguments):
+    """A cluster-scoped object."""
+
+    kind: Kind
+    name: Name
+
+
+class ReadEvidence(Arguments):
+    """A page of stored text."""
+
+    id: Annotated[str, Field(pattern=r"^E[0-9]{1,6}$", description="Such as E3.")]
+    offset: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=100_000)] = 20_000
+
+
+class Todo(Arguments):
+    """One entry of the to-do list."""
+
+    id: Annotated[str, Field(min_length=1, max_length=64)]
+    content: Annotated[str, Field(max_length=500)]
+    status: Literal["pending", "in_progress", "completed", "cancelled"]
+
+
+class TodoWrite(Arguments):
+    """Entries to add or to change."""
+
+    todos: Annotated[tuple[Todo, ...], Field(max_length=50)]
+
+
+class Runbook(Arguments):
+    """A runbook."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Paged(Arguments):
+    """A page; what lies outside the bounds is drawn in (pipeline, section 12.4)."""
+
+    offset: Annotated[int, AfterValidator(lambda value: max(0, value))] = 0
+    limit: Annotated[int, AfterValidator(lambda value: 10 if value < 1 else min(value, 100))] = 10
+
+
+class ListWorkflows(Paged):
+    """Workflows of an action type."""
+
+    action_type: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class GetWorkflow(Arguments):
+    """One workflow."""
+
+    workflow_id: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+NOISE: Final = frozenset({"title", "$defs"})
+
+
+def schema_of(model: type[Arguments]) -> dict[str, Any]:
+    """JSON Schema without titles, draft and references."""
+    whole = model.model_json_schema()
+    return {"type": "object"} | _plain(whole, whole.get("$defs", {}))  # type: ignore[no-any-return]
+
+
+def _plain(node: Any, defs: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_plain(item, defs) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _plain(defs[node["$ref"].rpartition("/")[2]], defs)
+    kept = {key: value for key, value in node.items() if key not in NOISE or not isinstance(value, str | dict)}
+    kept = {key: value for key, value in kept.items() if not (key == "description" and "properties" in node)}
+    inner = {"properties": _properties}
+    return {key: inner.get(key, _plain)(value, defs) for key, value in kept.items()}
+
+
+def _properties(found: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(schema, defs) for name, schema in found.items()}
+
+
+def parsed(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
+    """The arguments, typed; Invalid names each path that does not fit."""
+    try:
+        return model.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        lines = [f"arguments.{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:8]]
+        raise Invalid("; ".join(lines)) from error
