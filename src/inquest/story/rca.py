@@ -705,7 +705,7 @@ End by calling `submit_result`, once. Example:
 `investigation_outcome`: actionable (a change would help) · not_actionable (real, but nobody should act) ·
 problem_resolved (it was there and is gone; prove both) · insufficient_data (what is needed could not be read) ·
 inconclusive (everything was read and the cause is still open).
-Confidence: 0.9 and more, every link is proven · 0.7, one link is inferred · 0.5, one of several causes · below, a guess.
+Confidence: 0.9, every link is proven · 0.7, one link is inferred · 0.5, one of several causes · below, a guess.
 Set `needs_human_review` with a reason when a person must look."""
 
 PROACTIVE: Final = """\

@@ -5,11 +5,19 @@ The seven fields in, discovery in three steps, validation of what was chosen (pi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, Final, Generic, TypeVar
 
-from inquest.api.shared import DetectedLabels
+from inquest.api.shared import DetectedLabels, TargetRef
+from inquest.story.evidence import Finding
+from inquest.story.framing import filtered, joined, section
+from inquest.story.rca import Caution, Diagnosis
+from inquest.story.reply import Choice, SelectionReply
 
 T = TypeVar("T")
 
@@ -86,3 +94,644 @@ class WorkflowRecord:
     parameters: tuple[Mapping[str, Any], ...]
     components: tuple[str, ...]
     content: Mapping[str, Any]
+
+
+# --- the seven fields (pipeline, 2.6) ----------------------------------------------------------------
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def seven_fields(diagnosis: Diagnosis) -> Fields:
+    """The only words of a model that enter invocation 2, filtered; a field without a value is left out."""
+    figure = diagnosis.confidence
+    fields = (
+        ("RCASummary", diagnosis.summary),
+        ("Severity", diagnosis.severity),
+        ("ContributingFactors", "; ".join(diagnosis.contributing_factors)),
+        ("RemediationTarget", described_target(diagnosis.target) if diagnosis.target else ""),
+        ("InvestigationOutcome", diagnosis.outcome),
+        ("Confidence", "" if figure is None else f"{figure:.2f}"),
+        ("InvestigationAnalysis", diagnosis.analysis),
+    )
+    return tuple((name, filtered(value)) for name, value in fields if value)
+
+
+def described_target(target: TargetRef) -> str:
+    """`Kind/Name (ns: X)`, without the bracket for cluster-scoped resources."""
+    return target.display + (f" (ns: {target.namespace})" if target.namespace else "")
+
+
+# --- the prompt of invocation 2 (pipeline, section 11) -----------------------------------------------
+
+TASK: Final = """\
+You choose a remediation workflow for an incident whose root cause is known. Do not investigate again: you have no tool
+for it. Select one workflow at most, and name 2 or 3 alternatives for the people who read this.
+
+## Steps, all three, in this order
+1. `list_available_actions`: the kinds of action for which workflows exist.
+2. `list_workflows` for the action that fits. Ask for the next page while `hasMore` is true.
+3. `get_workflow` for the one you choose: its parameters stand only there.
+
+## Rules
+- `what`, `whenToUse` and `whenNotToUse` decide; a workflow whose `whenNotToUse` fits is out.
+- Respect the infrastructure (quota, autoscaler, disruption budget) and the history: do not repeat what did not help.
+- Every required parameter must come from the findings below. Never invent a value.
+- A target that GitOps manages needs a git-based action.
+- A fault that began right after a rollout is rolled back.
+
+## Special ends, through `submit_result_no_workflow`
+- resolved, with confidence 0.7 or more: `investigation_outcome: problem_resolved`
+- cannot be told, with confidence below 0.5: `investigation_outcome: inconclusive`
+- nothing in the catalogue fits: say why in `reasoning`
+- nobody should act: `investigation_outcome: not_actionable`
+
+## Answer
+Call one of the two, once. Examples:
+submit_result_with_workflow {"root_cause_analysis": {"summary": "…"}, "selected_workflow": {"workflow_id": "<id>", \
+"confidence": 0.9, "rationale": "…", "parameters": {"MEMORY_LIMIT": "256Mi"}}, "confidence": 0.9}
+submit_result_no_workflow {"root_cause_analysis": {"summary": "…"}, "reasoning": "…"}
+`parameters` holds what the workflow declares; the TARGET_RESOURCE_ values are set for you."""
+
+
+@dataclass(frozen=True)
+class SelectionContext:
+    """What the prompt of invocation 2 is made of; `infrastructure` and `history` are written by code."""
+
+    signal_name: str
+    severity: str
+    namespace: str
+    fields: Fields
+    predicted: bool = False
+    infrastructure: str = ""
+    history: str = ""
+
+
+def system_prompt(context: SelectionContext) -> str:
+    """The system message: the static task first."""
+    return joined(
+        TASK,
+        section("Incident", _header(context)),
+        section(
+            "Root cause, from an investigation that is over", *(f"- {name}: {text}" for name, text in context.fields)
+        ),
+        section("Infrastructure", context.infrastructure),
+        context.history,
+    )
+
+
+def first_message(summary: str) -> str:
+    """The first user message; conversation starts as system and user, nothing else."""
+    return f"RCA findings: {filtered(summary)}\n\nSelect the appropriate remediation workflow."
+
+
+def _header(context: SelectionContext) -> str:
+    when = "is predicted" if context.predicted else "occurred"
+    return filtered(f"{context.severity} {context.signal_name} {when} in {context.namespace}")
+
+
+# --- validation against the catalogue (pipeline, 8.1) ------------------------------------------------
+
+WORKFLOW_NOT_FOUND: Final = "workflow_not_found"
+IMAGE_MISMATCH: Final = "image_mismatch"
+PARAMETERS_INVALID: Final = "parameter_validation_failed"
+MAX_TRIES: Final = 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One reason why a selection is not valid; `code` is a review reason on the wire."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A selection held against the catalogue; `parameters` are completed, without what is not declared."""
+
+    record: WorkflowRecord | None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Caution, ...] = ()
+    stripped: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        return not self.faults
+
+    @property
+    def reason(self) -> str:
+        """Code of the last error."""
+        return self.faults[-1].code if self.faults else ""
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        return tuple(fault.text for fault in self.faults)
+
+
+def validate(choice: Choice | None, record: WorkflowRecord | None, target_kind: str = "") -> Validation:
+    """Every check of a selection, all errors collected; `record` is what a look-up by id gave (pipeline, 8.1)."""
+    if choice is None:
+        return Validation(None)
+    if record is None or not is_offered(record):
+        text = f"workflow {choice.workflow_id!r} is not an active workflow of the catalogue for this incident"
+        return Validation(None, faults=(Fault(WORKFLOW_NOT_FOUND, text),))
+    checked = check_parameters(record.parameters, choice.parameters)
+    return Validation(
+        record=record,
+        parameters=checked.values,
+        faults=(*_confidence_faults(choice), *_image_faults(choice, record), *_as_faults(checked.errors)),
+        warnings=(
+            *_stripped_caution(checked),
+            *checked.warnings,
+            *_engine(choice, record),
+            *_scope(record, target_kind),
+        ),
+        stripped=checked.stripped,
+    )
+
+
+def is_offered(record: WorkflowRecord) -> bool:
+    """Whether a record is what discovery may offer: active, and the latest of its versions."""
+    return record.status.lower() == "active" and record.latest
+
+
+def _confidence_faults(choice: Choice) -> tuple[Fault, ...]:
+    figure = choice.confidence
+    if figure is None or 0 <= figure <= 1:
+        return ()
+    return (Fault(PARAMETERS_INVALID, f"confidence {figure:g} is not within 0 and 1"),)
+
+
+def _image_faults(choice: Choice, record: WorkflowRecord) -> tuple[Fault, ...]:
+    same = {record.bundle, f"{record.bundle.partition('@')[0]}@{record.bundle_digest}"}
+    if not choice.bundle or choice.bundle in same:
+        return ()
+    return (Fault(IMAGE_MISMATCH, f"execution_bundle {choice.bundle!r} is not the catalogue's {record.bundle!r}"),)
+
+
+def _as_faults(errors: Iterable[str]) -> tuple[Fault, ...]:
+    return tuple(Fault(PARAMETERS_INVALID, error) for error in errors)
+
+
+def _stripped_caution(checked: CheckedParameters) -> tuple[Caution, ...]:
+    if not checked.stripped:
+        return ()
+    return (Caution("ParametersStripped", f"Undeclared parameters removed: {', '.join(checked.stripped)}"),)
+
+
+def _engine(choice: Choice, record: WorkflowRecord) -> tuple[Caution, ...]:
+    if not choice.engine or choice.engine == record.engine:
+        return ()
+    return (Caution("EngineDiffers", f"The model named engine {choice.engine}; the catalogue's {record.engine} holds"),)
+
+
+def _scope(record: WorkflowRecord, kind: str) -> tuple[Caution, ...]:
+    if not kind or in_scope(record.components, kind):
+        return ()
+    return (Caution("TargetScope", f"{kind} is outside the workflow's components {', '.join(record.components)}"),)
+
+
+def in_scope(components: Iterable[str], kind: str) -> bool:
+    """Whether a kind is within a component scope: `*`, a kind, or the end of `group/version/Kind`, any case."""
+    words = {component.rpartition("/")[2].lower() for component in components}
+    return "*" in words or kind.lower() in words
+
+
+# --- parameters (pipeline, 8.3) ----------------------------------------------------------------------
+
+MAX_PATTERN: Final = 1024
+MAX_MATCHED: Final = 4096
+"""Characters of a value that a pattern is run over; longer ones could stall the search."""
+TARGET_PARAMETERS: Final = (
+    "TARGET_RESOURCE_NAME",
+    "TARGET_RESOURCE_KIND",
+    "TARGET_RESOURCE_NAMESPACE",
+    "TARGET_RESOURCE_API_VERSION",
+)
+
+Declaration = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CheckedParameters:
+    """Parameters after all checks: completed by defaults, without the undeclared ones."""
+
+    values: Mapping[str, Any]
+    errors: tuple[str, ...] = ()
+    warnings: tuple[Caution, ...] = ()
+    stripped: tuple[str, ...] = ()
+
+
+def check_parameters(declared: Sequence[Declaration], given: Mapping[str, Any]) -> CheckedParameters:
+    """All rules for all parameters, in the order of the table; null is absent."""
+    names = {str(declaration.get("name")) for declaration in declared}
+    present = {name: value for name, value in given.items() if value is not None}
+    kept = {name: value for name, value in present.items() if name in names or name in TARGET_PARAMETERS}
+    defaults = {str(d["name"]): d["default"] for d in declared if d.get("name") and d.get("default") is not None}
+    values = defaults | kept
+    found = [
+        _check(declaration, values) for declaration in declared if declaration.get("name") not in TARGET_PARAMETERS
+    ]
+    return CheckedParameters(
+        values=values,
+        errors=tuple(text for errors, _ in found for text in errors),
+        warnings=tuple(Caution("ParameterUnchecked", text) for _, warnings in found for text in warnings),
+        stripped=tuple(sorted(set(present) - set(kept))),
+    )
+
+
+Notes = tuple[list[str], list[str]]
+"""Errors and warnings about one parameter."""
+
+
+def _check(declaration: Declaration, values: Mapping[str, Any]) -> Notes:
+    name = str(declaration.get("name"))
+    if name not in values:
+        return ([f"{name}: required parameter is missing"], []) if declaration.get("required") else ([], [])
+    value, kind = values[name], str(declaration.get("type", ""))
+    test = _TYPES.get(kind)
+    if test and not test(value):
+        return [f"{name}: must be {kind}, got {_shown(value)}"], []
+    warnings = [] if test else [f"{name}: type {kind!r} is not known, not checked"]
+    pattern_errors, pattern_warnings = _pattern(declaration, name, value)
+    rules = (_bounds, _enum)
+    errors = [text for rule in rules for text in rule(declaration, name, value)]
+    return [*errors, *pattern_errors, *_depends(declaration, name, values)], [*warnings, *pattern_warnings]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    return _is_number(value) and (isinstance(value, int) or value.is_integer())
+
+
+_TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": _is_integer,
+    "float": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list | tuple),
+}
+
+
+def _bounds(declaration: Declaration, name: str, value: Any) -> list[str]:
+    low, high = declaration.get("minimum"), declaration.get("maximum")
+    if not _is_number(value):
+        return []
+    below = [f"{name}: {value:g} is below the minimum {low}"] if _is_number(low) and value < low else []
+    above = [f"{name}: {value:g} is above the maximum {high}"] if _is_number(high) and value > high else []
+    return below + above
+
+
+def _enum(declaration: Declaration, name: str, value: Any) -> list[str]:
+    words = declaration.get("enum") or ()
+    if not words or any(_same(value, word) for word in words):
+        return []
+    return [f"{name}: {_shown(value)} is none of {', '.join(map(str, words))}"]
+
+
+def _same(value: Any, word: Any) -> bool:
+    # 1 equals True in Python; in JSON it does not.
+    return value == word and isinstance(value, bool) == isinstance(word, bool)
+
+
+def _pattern(declaration: Declaration, name: str, value: Any) -> Notes:
+    pattern = declaration.get("pattern")
+    if not pattern or not isinstance(value, str):
+        return [], []
+    search = _compiled(str(pattern))
+    if search is None or len(value) > MAX_MATCHED:
+        return [], [f"{name}: the pattern cannot be used, not checked"]
+    return ([], []) if search.search(value) else ([f"{name}: {_shown(value)} does not match {pattern}"], [])
+
+
+_NESTED_REPEAT: Final = re.compile(r"[*+}]\)*\)(?:[*+]|\{[0-9]*,)|\|[^()]*\)(?:[*+]|\{[0-9]*,)")
+
+
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    # A repeat over a repeat, or over alternatives, can take for ever on a short text; Python knows no time limit.
+    if len(pattern) > MAX_PATTERN or _NESTED_REPEAT.search(pattern):
+        return None
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return None
+
+
+def _depends(declaration: Declaration, name: str, values: Mapping[str, Any]) -> list[str]:
+    missing = [str(other) for other in declaration.get("dependsOn") or () if other not in values]
+    return [f"{name}: depends on {', '.join(missing)}, which is missing"] if missing else []
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def parameter_line(declaration: Declaration) -> str:
+    """One line about a parameter for a prompt (pipeline, 8.3)."""
+    words = declaration.get("enum")
+    parts = (
+        str(declaration.get("type", "")),
+        "required" if declaration.get("required") else "",
+        _bound("min", declaration.get("minimum")),
+        _bound("max", declaration.get("maximum")),
+        f"enum=[{', '.join(map(str, words))}]" if words else "",
+        f'pattern="{declaration["pattern"]}"' if declaration.get("pattern") else "",
+    )
+    return f"  - {declaration.get('name')} ({', '.join(part for part in parts if part)})"
+
+
+def _bound(word: str, bound: Any) -> str:
+    return "" if bound is None else f"{word}={bound}"
+
+
+def parameter_schema(record: WorkflowRecord) -> str:
+    """All parameters of a workflow for a prompt."""
+    return "\n".join(map(parameter_line, record.parameters)) or "No parameter schema available."
+
+
+def parameter_texts(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Values as the Job gets them: booleans `true`/`false`, 3.0 as `3`, arrays as JSON."""
+    return {name: _text_of(value) for name, value in parameters.items()}
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else json.dumps(value, ensure_ascii=False)
+
+
+# --- self-correction (pipeline, 8.2) -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of invocation 2 at the catalogue; `reason` is empty when the reply could not be read."""
+
+    number: int
+    workflow_id: str
+    errors: tuple[str, ...]
+    reason: str
+    at: datetime
+
+    @property
+    def valid(self) -> bool:
+        return not self.errors
+
+
+def attempt_of(number: int, choice: Choice | None, validation: Validation, at: datetime) -> Attempt:
+    """The record of one try."""
+    return Attempt(number, choice.workflow_id if choice else "", validation.errors, validation.reason, at)
+
+
+def unread_attempt(number: int, why: str, at: datetime) -> Attempt:
+    """A try that failed without a validation error: the reply could not be read, or the turns were spent."""
+    return Attempt(number, "", (why,), "", at)
+
+
+def last_reason(attempts: Sequence[Attempt]) -> str:
+    """The review reason after the last try: that of the last real validation error."""
+    return next((attempt.reason for attempt in reversed(attempts) if attempt.reason), PARAMETERS_INVALID)
+
+
+def exhausted_message(attempts: Sequence[Attempt]) -> str:
+    """What people read when no try was valid."""
+    last = next((attempt.errors[-1] for attempt in reversed(attempts) if attempt.reason), "the reply could not be read")
+    return f"self-correction exhausted after {len(attempts)} attempts: {last}"
+
+
+def correction_message(number: int, validation: Validation) -> str:
+    """The user message that asks for a valid selection; `number` is the attempt that failed."""
+    known = validation.record
+    lines = [
+        f"Attempt {number} of {MAX_TRIES}: the selection is not valid:",
+        *(f"- {error}" for error in validation.errors),
+        f"Parameters of {known.workflow_id}:\n{parameter_schema(known)}" if known else "",
+        "Look the workflow up with `get_workflow` and use its id as it stands there. Fill every required parameter.",
+        "Then submit again; `submit_result_no_workflow` is right if nothing fits.",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+# --- the target (pipeline, section 9) ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The final target; none with `ask` set: one corrective question, then outcome 5."""
+
+    target: TargetRef | None
+    ask: bool = False
+
+
+def final_target(
+    *, root: TargetRef | None, named: TargetRef | None, known: Iterable[TargetRef] = (), found: TargetRef | None = None
+) -> Aim:
+    """Where the remedy goes.
+
+    `root` is the verified root owner, `named` the target of invocation 2, `known` the enriched resource, the signal's
+    and the owner chain, `found` what a look-up of `named` gave.
+    """
+    if root is None:
+        return Aim(None)
+    if not needs_lookup(root=root, named=named, known=known):
+        return Aim(root)
+    return Aim(found, ask=found is None)
+
+
+def needs_lookup(*, root: TargetRef, named: TargetRef | None, known: Iterable[TargetRef] = ()) -> bool:
+    """Whether the named target is of a kind of its own, so that the cluster must say whether it exists."""
+    return named is not None and not any(same_kind(named, other) for other in (root, *known))
+
+
+def same_kind(one: TargetRef, other: TargetRef) -> bool:
+    """Kinds in any case; groups too, when both sides have one."""
+    groups = {ref.api_version.rpartition("/")[0] for ref in (one, other) if ref.api_version}
+    return one.kind.lower() == other.kind.lower() and len(groups) < 2
+
+
+def target_parameters(target: TargetRef) -> dict[str, str]:
+    """The `TARGET_RESOURCE_*` values; the version only when it is known."""
+    values = (target.name, target.kind, target.namespace or "", target.api_version)
+    return {name: value for name, value in zip(TARGET_PARAMETERS, values, strict=True) if value is not None}
+
+
+def injected(parameters: Mapping[str, Any], target: TargetRef) -> dict[str, Any]:
+    """Parameters with the target written over whatever stood under its names."""
+    others = {name: value for name, value in parameters.items() if name not in TARGET_PARAMETERS}
+    return others | target_parameters(target)
+
+
+# --- choosing by code (resources, 4.1, N12) ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ActionRule:
+    """A category that calls for an action type, when the finding's facts hold what the action rests on."""
+
+    category: str
+    action: str
+    needs: tuple[str, ...] = ()
+
+
+ACTION_RULES: Final = (
+    ActionRule("OOMKilled", "IncreaseMemoryLimits"),
+    ActionRule("BadRevision", "RollbackDeployment"),
+    ActionRule("CrashLoopBackOff", "RollbackDeployment", ("recentRollout",)),
+    ActionRule("ImagePullFailing", "RollbackDeployment", ("previousRevision",)),
+)
+_NO: Final = frozenset({"", "false", "no", "0"})
+
+
+def action_for(finding: Finding) -> str:
+    """The action type that a finding calls for; empty: none is known."""
+    return next((rule.action for rule in ACTION_RULES if _calls_for(rule, finding)), "")
+
+
+def _calls_for(rule: ActionRule, finding: Finding) -> bool:
+    facts = finding.facts
+    return rule.category == finding.category and all(facts.get(name, "").lower() not in _NO for name in rule.needs)
+
+
+def choose(finding: Finding, records: Sequence[WorkflowRecord]) -> SelectionReply:
+    """One workflow for the first cause, or none with the reason; `records` are discovery's, in its order."""
+    action = action_for(finding)
+    if not action:
+        return _none(finding, f"no action type is known for {finding.category}")
+    offered = [record for record in records if record.action_type == action and is_offered(record)]
+    tries = [(record, filled(record, finding)) for record in offered]
+    ready = [_chosen(record, filling, finding) for record, filling in tries if not filling.missing]
+    if not ready:
+        return _none(finding, _why_none(action, tries))
+    return SelectionReply(
+        summary=finding.summary,
+        target=finding.object,
+        choice=ready[0],
+        alternatives=tuple(ready[1:4]),
+        confidence=finding.confidence,
+        outcome="actionable",
+    )
+
+
+def _none(finding: Finding, why: str) -> SelectionReply:
+    return SelectionReply(summary=finding.summary, reasoning=why, declined=True, confidence=finding.confidence)
+
+
+def _why_none(action: str, tries: Sequence[tuple[WorkflowRecord, Filling]]) -> str:
+    if not tries:
+        return f"the catalogue has no workflow for {action}"
+    texts = (f"{record.workflow_id}: {'; '.join(filling.missing)}" for record, filling in tries)
+    return f"no workflow for {action} can be filled from the evidence: {', '.join(texts)}"
+
+
+def _chosen(record: WorkflowRecord, filling: Filling, finding: Finding) -> Choice:
+    evidence = ", ".join(finding.evidence)
+    rules = "".join(f"; {rule}" for rule in filling.rules)
+    rationale = f"{finding.category} calls for {record.action_type} (evidence {evidence}){rules}"
+    return Choice(record.workflow_id, finding.confidence, rationale, filling.values)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """Parameters that rules gave; `missing` says why they are not enough."""
+
+    values: Mapping[str, Any]
+    rules: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def filled(record: WorkflowRecord, finding: Finding) -> Filling:
+    """A workflow's parameters from a finding's facts; rules give them, nothing is guessed."""
+    values: dict[str, Any] = {}
+    rules: list[str] = []
+    for declaration in record.parameters:
+        name = str(declaration.get("name"))
+        rule = PARAMETER_RULES.get(name)
+        value = rule.give(finding.facts) if rule else ""
+        if rule and value:
+            values[name] = _typed(value, str(declaration.get("type", "")))
+            rules.append(f"{name}={value}: {rule.says}")
+    return Filling(values, tuple(rules), check_parameters(record.parameters, values).errors)
+
+
+def _typed(text: str, kind: str) -> Any:
+    if kind == "integer" and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if kind == "boolean" and text in ("true", "false"):
+        return text == "true"
+    return float(text) if kind == "float" and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", text) else text
+
+
+Facts = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ParameterRule:
+    """How a parameter of a known name follows from facts; an empty value means that it does not."""
+
+    says: str
+    give: Callable[[Facts], str]
+
+
+def _fact(name: str, says: str) -> ParameterRule:
+    return ParameterRule(says, lambda facts: facts.get(name, ""))
+
+
+def doubled_memory(facts: Facts) -> str:
+    """Twice the present limit, at most `memoryMax`; empty when that leaves no room above the present one."""
+    present = bytes_from(facts.get("memoryLimit", ""))
+    if not present:
+        return ""
+    ceiling = bytes_from(facts.get("memoryMax", ""))
+    wanted = 2 * present if ceiling is None else min(2 * present, ceiling)
+    return quantity_from(wanted, facts["memoryLimit"]) if wanted > present else ""
+
+
+_CONTAINER: Final = _fact("container", "the container that the finding names")
+_MEMORY: Final = ParameterRule("twice the present limit, within the quota", doubled_memory)
+_REVISION: Final = _fact("previousRevision", "the revision before the present one")
+
+PARAMETER_RULES: Final[Mapping[str, ParameterRule]] = {
+    "CONTAINER": _CONTAINER,
+    "CONTAINER_NAME": _CONTAINER,
+    "MEMORY_LIMIT": _MEMORY,
+    "NEW_MEMORY_LIMIT": _MEMORY,
+    "REVISION": _REVISION,
+    "TO_REVISION": _REVISION,
+    "TARGET_REVISION": _REVISION,
+}
+
+
+# --- quantities --------------------------------------------------------------------------------------
+
+_BINARY: Final = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)}
+_DECIMAL: Final = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_QUANTITY: Final = re.compile(
+    r"([0-9]{1,30}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:([eE][+-]?[0-9]{1,2})|([KMGTPE]i|[kMGTPE]|m))?"
+)
+
+
+def bytes_from(quantity: str) -> int | None:
+    """A Kubernetes quantity of memory as whole bytes, exactly; None where it is none."""
+    found = _QUANTITY.fullmatch(quantity.strip())
+    if not found:
+        return None
+    scale = Fraction(1, 1000) if found[3] == "m" else Fraction((_BINARY | _DECIMAL).get(found[3] or "", 1))
+    size = Fraction(f"0{found[1]}".rstrip(".") + (found[2] or "")) * scale
+    return size.numerator if size.denominator == 1 else None
+
+
+def quantity_from(size: int, like: str = "") -> str:
+    """Bytes in the largest unit that says them exactly, in the family of units that `like` uses, else binary."""
+    families = (_DECIMAL, _BINARY) if like.strip()[-1:] in _DECIMAL else (_BINARY, _DECIMAL)
+    for units in families:
+        fitting = [(factor, suffix) for suffix, factor in units.items() if size and size % factor == 0]
+        if fitting:
+            factor, suffix = max(fitting)
+            return f"{size // factor}{suffix}"
+    return str(size)
