@@ -17,6 +17,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,11 @@ def _wait_for_policies(cluster: Cluster) -> None:
         assert operator.status("rar", request["metadata"]["name"], {"phase": "Pending"}).accepted
         assert operator.status("inv", case["metadata"]["name"], {"phase": "Completed"}).accepted
         for policy, ask in _forbidden(admin).items():
-            eventually(lambda policy=policy, ask=ask: policy in ask().err, what=f"{policy} is in effect")
+            eventually(partial(_is_refused, ask, policy), what=f"{policy} is in effect")
+
+
+def _is_refused(ask: Callable[[], Answer], policy: str) -> bool:
+    return policy in ask().err
 
 
 def _forbidden(admin: Kubectl) -> dict[str, Callable[[], Answer]]:

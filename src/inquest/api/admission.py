@@ -60,23 +60,30 @@ def render_mutating() -> list[Manifest]:
 
 def not_in_force(found: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """`Kind/name` of every wanted policy or binding that is missing or says something else."""
-    there = {_identity(one): one for one in found}
-    return tuple(
-        _identity(one) for one in wanted if not _contains(there.get(_identity(one), {}).get("spec"), one["spec"])
-    )
+    there = {_identity(one): one.get("spec") for one in found}
+    return tuple(_identity(one) for one in wanted if not _says_the_same(there.get(_identity(one)), one["spec"]))
 
 
 def _identity(found: Mapping[str, Any]) -> str:
     return f"{found['kind']}/{found['metadata']['name']}"
 
 
-def _contains(found: object, wanted: object) -> bool:
-    """Equal but for what the API server fills in by itself, which are further keys of objects."""
-    if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(_contains(found.get(key), wanted[key]) for key in wanted)
-    if isinstance(wanted, list):
-        same_length = isinstance(found, list) and len(found) == len(wanted)
-        return same_length and all(map(_contains, found, wanted))  # type: ignore[call-overload]
+_FILLED_IN: Final[Mapping[str, Any]] = {
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "scope": "*",
+}
+"""What the API server adds to a policy by itself; any other addition is somebody's exception."""
+
+
+def _says_the_same(found: object, wanted: object) -> bool:
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        added = {key: value for key, value in found.items() if key not in wanted}
+        same = all(key in found and _says_the_same(found[key], wanted[key]) for key in wanted)
+        return same and all(key in _FILLED_IN and value == _FILLED_IN[key] for key, value in added.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(found) == len(wanted) and all(map(_says_the_same, found, wanted))
     return found == wanted
 
 

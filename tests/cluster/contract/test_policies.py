@@ -1,0 +1,292 @@
+"""Who may decide, propose and write status: the API server refuses everybody else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from inquest.api.admission import not_in_force, render, render_mutating
+from inquest.api.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE
+from inquest.api.registry import BY_KIND
+from tests.cluster.conftest import Person
+from tests.cluster.kube import OPERATOR, Answer, Cluster, Kubectl, Object, proposal
+
+NAME = "rar-inv-checkout"
+Opened = Callable[..., None]
+
+
+@pytest.fixture
+def opened(operator: Kubectl) -> Opened:
+    """Opens an approval request, as the operator does."""
+
+    def make(phase: str = "Pending", **spec: object) -> None:
+        found = proposal("RemediationApprovalRequest")
+        assert operator.create(found | {"spec": found["spec"] | spec}).accepted
+        assert operator.status("rar", NAME, {"phase": phase}).accepted
+
+    return make
+
+
+def decide(user: Kubectl, decision: str, by: str | None, **more: object) -> Answer:
+    """Decide with a merge patch."""
+    spec = {"decision": decision, **({"decidedBy": by} if by else {}), **more}
+    return user.merge("rar", NAME, {"spec": spec})
+
+
+def enter(user: Kubectl, *entries: Object) -> Answer:
+    """Write the list of approvals."""
+    return user.merge("rar", NAME, {"spec": {"approvals": list(entries)}})
+
+
+def _refused(answer: Answer, words: str) -> None:
+    assert not answer.accepted
+    assert words in answer.err
+
+
+# --- deciding ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decision", ["Approved", "Rejected"])
+def test_an_approver_decides_in_their_own_name(decision: str, opened: Opened, person: Person) -> None:
+    opened()
+    jane = person("jane", "inquest-approver")
+
+    answer = decide(jane, decision, "jane", decisionReason="seen in staging")
+
+    assert answer.accepted, answer.err
+    spec = jane.get("rar", NAME)["spec"]
+    assert (spec["decision"], spec["decidedBy"]) == (decision, "jane")
+
+
+@pytest.mark.parametrize("row", ["C-RA-5"])
+def test_a_decision_in_another_name_is_refused(row: str, opened: Opened, person: Person) -> None:
+    opened()
+    jane = person("jane", "inquest-approver")
+
+    _refused(decide(jane, "Approved", "bob"), "spec.decidedBy must be jane")
+
+    assert "decision" not in jane.get("rar", NAME)["spec"]
+
+
+@pytest.mark.parametrize("row", ["C-RA-6"])
+def test_a_decision_is_final_and_so_is_its_name(row: str, opened: Opened, person: Person) -> None:
+    opened()
+    jane, bob = person("jane", "inquest-approver"), person("bob", "inquest-approver")
+    assert decide(jane, "Approved", "jane").accepted
+    final = "spec.decision is final: decision, decisionReason and decidedBy are written once, together"
+
+    _refused(decide(bob, "Approved", "bob"), final)
+    _refused(decide(bob, "Rejected", "bob"), final)
+    _refused(decide(jane, "Approved", "jane", decisionReason="an afterthought"), final)
+    _refused(jane.merge("rar", NAME, {"spec": {"decision": None, "decidedBy": None}}), final)
+
+    assert jane.get("rar", NAME)["spec"]["decidedBy"] == "jane"
+    assert decide(jane, "Approved", "jane").accepted
+
+
+def test_the_right_to_patch_is_not_the_right_to_approve(opened: Opened, kubectl: Kubectl) -> None:
+    opened()
+    verbs = ("--verb=get,patch,update", "--resource=remediationapprovalrequests.inquest.dev")
+    kubectl("create", "role", "patcher", *verbs)
+    kubectl("create", "rolebinding", "patcher", "--role=patcher", "--user=eve")
+
+    _refused(decide(kubectl.user("eve"), "Approved", "eve"), "deciding needs the verb approve on this request")
+
+
+def test_an_editor_cannot_touch_a_request(opened: Opened, person: Person) -> None:
+    opened()
+
+    _refused(decide(person("ed", "inquest-editor"), "Approved", "ed"), "Forbidden")
+
+
+OWN = {
+    "the operator": OPERATOR,
+    "the investigator": f"system:serviceaccount:{NAMESPACE}:{INVESTIGATOR_ACCOUNT}",
+    "a workflow": f"system:serviceaccount:{EXECUTION_NAMESPACE}:crashloop-rollback-runner",
+}
+
+
+@pytest.mark.parametrize("who", OWN)
+def test_none_of_our_own_accounts_decides_whatever_its_rights(who: str, opened: Opened, kubectl: Kubectl) -> None:
+    opened(requiredApprovals=2)
+    namespace, account = OWN[who].split(":")[2:]
+    name = f"--serviceaccount={namespace}:{account}"
+    kubectl("create", "rolebinding", "own", "--clusterrole=inquest-approver", name)
+    user = kubectl.user(OWN[who])
+
+    _refused(decide(user, "Rejected", OWN[who]), "Inquest's own accounts do not decide")
+    _refused(enter(user, {"user": OWN[who]}), "Inquest's own accounts do not decide")
+
+
+@pytest.mark.parametrize("phase", ["Approved", "Rejected", "Expired", "Voided"])
+def test_a_closed_request_is_not_decided(phase: str, opened: Opened, person: Person) -> None:
+    opened(phase)
+
+    _refused(decide(person("jane", "inquest-approver"), "Rejected", "jane"), "this request is closed")
+
+
+def test_a_request_that_the_operator_has_not_opened_is_not_decided(operator: Kubectl, person: Person) -> None:
+    assert operator.create(proposal("RemediationApprovalRequest")).accepted
+
+    _refused(decide(person("jane", "inquest-approver"), "Rejected", "jane"), "this request is closed")
+
+
+def test_other_changes_need_no_right_to_approve(opened: Opened, operator: Kubectl) -> None:
+    opened("Approved")
+
+    assert operator.merge("rar", NAME, {"metadata": {"labels": {"seen": "yes"}}}).accepted
+
+
+# --- several people --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", ["C-RA-8"])
+def test_two_approvals_are_two_people(row: str, opened: Opened, person: Person) -> None:
+    opened(requiredApprovals=2)
+    jane, bob = person("jane", "inquest-approver"), person("bob", "inquest-approver")
+
+    _refused(decide(bob, "Approved", "bob"), "spec.decision Approved needs enough people")
+    assert enter(jane, {"user": "jane", "reason": "fine"}).accepted
+    _refused(decide(jane, "Approved", "jane"), "spec.decidedBy is already among spec.approvals")
+
+    assert decide(bob, "Approved", "bob").accepted
+
+
+def test_one_person_is_enough_to_reject(opened: Opened, person: Person) -> None:
+    opened(requiredApprovals=5)
+
+    assert decide(person("jane", "inquest-approver"), "Rejected", "jane").accepted
+
+
+def test_everybody_enters_only_themselves(opened: Opened, person: Person) -> None:
+    opened(requiredApprovals=3)
+
+    _refused(enter(person("jane", "inquest-approver"), {"user": "bob"}), "spec.approvals: enter only yourself")
+
+
+def test_approvals_only_grow_and_by_one(opened: Opened, person: Person) -> None:
+    opened(requiredApprovals=4)
+    jane, bob = person("jane", "inquest-approver"), person("bob", "inquest-approver")
+    first = {"user": "jane", "reason": "fine"}
+    assert enter(jane, first).accepted
+
+    _refused(enter(jane), "spec.approvals only grows: old entries stay as they are")
+    _refused(enter(jane, first | {"reason": "not so fine"}), "spec.approvals only grows: old entries stay as they are")
+    _refused(enter(bob, first, {"user": "bob"}, {"user": "al"}), "spec.approvals only grows by one entry in an update")
+
+    assert enter(bob, first, {"user": "bob"}).accepted
+
+
+# --- proposing -------------------------------------------------------------------------------------------
+
+
+def test_nobody_but_the_operator_proposes(kubectl: Kubectl) -> None:
+    _refused(
+        kubectl.create(proposal("RemediationApprovalRequest")), "approval requests are created by the operator alone"
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"decision": "Approved", "decidedBy": OPERATOR}, {"approvals": [{"user": "jane"}]}],
+    ids=["a decision", "approvals"],
+)
+def test_a_proposal_is_undecided(fields: Object, operator: Kubectl) -> None:
+    found = proposal("RemediationApprovalRequest")
+
+    answer = operator.create(found | {"spec": found["spec"] | {"requiredApprovals": 2} | fields})
+
+    assert not answer.accepted
+    assert "spec.decision" in answer.err
+
+
+@pytest.mark.parametrize("row", ["C-RA-1"])
+def test_the_same_request_is_made_once(row: str, operator: Kubectl) -> None:
+    assert operator.create(proposal("RemediationApprovalRequest")).accepted
+
+    _refused(operator.create(proposal("RemediationApprovalRequest")), "AlreadyExists")
+
+
+# --- status and feedback ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted(BY_KIND))
+def test_status_is_written_by_the_operator_alone(kind: str, kubectl: Kubectl, operator: Kubectl) -> None:
+    found = proposal(kind)
+    name = found["metadata"]["name"]
+    assert (operator if "Approval" in kind else kubectl).create(found).accepted
+
+    _refused(kubectl.status(kind, name, {"observedGeneration": 1}), "status is written by the operator alone")
+
+    assert operator.status(kind, name, {"observedGeneration": 1}).accepted
+
+
+def test_feedback_carries_the_name_of_who_gave_it(kubectl: Kubectl, operator: Kubectl, person: Person) -> None:
+    assert kubectl.create(proposal("Investigation")).accepted
+    assert operator.status("inv", "inv-checkout", {"phase": "Failed"}).accepted
+    ed = person("ed", "inquest-editor")
+
+    _refused(_feedback(ed, "bob"), "spec.feedback.by must be ed")
+
+    assert _feedback(ed, "ed").accepted
+
+
+def _feedback(user: Kubectl, by: str) -> Answer:
+    return user.merge("inv", "inv-checkout", {"spec": {"feedback": {"verdict": "Right", "by": by}}})
+
+
+# --- the signature ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def signing(cluster: Cluster) -> None:
+    """Only servers of 1.36 and later serve the policy that signs."""
+    if "mutatingadmissionpolicies" not in cluster.kubectl(
+        "api-resources", "--api-group=admissionregistration.k8s.io", "-o", "name"
+    ):
+        pytest.skip("this API server does not serve MutatingAdmissionPolicy v1")
+
+
+@pytest.mark.usefixtures("signing")
+def test_a_merge_patch_of_the_decision_alone_is_signed(opened: Opened, person: Person) -> None:
+    opened()
+    jane = person("jane", "inquest-approver")
+
+    assert decide(jane, "Approved", by=None).accepted
+
+    assert jane.get("rar", NAME)["spec"]["decidedBy"] == "jane"
+
+
+@pytest.mark.usefixtures("signing")
+def test_a_forged_name_is_not_overwritten_but_refused(opened: Opened, person: Person) -> None:
+    opened()
+
+    _refused(decide(person("jane", "inquest-approver"), "Approved", "bob"), "spec.decidedBy must be jane")
+
+
+# --- looking for the policies -------------------------------------------------------------------------------
+
+
+def _live(cluster: Cluster) -> list[Object]:
+    kinds = (f"{what}admissionpolicy{part}" for what in ("validating", "mutating") for part in ("", "binding"))
+    found: list[Object] = json.loads(cluster.operator("get", ",".join(kinds), "-o", "json"))["items"]
+    return found
+
+
+@pytest.mark.usefixtures("signing")
+def test_the_operator_sees_that_all_policies_are_in_force(cluster: Cluster) -> None:
+    assert not_in_force(_live(cluster), [*render(), *render_mutating()]) == ()
+
+
+def test_a_deleted_binding_and_a_weakened_policy_are_seen(cluster: Cluster) -> None:
+    live = [one for one in _live(cluster) if one["kind"] != "ValidatingAdmissionPolicyBinding"]
+    weakened = next(one for one in live if one["metadata"]["name"] == "inquest-status")
+    weakened["spec"]["failurePolicy"] = "Ignore"
+
+    missing = not_in_force(live, render())
+
+    assert "ValidatingAdmissionPolicyBinding/inquest-approval-decision" in missing
+    assert "ValidatingAdmissionPolicy/inquest-status" in missing
+    assert "ValidatingAdmissionPolicy/inquest-approval-decision" not in missing

@@ -1,0 +1,100 @@
+"""Rights and policies as text: what is given and what is never given do not meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from inquest.api.admission import not_in_force, render, render_mutating
+from inquest.api.rbac import EXECUTION, HOME, INVESTIGATOR, NEVER, OPERATOR, PEOPLE, Rule, render_rbac
+from inquest.api.registry import PLURALS
+
+GIVEN = {"operator": OPERATOR, "home": HOME, "execution": EXECUTION, "investigator": INVESTIGATOR}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_nothing_is_given_that_must_never_be_given(name: str) -> None:
+    given = {(rule.group, path, verb) for rule in GIVEN[name] for path in rule.resources for verb in rule.verbs}
+    never = {(one.group, "/".join(filter(None, (one.resource, one.subresource))), one.verb) for one in NEVER}
+
+    assert given & never == set()
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_no_rule_has_a_star(name: str) -> None:
+    assert not any("*" in (rule.group, *rule.resources, *rule.verbs) for rule in GIVEN[name])
+
+
+def test_who_investigates_only_reads() -> None:
+    assert {verb for rule in INVESTIGATOR for verb in rule.verbs} == {"get", "list", "watch"}
+    assert not any("secret" in path for rule in INVESTIGATOR for path in rule.resources)
+
+
+def test_only_the_approver_approves() -> None:
+    assert [role.name for role in PEOPLE if any("approve" in rule.verbs for rule in role.rules)] == ["inquest-approver"]
+
+
+def test_nobody_but_the_operator_gets_status() -> None:
+    assert not any("/status" in path for role in PEOPLE for rule in role.rules for path in rule.resources)
+    assert any(rule.resources == tuple(f"{plural}/status" for plural in PLURALS) for rule in OPERATOR)
+
+
+def test_names_of_accounts_and_namespaces_are_the_callers() -> None:
+    text = str(render("watch", "eye", "hands", "nose")) + str(render_rbac("watch", "hands", "eye"))
+
+    assert "inquest-system" not in text
+    assert "inquest-workflows" not in text
+    assert "system:serviceaccount:watch:eye" in text
+    assert "system:serviceaccount:hands:" in text
+    assert "system:serviceaccount:watch:nose" in text
+
+
+def test_every_policy_fails_closed_and_is_bound_to_deny() -> None:
+    policies = [one for one in render() if one["kind"] == "ValidatingAdmissionPolicy"]
+    bindings = [one for one in render() if one["kind"] == "ValidatingAdmissionPolicyBinding"]
+
+    assert {one["spec"]["failurePolicy"] for one in [*policies, render_mutating()[0]]} == {"Fail"}
+    assert [one["spec"]["policyName"] for one in bindings] == [one["metadata"]["name"] for one in policies]
+    assert all(one["spec"]["validationActions"] == ["Deny", "Audit"] for one in bindings)
+
+
+def test_what_the_api_server_fills_in_is_no_difference() -> None:
+    found = render()
+    found[0]["spec"]["matchConstraints"] |= {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+    found[0]["spec"]["matchConstraints"]["resourceRules"][0]["scope"] = "*"
+
+    assert not_in_force(found, render()) == ()
+
+
+def test_everything_is_missing_where_nothing_is() -> None:
+    assert len(not_in_force([], render())) == 8
+
+
+POLICY, BINDING = 0, 1
+
+
+@pytest.mark.parametrize(
+    ("which", "path", "exception"),
+    [
+        (POLICY, (), {"matchConditions": [{"name": "never", "expression": "false"}]}),
+        (POLICY, ("matchConstraints",), {"namespaceSelector": {"matchLabels": {"a": "b"}}}),
+        (POLICY, ("matchConstraints",), {"excludeResourceRules": [{"resources": ["*"]}]}),
+        (POLICY, ("matchConstraints", "resourceRules", 0), {"resourceNames": ["other"]}),
+        (POLICY, (), {"paramKind": {"kind": "ConfigMap"}}),
+        (POLICY, ("validations", 0), {"expression": "true"}),
+        (BINDING, (), {"matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}),
+        (BINDING, (), {"validationActions": ["Audit"]}),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_an_exception_is_a_difference(which: int, path: tuple[str | int, ...], exception: dict[str, object]) -> None:
+    found = render()
+    place = found[which]["spec"]
+    for step in path:
+        place = place[step]
+    place.update(exception)
+
+    assert not_in_force(found, render()) == (f"{found[which]['kind']}/inquest-approval-decision",)
+
+
+def test_a_rule_is_written_as_kubernetes_wants_it() -> None:
+    assert Rule("", ("pods",), ("get",)).manifest() == {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
