@@ -144,12 +144,18 @@ def parse_record(text: str) -> Record:
 
 def is_alive(record: Record) -> bool:
     """Whether exactly that process still runs; one that ended and was not collected by its parent does not."""
+    entry = Path(f"/proc/{record.pid}")
     try:
-        stat = Path(f"/proc/{record.pid}/stat").read_text()
+        stat = (entry / "stat").read_text()
+        is_same = _start_tick(stat) == record.started and BOOT.read_text().strip() == record.boot
+        return is_same and not _has_ended(stat, entry)
     except (FileNotFoundError, ProcessLookupError):
         return False
-    is_same = _start_tick(stat) == record.started and BOOT.read_text().strip() == record.boot
-    return is_same and _after_name(stat)[0] not in "ZX"
+
+
+def _has_ended(stat: str, entry: Path) -> bool:
+    """A killed program's first thread ends before the others, which still hold its ports."""
+    return _after_name(stat)[0] in "ZX" and len(list((entry / "task").iterdir())) <= 1
 
 
 def _after_name(stat: str) -> list[str]:
