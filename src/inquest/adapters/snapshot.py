@@ -28,6 +28,7 @@ START_PAUSES: Final = (1.0,)
 MAX_PODS: Final = 50
 MAX_EVENTS: Final = 100
 MAX_NODES: Final = 5
+MAX_JOBS: Final = 3
 MAX_CLAIMS: Final = 10
 MAX_ROWS: Final = 50
 """Objects of any other listing."""
@@ -176,8 +177,11 @@ class _Reader:
     # --- pods
 
     async def _pods(self) -> _Pods:
-        own, others = await asyncio.gather(self._own_pods(), self._pods_of_namespace())
-        return _Pods(_limited(own, MAX_PODS), others)
+        own, others, jobs = await asyncio.gather(self._own_pods(), self._pods_of_namespace(), self._own_jobs())
+        if isinstance(jobs, _Found) and jobs.items and isinstance(others, _Found):
+            names = {("Job", _name(job)) for job in jobs.items}
+            own = others.only(lambda pod: (controller_of(pod).get("kind"), controller_of(pod).get("name")) in names)
+        return _Pods(_limited(own, MAX_PODS), others, jobs)
 
     async def _own_pods(self) -> Answer:
         root, found = self._chain.root, self._chain.root_object
@@ -189,7 +193,18 @@ class _Reader:
         if not selector:
             return _Found(())
         pods = await self._list("Pod", "v1", self._namespace, labels=selector)
-        return pods if isinstance(pods, Failed) else pods.only(lambda pod: bool(controller_of(pod)))
+        return _only(pods, lambda pod: root.kind == "Service" or bool(controller_of(pod)))
+
+    async def _own_jobs(self) -> Answer:
+        """A CronJob owns its pods through Jobs; the newest first."""
+        root = self._chain.root
+        if root.kind != "CronJob":
+            return _Found(())
+        jobs = await self._list("Job", "batch/v1", self._namespace)
+        ours = _only(jobs, lambda job: controller_of(job).get("name") == root.name)
+        if isinstance(ours, Failed):
+            return ours
+        return _Found(tuple(sorted(ours.items, key=_born, reverse=True)[:MAX_JOBS]), ours.complete)
 
     async def _pods_of_namespace(self) -> Answer:
         return await self._list("Pod", "v1", self._namespace, limit=200) if self._namespace else _Found(())
@@ -205,7 +220,8 @@ class _Reader:
         groups = await asyncio.gather(
             self._other_pods(pods),
             self._events(pods),
-            self._revisions(),
+            self._job_parts(pods),
+            self._revisions(pods),
             self._nodes(pods),
             self._services(pods),
             self._claims(pods),
@@ -301,7 +317,12 @@ class _Reader:
 
     # --- revisions
 
-    async def _revisions(self) -> list[_Part]:
+    async def _job_parts(self, pods: _Pods) -> list[_Part]:
+        if self._chain.root.kind != "CronJob":
+            return []
+        return [await self._shown("jobs", pods.jobs, {"of": self._chain.root.display})]
+
+    async def _revisions(self, pods: _Pods) -> list[_Part]:
         root, found = self._chain.root, self._chain.root_object
         source = _REVISION_SOURCES.get(root.kind)
         if source is None or found is None:
@@ -312,9 +333,11 @@ class _Reader:
         owned = _only(listed, lambda each: controller_of(each).get("uid") == found.get("metadata", {}).get("uid"))
         if isinstance(owned, Failed):
             return [_missing(owned, "revisions", about)]
-        last = sorted(owned.items, key=number_of, reverse=True)[:REVISIONS]
-        shown = await self._shown("revisions", _Found(tuple(last), owned.complete), about)
-        return [shown, *_difference_part(shown.objects, number_of, content_of, about)]
+        newest = sorted(owned.items, key=number_of, reverse=True)
+        owners = {controller_of(pod).get("name") for pod in pods.items}
+        wanted = [*newest[:REVISIONS], *(each for each in newest[REVISIONS:] if _name(each) in owners)]
+        shown = await self._shown("revisions", _Found(tuple(wanted), owned.complete), about)
+        return [shown, *_difference_part(shown.objects[:REVISIONS], number_of, content_of, about)]
 
     # --- logs
 
@@ -397,10 +420,11 @@ class _Reader:
 
 @dataclass(frozen=True)
 class _Pods:
-    """Pods of the root, and those of the namespace."""
+    """Pods of the root, those of the namespace, and the Jobs between a CronJob and its pods."""
 
     own: Answer
     others: Answer
+    jobs: Answer = field(default_factory=lambda: _Found(()))
 
     @property
     def items(self) -> tuple[Json, ...]:
@@ -426,6 +450,10 @@ def _limited(found: Answer, count: int) -> Answer:
 
 def _name(found: Json) -> str:
     return str(found.get("metadata", {}).get("name", ""))
+
+
+def _born(found: Json) -> str:
+    return str(found.get("metadata", {}).get("creationTimestamp", ""))
 
 
 def _named(found: Json, kind: str, api_version: str) -> Json:
@@ -454,6 +482,8 @@ def _pod_row(pod: Json) -> str:
 def _selector_text(found: Json) -> str:
     """The selector of a workload as the server takes it."""
     selector = (found.get("spec") or {}).get("selector") or {}
+    if found.get("kind") == "Service":
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     if found.get("kind") not in _SELECTED or not isinstance(selector, Mapping):
         return ""
     pairs = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]

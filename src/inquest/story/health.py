@@ -59,7 +59,12 @@ def concerned_pods(snapshot: Snapshot) -> tuple[Observed, ...]:
     pods = snapshot.of_kind("Pod")
     own = tuple(pod for pod in pods if belongs(snapshot, pod))
     is_workload = snapshot.root.kind in _WORKLOADS | {"Job", "CronJob", "Pod"}
-    return own if own or is_workload else pods
+    return own if own or is_workload else tuple(pod for pod in pods if not _is_neighbour(snapshot, pod))
+
+
+def _is_neighbour(snapshot: Snapshot, pod: Observed) -> bool:
+    entry = next((entry for entry in snapshot.evidence if entry.id == pod.evidence), None)
+    return entry is not None and str(entry.arguments.get("read", "")).startswith(NEIGHBOUR)
 
 
 def belongs(snapshot: Snapshot, pod: Observed) -> bool:
