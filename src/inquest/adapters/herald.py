@@ -80,16 +80,8 @@ class _Posted:
 class KubeHerald:
     """Posts Events with the Status port, tells notices to every receiver."""
 
-    def __init__(
-        self,
-        status: Status,
-        clock: Clock,
-        receivers: Sequence[Receiver] = (),
-        *,
-        own_namespace: str,
-        instance: str = "",
-    ) -> None:
-        self._status, self._clock, self._own_namespace, self._instance = status, clock, own_namespace, instance
+    def __init__(self, status: Status, clock: Clock, receivers: Sequence[Receiver] = (), *, instance: str = "") -> None:
+        self._status, self._clock, self._instance = status, clock, instance
         self._receivers: tuple[Receiver, ...] = (LogReceiver(), *receivers)
         self._posted: OrderedDict[str, _Posted] = OrderedDict()
         self._texts: OrderedDict[str, set[str]] = OrderedDict()
@@ -144,7 +136,8 @@ class KubeHerald:
     async def _post(self, regarding: Json, reason: str, message: Redacted[str], kind: str) -> None:
         frame = regarding["metadata"]
         name = self._name(frame, reason, message.value)
-        namespace = str(frame.get("namespace") or self._own_namespace)
+        # The API server takes Events about objects without a namespace in `default` only.
+        namespace = str(frame.get("namespace") or "default")
         text, now = message.value[:MAX_MESSAGE], self._clock.now()
         if name not in self._posted:
             event = self._event(regarding, name, namespace, reason, text, kind, now)
