@@ -259,10 +259,8 @@ _TIMES = {"disabledAt": "disabled_at", "createdAt": "created_at", "updatedAt": "
 
 
 def _plain_conditions(question: PlainListQuestion) -> list[ColumnElement[bool]]:
-    """Superseded rows stay out unless somebody asks for another status by name."""
-    status = workflows.c.status == question.status if question.status else workflows.c.status != SUPERSEDED
-    named = [workflows.c.workflow_name == question.workflow_name] if question.workflow_name else []
-    return [status, *named]
+    exact = ((workflows.c.status, question.status), (workflows.c.workflow_name, question.workflow_name))
+    return [column == wanted for column, wanted in exact if wanted]
 
 
 def _fits_labels(labels: Mapping[str, Any], question: PlainListQuestion) -> bool:
@@ -305,7 +303,9 @@ async def _carry_out(
     of_name = workflows.c.workflow_name == workflow.workflow_name
     await connection.execute(update(workflows).where(of_name).values(is_latest=False))
     superseded = workflows.c.workflow_id.in_(decision.superseded)
-    await connection.execute(update(workflows).where(superseded).values(status=SUPERSEDED, updated_at=now))
+    why = f"superseded: new version {workflow.version} registered (was {decision.previous})"
+    gone = {"status": SUPERSEDED, "status_reason": why, "updated_at": now}
+    await connection.execute(update(workflows).where(superseded).values(**gone))
     state = {"status": ACTIVE, "is_latest": True, "updated_at": now, "updated_by": by}
     if decision.act is Act.REVIVE:
         await connection.execute(_workflow_update(workflow.workflow_id, {**state, **NOT_DISABLED}))

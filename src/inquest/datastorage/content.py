@@ -21,6 +21,7 @@ OWN_API = "inquest.dev/v1alpha1"
 KIND = "RemediationWorkflow"
 SCHEMA_VERSION = "1.0"
 PARAMETER_TYPES = ("string", "integer", "boolean", "array", "float")
+OWN_SEVERITIES = {"warning": "medium", "info": "low", **{text: text for text in SEVERITIES}}
 ENGINES = ("tekton", "job", "ansible")
 PINNED_ENGINES = ("tekton", "job")
 
@@ -168,7 +169,7 @@ def _label_faults(spec: Mapping[str, Any], *, is_own: bool) -> Iterator[str]:
             yield f"labels.{name}: is required"
     if isinstance(labels["priority"], list) and not is_own:
         yield "labels.priority: must be a text"
-    yield from _outside("severity", texts_of(labels["severity"]), SEVERITIES)
+    yield from _outside("severity", _severities(labels, is_own=is_own), SEVERITIES)
     yield from _outside("priority", [text.upper() for text in texts_of(labels["priority"])], PRIORITIES)
 
 
@@ -237,11 +238,17 @@ def _engine(execution: Mapping[str, Any], *, is_own: bool) -> str:
 def _labels(labels: Mapping[str, Any], *, is_own: bool) -> dict[str, Any]:
     priority = [text.upper() for text in texts_of(labels["priority"])]
     return {
-        "severity": list(texts_of(labels["severity"])),
+        "severity": _severities(labels, is_own=is_own),
         "component": [_kind_of(text) if is_own else text for text in texts_of(labels["component"])],
         "environment": list(texts_of(labels["environment"])),
         "priority": priority if isinstance(labels["priority"], list) else priority[0],
     }
+
+
+def _severities(labels: Mapping[str, Any], *, is_own: bool) -> list[str]:
+    """Our own words beyond the wire's four mean one of them; a word may then stand twice and is kept once."""
+    given = texts_of(labels["severity"])
+    return list(dict.fromkeys(OWN_SEVERITIES.get(text.lower(), text) for text in given)) if is_own else list(given)
 
 
 def _kind_of(component: str) -> str:

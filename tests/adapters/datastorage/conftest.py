@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import httpx2
 import pytest
 
@@ -96,7 +96,22 @@ def _running_postgres(binaries: Path) -> Iterator[str]:
     home = Path(tempfile.mkdtemp(prefix="inquest-pg-"))
     as_user = _drop_root(home)
     try:
-        _run([str(binaries / "initdb"), "-D", str(home / "data"), "-U", "inquest", "-A", "trust", "-N"], as_user)
+        _run(
+            [
+                str(binaries / "initdb"),
+                "-D",
+                str(home / "data"),
+                "-U",
+                "inquest",
+                "-A",
+                "trust",
+                "-N",
+                "-E",
+                "UTF8",
+                "--locale=C",
+            ],
+            as_user,
+        )
         port = _free_port()
         options = f"-c listen_addresses=127.0.0.1 -p {port} -k {home} -c fsync=off -c max_connections=60"
         control = [str(binaries / "pg_ctl"), "-D", str(home / "data"), "-w", "-l", str(home / "log")]

@@ -1,0 +1,216 @@
+"""The audit trail over HTTP, on both engines (reference, sections 10 and 16.6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import delete, select, update
+
+from inquest.datastorage.database import open_engine
+from inquest.datastorage.tables import audit_events
+from inquest.datastorage.wire import instant_text
+from tests.adapters.datastorage.conftest import NOW, Site
+from tests.adapters.datastorage.samples import API, llm_request, store
+
+EVENTS = f"{API}/audit/events"
+FIRST_ID, SECOND_ID = str(UUID(int=1 << 100)), str(UUID(int=2 << 100))
+
+
+async def a_timestamp_too_far_ahead_and_a_batch_too_long_are_refused(site: Site) -> None:
+    ahead = await site.post(EVENTS, llm_request("rr-1", at=NOW + timedelta(minutes=60, seconds=1)))
+    long = await site.post(f"{EVENTS}/batch", [llm_request("rr-1")] * 501)
+
+    assert (ahead.status_code, _slug(ahead)) == (400, "validation-error")
+    assert (long.status_code, _slug(long)) == (400, "batch-size-exceeded")
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(a_timestamp_too_far_ahead_and_a_batch_too_long_are_refused, id="datastorage-16.6-06")],
+)
+async def test_acceptance(site: Site, scenario: Callable[[Site], Awaitable[None]]) -> None:
+    await scenario(site)
+
+
+def _slug(answer: Any) -> str:
+    return str(answer.json()["type"]).rsplit("/", 1)[-1]
+
+
+async def _stored(site: Site, correlation_id: str) -> list[dict[str, Any]]:
+    page = (await site.get(EVENTS, correlation_id=correlation_id, limit=1000)).json()
+    return list(page["data"])
+
+
+async def _verdict(site: Site, correlation_id: str) -> dict[str, Any]:
+    answer = await site.post(f"{API}/audit/verify-chain", {"correlation_id": correlation_id})
+    assert answer.status_code == 200
+    return dict(answer.json())
+
+
+async def test_a_repeated_id_with_equal_content_is_stored_once(site: Site) -> None:
+    event = llm_request("rr-1", event_id=FIRST_ID)
+
+    first, again = await site.post(EVENTS, event), await site.post(EVENTS, event)
+    batch = await site.post(f"{EVENTS}/batch", [llm_request("rr-1", event_id=SECOND_ID), event])
+
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+    assert first.json()["event_timestamp"] == instant_text(NOW)
+    assert batch.json()["event_ids"] == [SECOND_ID, FIRST_ID]
+    assert len(await _stored(site, "rr-1")) == 2
+
+
+async def test_a_repeated_id_with_other_content_is_a_conflict_and_stores_nothing(site: Site) -> None:
+    await store(site, llm_request("rr-1", event_id=FIRST_ID))
+
+    single = await site.post(EVENTS, llm_request("rr-1", event_id=FIRST_ID, namespace="other"))
+    batch = await site.post(
+        f"{EVENTS}/batch", [llm_request("rr-1"), llm_request("rr-1", event_id=FIRST_ID, namespace="other")]
+    )
+
+    assert (single.status_code, _slug(single), batch.status_code) == (409, "conflict", 409)
+    assert batch.json()["detail"].startswith("event at index 1: ")
+    assert len(await _stored(site, "rr-1")) == 1
+
+
+async def test_a_batch_is_all_or_nothing(site: Site) -> None:
+    answer = await site.post(
+        f"{EVENTS}/batch", [llm_request("rr-1"), {**llm_request("rr-1"), "event_outcome": "maybe"}]
+    )
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("event at index 1: ")
+    assert await _stored(site, "rr-1") == []
+
+
+@pytest.mark.parametrize("body", [{}, [], "text", None, 7])
+async def test_a_batch_that_is_no_filled_list_is_refused(site: Site, body: Any) -> None:
+    answer = await site.post(f"{EVENTS}/batch", body)
+
+    assert (answer.status_code, _slug(answer)) == (400, "validation-error")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"version": "1.0", ',
+        b"",
+        b"[" * 100_000,
+        b'{"a": NaN}',
+        b'{"a": "\\u0000"}',
+        b'{"a": "\\ud800"}',
+        b'{"a": 1e999}',
+    ],
+)
+async def test_a_body_that_no_engine_could_store_is_refused(site: Site, raw: bytes) -> None:
+    answer = await site.http.post(EVENTS, content=raw)
+
+    assert (answer.status_code, _slug(answer)) == (400, "validation-error")
+
+
+async def test_a_parent_must_exist_also_within_the_batch(site: Site) -> None:
+    child = llm_request("rr-1", parent_event_id=FIRST_ID)
+
+    orphan = await site.post(EVENTS, child)
+    both = await site.post(f"{EVENTS}/batch", [llm_request("rr-1", event_id=FIRST_ID), child])
+    later = await site.post(EVENTS, {**child, "namespace": "x"})
+
+    assert [orphan.status_code, both.status_code, later.status_code] == [400, 201, 201]
+
+
+async def test_pages_are_newest_first_and_count_everything(site: Site) -> None:
+    await store(site, *(llm_request("rr-1", at=NOW - timedelta(seconds=age)) for age in (3, 1, 2)))
+
+    page = (await site.get(EVENTS, correlation_id="rr-1", limit=2)).json()
+
+    shown = [entry["event_timestamp"] for entry in page["data"]]
+    assert shown == ["2026-05-13T11:59:59Z", "2026-05-13T11:59:58Z"]
+    assert page["pagination"] == {"limit": 2, "offset": 0, "total": 3, "has_more": True}
+    assert page["data"][0]["event_date"] == "2026-05-13"
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"since": "24h"}, 1),
+        ({"since": "2d"}, 2),
+        ({"until": "24h"}, 1),
+        ({"since": "2026-05-13"}, 1),
+        ({"since": "2026-05-12T13:00:00+02:00"}, 2),
+        ({"event_type": "aiagent.llm.response"}, 0),
+        ({"event_category": "aiagent", "event_outcome": "success", "severity": "info"}, 2),
+    ],
+)
+async def test_queries_by_time_and_kind(site: Site, asked: dict[str, str], found: int) -> None:
+    await store(site, llm_request("rr-1"), llm_request("rr-1", at=NOW - timedelta(hours=25)))
+
+    assert (await site.get(EVENTS, **asked)).json()["pagination"]["total"] == found
+
+
+async def test_an_unreadable_time_names_the_forms(site: Site) -> None:
+    answer = await site.get(EVENTS, since="yesterday")
+
+    assert answer.status_code == 400
+    assert answer.json()["field_errors"] == {
+        "query": "invalid time format: yesterday (expected: 24h, 7d, or RFC3339 timestamp)"
+    }
+
+
+async def test_the_chain_follows_the_order_of_appending_not_of_time(site: Site) -> None:
+    await store(site, *(llm_request("rr-1", at=NOW - timedelta(seconds=age)) for age in (1, 3, 2)))
+
+    verdict = await _verdict(site, "rr-1")
+    empty = await _verdict(site, "rr-unknown")
+
+    assert (verdict["is_valid"], verdict["total_events"], verdict["verified_events"]) == (True, 3, 3)
+    assert (empty["is_valid"], empty["total_events"]) == (True, 0)
+
+
+async def test_numbers_and_texts_hash_alike_before_and_after_storing(site: Site) -> None:
+    odd = {"f": 1e22, "g": 1.5e-9, "n": 2**60 + 1, "z": -0.0, "t": "<é\u2028>", "nested": {"b": [1, 2.0], "a": None}}
+    event = llm_request("rr-1", event_id=FIRST_ID)
+    event["event_data"] |= odd
+
+    await store(site, event)
+    again = await site.post(EVENTS, event)
+
+    assert again.status_code == 201
+    assert (await _verdict(site, "rr-1"))["is_valid"]
+
+
+async def test_altering_and_removing_a_stored_event_is_found(site: Site) -> None:
+    await store(site, *(llm_request("rr-1", at=NOW - timedelta(seconds=age)) for age in range(4)))
+    engine = open_engine(site.url)
+    async with engine.begin() as connection:
+        seqs = list(await connection.scalars(select(audit_events.c.seq).order_by(audit_events.c.seq)))
+        await connection.execute(update(audit_events).where(audit_events.c.seq == seqs[1]).values(severity="low"))
+    altered = await _verdict(site, "rr-1")
+    async with engine.begin() as connection:
+        await connection.execute(delete(audit_events).where(audit_events.c.seq == seqs[1]))
+    removed = await _verdict(site, "rr-1")
+    await engine.dispose()
+
+    assert (altered["is_valid"], len(altered["tampered_events"]), altered["verified_events"]) == (False, 1, 3)
+    assert (removed["is_valid"], len(removed["tampered_events"]), removed["total_events"]) == (False, 1, 3)
+
+
+async def test_a_hundred_writers_leave_one_unbroken_chain(site: Site) -> None:
+    answers = await asyncio.gather(*(site.post(EVENTS, llm_request("rr-1")) for _ in range(100)))
+
+    verdict = await _verdict(site, "rr-1")
+    assert {answer.status_code for answer in answers} == {201}
+    assert (verdict["is_valid"], verdict["total_events"]) == (True, 100)
+
+
+async def test_two_registrations_of_one_id_at_once_store_it_once(site: Site) -> None:
+    event = llm_request("rr-1", event_id=FIRST_ID)
+
+    answers = await asyncio.gather(*(site.post(EVENTS, event) for _ in range(10)))
+
+    assert {answer.status_code for answer in answers} == {201}
+    assert len(await _stored(site, "rr-1")) == 1
