@@ -17,7 +17,7 @@ from inquest.api.investigation import ClaimRole, ClaimVerdict
 from inquest.api.shared import Mode, TargetRef
 from inquest.story.evidence import Citation, Evidence, Finding, Gap, Health
 from inquest.story.framing import filtered, joined, section
-from inquest.story.reply import Problem, RawClaim, RcaReply, contradictions
+from inquest.story.reply import Problem, RawClaim, RcaReply, contradictions, labelled_summary
 
 MAX_CAUSES: Final = 5
 MAX_FACTORS: Final = 10
@@ -25,6 +25,8 @@ NO_CLAIMS_CAP: Final = 0.5
 """What claims of which none is supported leave of a figure (pipeline, section 7)."""
 UNSUPPORTED_CAP: Final = 0.5
 CONTRADICTED_CAP: Final = 0.6
+PROSE_CONFIDENCE: Final = 0.5
+"""Of a cause that only prose names (behaviours, 13.1)."""
 HIGH_CERTAINTY: Final = 0.9
 """From here on a finding can contradict a model."""
 HEALTHY_CONFIDENCE: Final = 0.9
@@ -554,13 +556,18 @@ def diagnose(
 
 
 def diagnosis_without_verdict(
-    findings: Sequence[Finding], evidence: Iterable[Evidence], why: str, reason: str = ""
+    findings: Sequence[Finding], evidence: Iterable[Evidence], why: str, reason: str = "", *, prose: str = ""
 ) -> Diagnosis:
-    """What stays when a model gave nothing usable: the findings say what is wrong, nothing says what to do."""
-    if not findings:
-        return Diagnosis(summary=f"not determined: {why}", confidence=0.0, review_reason=reason, causal_chain=(why,))
-    found = _of_findings(findings, evidence)
-    return replace(found, outcome="", actionable=None, review_reason=reason, notes=(f"by detectors alone: {why}",))
+    """What stays when a model gave nothing usable: the findings, else its prose, else that nothing is known."""
+    if findings:
+        found = _of_findings(findings, evidence)
+        return replace(found, outcome="", actionable=None, review_reason=reason, notes=(f"by detectors alone: {why}",))
+    said = labelled_summary(prose)
+    if said:
+        return Diagnosis(said, confidence=PROSE_CONFIDENCE, review_reason=reason, notes=(f"from prose: {why}",))
+    return Diagnosis(
+        f"not determined: {why}", signal_type=UNKNOWN, confidence=0.0, review_reason=reason, causal_chain=(why,)
+    )
 
 
 def _of_findings(findings: Sequence[Finding], evidence: Iterable[Evidence]) -> Diagnosis:

@@ -24,6 +24,8 @@ MAX_FENCES: Final = 100
 """Fenced blocks of one text that are tried; each costs a pass over the rest."""
 MAX_HEADER: Final = 80
 """Characters of a line that can be a section header."""
+MAX_LABELLED: Final = 500
+"""Characters of a summary that is taken from prose."""
 MIN_QUOTE: Final = 3
 """Characters of a quote that is no number (pipeline, section 7)."""
 
@@ -215,6 +217,11 @@ _COMMON: Final[Mapping[str, Schema]] = {
     "needs_human_review": _BOOLEAN,
     "human_review_reason": _string(f"One of {', '.join(REVIEW_REASONS)}, or your own words."),
 }
+# Invocation 1 hears no word of workflows, not even in a reason.
+_COMMON_RCA: Final[Mapping[str, Schema]] = {
+    **_COMMON,
+    "human_review_reason": _string("One of investigation_inconclusive, rca_incomplete, or your own words."),
+}
 _WORKFLOW: Final[Mapping[str, Schema]] = {
     "workflow_id": _string("Id from the catalogue."),
     "confidence": _CONFIDENCE,
@@ -242,7 +249,7 @@ SUBMIT_RESULT: Final = ToolSchema(
             due_diligence=_object((), **{name: _string() for name in DUE_DILIGENCE}),
             claims=_list(_CLAIM, "What the conclusion rests on; code checks every quote."),
         ),
-        **_COMMON,
+        **_COMMON_RCA,
         **_DETECTED_LABELS,
     ),
 )
@@ -901,6 +908,15 @@ def _require_workflow(form: _Form, reply: SelectionReply) -> None:
     form.require("confidence", reply.confidence is not None)
     if reply.choice:
         form.require("selected_workflow.confidence", reply.choice.confidence is not None)
+
+
+_LABELLED: Final = re.compile(r"^[\s#*_>-]*root[ _-]?cause[\s*_]*:[\s*_]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+
+
+def labelled_summary(text: str) -> str:
+    """What prose says after `Root cause:`; for people only, never a verdict (behaviours, 13.1)."""
+    found = _LABELLED.search(_trimmed(text))
+    return found[1].strip(" *_\r")[:MAX_LABELLED] if found else ""
 
 
 # --- contradictions (pipeline, 3.7) ------------------------------------------------------------------
