@@ -11,8 +11,10 @@ from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from inquest.api.shared import DetectedLabels, TargetRef
+from inquest.story.context import ResourceContext
+from inquest.story.evidence import Evidence, Snapshot
 from inquest.story.history import History
-from inquest.story.inquiry import ModelReply, ModelRequest
+from inquest.story.inquiry import Invocation, ModelReply, ModelRequest, Run, ToolResult, ToolSchema
 from inquest.story.judgement import Answer
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 
@@ -123,6 +125,40 @@ class Cluster(Protocol):
         limit_bytes: int = 1_048_576,
     ) -> str:
         """Container log; the limits are sent to the server."""
+        ...
+
+
+class Eyes(Protocol):
+    """Looking at a target: what failed is in the answer as a gap, never an exception."""
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        """Owners, hashes, labels and quota of a target (pipeline, section 13)."""
+        ...
+
+    async def snapshot(self, target: TargetRef) -> Snapshot:
+        """Everything that is read before any conclusion (behaviours, section 6.1)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What the tools of one case may reach; set by code, never by a model."""
+
+    namespace: str
+    """Of the Signal's target; where a call that names none looks."""
+    others: frozenset[str] = frozenset()
+    filters: CatalogueFilters | None = None
+    infrastructure: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Tools(Protocol):
+    """The tools that a model may call: read-only, checked when they run, redacted, bounded in time and size."""
+
+    def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]: ...
+
+    async def run(self, invocation: Invocation, runs: tuple[Run, ...], reach: Reach) -> tuple[ToolResult, ...]:
+        """Results in the order of the runs; a call that fails is a gap and does not touch the others."""
         ...
 
 
@@ -294,6 +330,7 @@ __all__ = [
     "Cluster",
     "DataStorage",
     "DetectedLabels",
+    "Eyes",
     "Herald",
     "History",
     "Json",
@@ -304,11 +341,13 @@ __all__ = [
     "Notice",
     "Page",
     "Policy",
+    "Reach",
     "Redacted",
     "Redactor",
     "Registration",
     "ResourceKind",
     "Status",
+    "Tools",
     "WorkflowOffer",
     "WorkflowRecord",
     "seal",

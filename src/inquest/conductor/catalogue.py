@@ -116,7 +116,7 @@ class Catalogue:
 
 
 def content_of(found: RemediationWorkflow) -> str:
-    """The text that is registered: canonical JSON, named by the workflow's id, so that identity follows from content."""
+    """The text that is registered: canonical JSON under the workflow's id: identity follows from content."""
     body = {
         "apiVersion": API_VERSION,
         "kind": "RemediationWorkflow",

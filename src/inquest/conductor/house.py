@@ -10,7 +10,19 @@ from typing import Final
 
 from inquest.api.meta import GROUP, VERSION
 from inquest.journal import Journal
-from inquest.ports import Clock, Cluster, DataStorage, Herald, Model, Policy, Redactor, ResourceKind, Status
+from inquest.ports import (
+    Clock,
+    Cluster,
+    DataStorage,
+    Eyes,
+    Herald,
+    Model,
+    Policy,
+    Redactor,
+    ResourceKind,
+    Status,
+    Tools,
+)
 from inquest.settings import Settings
 
 
@@ -45,6 +57,8 @@ class House:
 
     settings: Settings
     cluster: Cluster
+    eyes: Eyes
+    tools: Tools
     status: Status
     policy: Policy
     datastorage: DataStorage

@@ -1,0 +1,191 @@
+"""The case itself: what happens, in short lines, and the command that shows it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from hack import HackError
+from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, tail
+
+STEP_SECONDS = 180.0
+DECISION_SECONDS = 15 * 60.0
+WORKLOAD = ("deployment", "checkout", "shop")
+TERMINAL = {"Completed", "Failed", "Cancelled"}
+
+
+@dataclass
+class Timetable:
+    """Where the time went."""
+
+    spent: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time one step; a step of the same name adds up."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent[name] = self.spent.get(name, 0.0) + time.monotonic() - begun
+
+    def show(self) -> None:
+        say("")
+        say("Where the time went:")
+        for name, seconds in self.spent.items():
+            say(f"  {seconds:7.1f} s  {name}")
+        say(f"  {sum(self.spent.values()):7.1f} s  in all")
+
+
+def say(line: str) -> None:
+    """One line to the user, at once."""
+    print(line, flush=True)
+
+
+def act(number: int, line: str) -> None:
+    """A new scene."""
+    say("")
+    say(f"[{number}] {line}")
+
+
+def play(stage: Stage, times: Timetable, *, approve: bool) -> bool:
+    """Play the case; True only if the workload is healthy at the end."""
+    with times.step("the kernel kills the pod"):
+        break_workload(stage)
+    with times.step("triage: Signal, duplicate"):
+        raise_signal(stage)
+    with times.step("investigation up to the ruling"):
+        request = watch_investigation(stage)
+    if request is not None:
+        with times.step("waiting for the decision"):
+            decide(stage, request, approve=approve)
+    with times.step("execution and verification"):
+        investigation = watch_end(stage)
+    show_everything(stage, investigation)
+    return is_healthy(stage)
+
+
+def break_workload(stage: Stage) -> None:
+    act(1, "A Deployment in production has a memory limit that is too low (examples/oom/workload.yaml)")
+    stage.kubectl("apply", "-f", str(REPOSITORY / "examples/oom/workload.yaml"))
+    pod = until(lambda: _killed_pod(stage), "the kernel to kill the pod", stage)
+    state = _last_state(pod)
+    say(f"    the kernel killed it: {state['reason']}, exit code {state['exitCode']}")
+    say("    kubectl get pods -n shop")
+
+
+def raise_signal(stage: Stage) -> None:
+    act(2, "Somebody tells Inquest, twice (kubectl apply -f examples/oom/signal.yaml)")
+    stage.kubectl("apply", "-f", str(REPOSITORY / "examples/oom/signal.yaml"))
+    until(lambda: _phase(stage, "signal", "checkout-crashlooping") == "Accepted", "the Signal to be accepted", stage)
+    stage.kubectl("apply", "-f", str(REPOSITORY / "examples/oom/signal-again.yaml"))
+    name = "checkout-crashlooping-again"
+    until(lambda: _phase(stage, "signal", name) == "Duplicate", "the second one to be seen as a duplicate", stage)
+    say("    the first is Accepted, the second a Duplicate: one case")
+    say(f"    kubectl get signals -n {NAMESPACE}")
+
+
+def watch_investigation(stage: Stage) -> dict[str, Any] | None:
+    act(3, "The Investigation runs")
+    say(f"    kubectl get investigations -n {NAMESPACE} -w")
+    found = until(lambda: _settled(stage), "the ruling", stage)
+    status = found["status"]
+    for finding in status.get("findings", [])[:3]:
+        say(f"    finding     {finding['category']}: {finding['summary']}")
+    say(f"    root cause  {status.get('rootCause', {}).get('summary', '-')}")
+    for claim in status.get("claims", [])[:3]:
+        say(f"    claim       {claim['verdict']} by {', '.join(claim['evidence'])}: “{claim['quote']}”")
+    chosen = status.get("selectedWorkflow", {})
+    parameters = {k: v for k, v in chosen.get("parameters", {}).items() if not k.startswith("TARGET_RESOURCE")}
+    say(f"    workflow    {status.get('workflowDisplay', '-')} with {parameters}")
+    say(f"    ruling      {status.get('ruling', {}).get('decision', '-')}: {status.get('ruling', {}).get('reason', '-')}")
+    return next(iter(stage.list("rar")), None)
+
+
+def decide(stage: Stage, request: dict[str, Any], *, approve: bool) -> None:
+    act(4, "Production: a person is asked")
+    name = request["metadata"]["name"]
+    patch = '{"spec":{"decision":"Approved","decisionReason":"raise it"}}'
+    arguments = ["patch", "rar", name, "-n", NAMESPACE, "--type", "merge", "-p", patch]
+    for line in str(request["spec"].get("previewDiff", "")).splitlines():
+        if line.startswith(("+", "-")):
+            say(f"      {line}")
+    say("    approve it with:")
+    say(f"      KUBECONFIG={stage.cluster.kubeconfig} \\")
+    say(f"      {stage.kubectl_path} {' '.join(arguments[:-1])} '{patch}'")
+    if approve:
+        say("    APPROVE=yes: running that command")
+        stage.kubectl(*arguments)
+    until(lambda: _phase(stage, "rar", name) not in ("Pending", ""), "the decision", stage, DECISION_SECONDS)
+    say(f"    decided: {_phase(stage, 'rar', name)} by {stage.read('rar', name)['spec'].get('decidedBy', '-')}")
+
+
+def watch_end(stage: Stage) -> dict[str, Any]:
+    act(5, "A Job raises the limit in a real pod; then its effect is verified")
+    say("    kubectl get jobs -n inquest-workflows")
+    say("    (the demo waits seconds for the workload to settle; the default is five minutes)")
+    found = until(lambda: _ended(stage), "the end of the case", stage, STEP_SECONDS * 2)
+    status = found["status"]
+    say(f"    {status['phase']}, {status.get('resolution', '-')}: {status.get('message', '-')}")
+    return found
+
+
+def show_everything(stage: Stage, investigation: dict[str, Any]) -> None:
+    act(6, "kubectl get sig,inv,rar,wfe -A")
+    say(stage.kubectl("get", "sig,inv,rar,wfe", "-A"))
+    say(f"kubectl describe inv -n {NAMESPACE} {investigation['metadata']['name']} (its end)")
+    described = stage.kubectl("describe", "inv", "-n", NAMESPACE, investigation["metadata"]["name"])
+    events = described[described.index("Events:") :] if "Events:" in described else described[-2000:]
+    say(events)
+
+
+def is_healthy(stage: Stage) -> bool:
+    """Whether the workload runs with every replica ready."""
+    kind, name, namespace = WORKLOAD
+    found = stage.read(kind, name, namespace)
+    return found.get("status", {}).get("readyReplicas", 0) == found.get("spec", {}).get("replicas", 1)
+
+
+def until(look: Callable[[], Any], what: str, stage: Stage, seconds: float = STEP_SECONDS) -> Any:
+    """Look twice a second until there is something to see; a failure shows the operator's last words."""
+    end = time.monotonic() + seconds
+    while not (seen := look()):
+        if time.monotonic() > end:
+            raise HackError(f"waited {seconds:.0f} s for {what}\n{tail(stage.folder / 'operator.log')}")
+        time.sleep(0.5)
+    return seen
+
+
+def _killed_pod(stage: Stage) -> dict[str, Any] | None:
+    return next((pod for pod in stage.list("pods", "shop") if _last_state(pod).get("reason") == "OOMKilled"), None)
+
+
+def _last_state(pod: dict[str, Any]) -> dict[str, Any]:
+    for status in pod.get("status", {}).get("containerStatuses", []):
+        for state in (status.get("lastState", {}), status.get("state", {})):
+            if "terminated" in state:
+                return dict(state["terminated"])
+    return {}
+
+
+def _phase(stage: Stage, kind: str, name: str) -> str:
+    return str(stage.read(kind, name).get("status", {}).get("phase", ""))
+
+
+def _settled(stage: Stage) -> dict[str, Any] | None:
+    past = {"AwaitingApproval", "Executing", "Verifying", *TERMINAL}
+    return next((inv for inv in stage.list("inv") if inv.get("status", {}).get("phase") in past), None)
+
+
+def _ended(stage: Stage) -> dict[str, Any] | None:
+    return next((inv for inv in stage.list("inv") if inv.get("status", {}).get("phase") in TERMINAL), None)
+
+
+def fail(error: HackError) -> int:
+    """Tell what went wrong and give the exit status."""
+    print(f"\nerror: {error}", file=sys.stderr, flush=True)
+    return 1

@@ -1,0 +1,23 @@
+"""Run every tier in one go: `python -m hack.test`; CI also fails where a tier could not run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from hack.cluster import local
+
+
+def main() -> int:
+    """Exit status of the test run; what it started is stopped afterwards, also after a failure."""
+    environment = {**os.environ, **({"INQUEST_ALL_TIERS": "1"} if os.environ.get("CI") == "true" else {})}
+    command = [sys.executable, "-m", "pytest", "tests", "-n", "2", "--dist", "loadgroup", "-m", "not long"]
+    try:
+        return subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        local.down()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,448 @@
+"""One run of one workflow: lock the target by the Job's name, watch it, look whether it helped.
+
+An execution whose uid is not in its case's journal is not run. Everything may run twice: the Job has one name, and who
+finds it there looks whose it is (resources, section 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from inquest.api.conditions import Verdict, false, true, unknown
+from inquest.api.execution import (
+    JOB_CLEANUP_FINALIZER,
+    Effectiveness,
+    Failure,
+    JobRef,
+    WorkflowExecution,
+)
+from inquest.api.investigation import Investigation
+from inquest.api.names import target_string
+from inquest.api.shared import ExecutionPhase, FailureReason, Mode, TargetRef
+from inquest.conductor.guards import Guards
+from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
+from inquest.conductor.publish import publish
+from inquest.errors import AlreadyExists, Conflict, NotFound
+from inquest.ports import Json
+from inquest.story import plot
+from inquest.story.effectiveness import Assessment, EffectView, Timing, Windows, assess, windows
+from inquest.story.remedy import (
+    Halt,
+    JobOutcome,
+    Lock,
+    clean_up_is_due,
+    drift,
+    dropped_parameters,
+    guard,
+    job,
+    job_outcome,
+    lock_on,
+    target_fault,
+)
+
+JOB_POLL: Final = timedelta(seconds=10)
+BUSY_POLL: Final = timedelta(seconds=30)
+ENDED: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK})
+
+__all__ = ["Executions", "drift"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a look at an execution makes of its status."""
+
+    changes: Mapping[str, Any]
+    verdicts: Mapping[str, Verdict]
+    event: tuple[str, str, bool] | None = None
+    """Reason, message, warning."""
+    again: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Executions:
+    """Looks at one WorkflowExecution at a time."""
+
+    house: House
+
+    async def look(self, namespace: str, name: str) -> timedelta | None:
+        """Bring one execution further; gives when to look again."""
+        try:
+            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, name, namespace))
+        except NotFound:
+            return None
+        if found.metadata.deletion_timestamp is not None:
+            return await self._let_go(found)
+        look = self._looks()[found.status.phase or ExecutionPhase.PENDING]
+        now = await self.house.now()
+        change = await look(found, now)
+        await self._tell(found, change, now)
+        return change.again
+
+    def _looks(self) -> Mapping[ExecutionPhase, Callable[[WorkflowExecution, datetime], Awaitable[Change]]]:
+        return {
+            ExecutionPhase.PENDING: self._start,
+            ExecutionPhase.BLOCKED: self._wake,
+            ExecutionPhase.RUNNING: self._watch,
+            ExecutionPhase.VERIFYING: self._verify,
+            ExecutionPhase.SUCCEEDED: self._rest,
+            ExecutionPhase.FAILED: self._rest,
+            ExecutionPhase.ROLLED_BACK: self._rest,
+        }
+
+    # --- Pending, Blocked --------------------------------------------------------------------------------------
+
+    async def _wake(self, found: WorkflowExecution, now: datetime) -> Change:
+        """The hold is over: all guards are asked again, because the world went on."""
+        view = await Guards(self.house).view(
+            found.spec.target,
+            found.spec.workflow,
+            execution_uid=found.uid,
+            signal_resolved=await self._signal_resolved(found),
+            approved_by_person=found.spec.approval_ref is not None,
+        )
+        halt = guard(view)
+        if halt is None:
+            return await self._start(found, now)
+        return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
+
+    async def _start(self, found: WorkflowExecution, now: datetime) -> Change:
+        fault = await self._fault(found)
+        if fault is not None:
+            return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
+        try:
+            made = await self.house.status.create(
+                JOB, self._sealed(job(found, namespace=self.house.execution_namespace))
+            )
+        except AlreadyExists:
+            return await self._locked(found, now)
+        return await self._running(found, made, now, "JobCreated")
+
+    async def _fault(self, found: WorkflowExecution) -> tuple[FailureReason, str] | None:
+        """Why this execution must not run at all."""
+        text = target_fault(found.spec.target)
+        if text:
+            return FailureReason.CONFIGURATION_ERROR, text
+        inv = await self._investigation(found)
+        if inv is not None and inv.spec.cancel:
+            return FailureReason.CANCELLED, "the investigation was cancelled"
+        if inv is None or not await self._is_recorded(found, inv):
+            return FailureReason.CONFIGURATION_ERROR, "no journal of a case names this execution"
+        return None
+
+    async def _is_recorded(self, found: WorkflowExecution, inv: Investigation) -> bool:
+        log = await self.house.journal.read(inv.uid)
+        facts = (plot.load(entry.payload) for entry in log.entries)
+        return any(isinstance(fact, plot.ExecutionCreated) and fact.uid == found.uid for fact in facts)
+
+    async def _locked(self, found: WorkflowExecution, now: datetime) -> Change:
+        """Something stands under the Job's name: whose is it?"""
+        there = await self._job(found)
+        lock = lock_on(there, found.uid)
+        if lock is Lock.OURS and there is not None:
+            return await self._running(found, there, now, "JobAdopted")
+        if lock is Lock.FOREIGN:
+            message = "a Job that Inquest did not make has the name of this target's lock"
+            return _failure(found, JobOutcome(ended=True, reason=FailureReason.UNKNOWN, message=message), now)
+        if lock is Lock.ENDED and there is not None:
+            await self.house.status.delete(
+                JOB, there["metadata"]["name"], self.house.execution_namespace, uid=there["metadata"]["uid"]
+            )
+        if lock in (Lock.ENDED, Lock.FREE):
+            raise Conflict(f"the lock on {target_string(found.spec.target)} has just become free")
+        return _held(Halt("ResourceBusy", "another execution is changing the target", until=now + BUSY_POLL), now)
+
+    async def _running(self, found: WorkflowExecution, made: Json, now: datetime, how: str) -> Change:
+        context = await self.house.eyes.context(_bare(found.spec.target))
+        meta = made["metadata"]
+        ref = JobRef(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
+        changes = {
+            "phase": ExecutionPhase.RUNNING,
+            "reason": how,
+            "message": f"Job {meta['name']} runs",
+            "job": ref,
+            "started_at": found.status.started_at or now,
+            "dropped_parameters": dropped_parameters(found.spec),
+            "pre_spec_hash": found.status.pre_spec_hash or found.spec.target.spec_hash or context.spec_hash or None,
+            "blocked_by": None,
+            "blocked_until": None,
+        }
+        verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
+        return Change(changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL)
+
+    # --- Running -------------------------------------------------------------------------------------------------
+
+    async def _watch(self, found: WorkflowExecution, now: datetime) -> Change:
+        inv = await self._investigation(found)
+        there = await self._job(found)
+        if inv is not None and inv.spec.cancel and there is not None:
+            await self._delete_job(found, there)
+            return _failure(found, JobOutcome(True, reason=FailureReason.CANCELLED, message="cancelled", ran=True), now)
+        if there is None or lock_on(there, found.uid) is not Lock.OURS:
+            message = "its Job is gone before it ended"
+            return _failure(found, JobOutcome(True, reason=FailureReason.UNKNOWN, message=message, ran=True), now)
+        outcome = job_outcome(there, *(await self._around(there)))
+        if not outcome.ended:
+            return Change({}, {}, again=JOB_POLL)
+        return await self._succeeded(found, outcome, now) if outcome.succeeded else _failure(found, outcome, now)
+
+    async def _around(self, there: Json) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
+        """Pods and events of a Job."""
+        namespace, name = there["metadata"]["namespace"], there["metadata"]["name"]
+        pods = await self.house.status.list(POD, namespace, labels=f"batch.kubernetes.io/job-name={name}")
+        names = {pod["metadata"]["name"] for pod in pods}
+        events = await self.house.status.list(EVENT, namespace)
+        return pods, tuple(one for one in events if (one.get("involvedObject") or {}).get("name") in names)
+
+    async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+        context = await self.house.eyes.context(_bare(found.spec.target))
+        ended = outcome.ended_at or now
+        changes = {
+            "completed_at": ended,
+            "duration_seconds": _seconds(found.status.started_at, ended),
+            "post_spec_hash": found.status.post_spec_hash or context.spec_hash or None,
+            "reason": "JobSucceeded",
+        }
+        if not self.house.settings.effectiveness.enabled:
+            done = {"JobComplete": true("JobSucceeded"), "EffectivenessAssessed": false("Disabled")}
+            phase = {"phase": ExecutionPhase.SUCCEEDED, "message": "the Job succeeded; verification is switched off"}
+            ready = {"Ready": true("Succeeded")}
+            return Change(changes | phase, done | ready, ("JobSucceeded", "the Job succeeded", False), JOB_POLL)
+        when = self._windows(found, ended, await self._is_proactive(found), context.labels.git_ops_managed or False)
+        effect = Effectiveness(
+            check_after=when.check_after, alert_check_after=when.alert_check_after, deadline=when.deadline
+        )
+        waiting = {"phase": ExecutionPhase.VERIFYING, "message": "the Job succeeded; its effect is looked at"}
+        verdicts = {
+            "JobComplete": true("JobSucceeded"),
+            "EffectivenessAssessed": unknown("InProgress"),
+            "Ready": true("Verifying"),
+        }
+        again = max(timedelta(seconds=1), when.check_after - now)
+        return Change(
+            changes | waiting | {"effectiveness": effect},
+            verdicts,
+            ("JobSucceeded", "the Job succeeded; its effect is looked at", False),
+            again,
+        )
+
+    # --- Verifying -----------------------------------------------------------------------------------------------
+
+    async def _verify(self, found: WorkflowExecution, now: datetime) -> Change:
+        inv = await self._investigation(found)
+        assessed = assess(await self._effect(found, inv, now))
+        cancelled = inv is not None and inv.spec.cancel
+        if not assessed.done and not cancelled:
+            looked = assessed.next_look or now + BUSY_POLL
+            return Change({}, {}, again=max(timedelta(seconds=1), looked - now))
+        return _verified(found, assessed)
+
+    async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
+        target = found.spec.target
+        context = await self.house.eyes.context(_bare(target))
+        shown = await self._target(target)
+        when = found.status.effectiveness or Effectiveness()
+        ended = found.status.completed_at or now
+        return EffectView(
+            windows=Windows(when.check_after or ended, when.alert_check_after or ended, when.deadline or ended),
+            now=now,
+            started_at=found.status.started_at or ended,
+            ended_at=ended,
+            kind=target.kind,
+            target=None if context.deleted else shown,
+            pods=await self._pods(target, shown),
+            post_hash=found.status.post_spec_hash or "",
+            current_hash=context.spec_hash,
+            resolved_at=await self._resolved_at(inv),
+        )
+
+    async def _target(self, target: TargetRef) -> Json:
+        kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+        try:
+            return await self.house.cluster.get(kind, target.name, target.namespace or "")
+        except NotFound:
+            return {}
+
+    async def _pods(self, target: TargetRef, shown: Json) -> tuple[Json, ...] | None:
+        """The pods of a workload by its selector; None for a kind that has none."""
+        if target.kind == "Pod":
+            return (shown,)
+        selector = ((shown.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+        if not selector:
+            return None
+        labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+        listing = await self.house.cluster.list(POD, target.namespace or "", labels=labels)
+        return listing.items if listing.complete else None
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    async def _rest(self, found: WorkflowExecution, now: datetime) -> Change:
+        """After the end the Job keeps the target locked for a while, then goes."""
+        there = await self._job(found)
+        if there is None or lock_on(there, found.uid) is not Lock.OURS:
+            return Change({}, {})
+        ended = found.status.completed_at or now
+        cooldown = self.house.settings.execution.cooldown
+        if not clean_up_is_due(there, found.uid, ended_at=ended, now=now, cooldown=cooldown):
+            return Change({}, {}, again=max(timedelta(seconds=1), ended + cooldown - now))
+        await self._delete_job(found, there)
+        verdicts = {"TargetLocked": false("Released", "the Job was deleted")}
+        return Change({}, verdicts, ("LockReleased", "the Job was deleted", False))
+
+    async def _let_go(self, found: WorkflowExecution) -> timedelta | None:
+        """The object is being deleted: its Job goes first, then the finalizer."""
+        if JOB_CLEANUP_FINALIZER not in found.metadata.finalizers:
+            return None
+        there = await self._job(found)
+        if there is not None and lock_on(there, found.uid) is Lock.OURS:
+            await self._delete_job(found, there)
+        rest = [name for name in found.metadata.finalizers if name != JOB_CLEANUP_FINALIZER]
+        meta = {
+            "name": found.name,
+            "namespace": found.namespace,
+            "resourceVersion": found.metadata.resource_version,
+            "finalizers": rest or None,
+        }
+        await self.house.status.swap(EXECUTION, self._sealed({"metadata": meta}), manager="inquest", status=False)
+        return None
+
+    # --- what they use -------------------------------------------------------------------------------------------
+
+    async def _tell(self, found: WorkflowExecution, change: Change, now: datetime) -> None:
+        if not change.changes and not change.verdicts:
+            return
+        written = await publish(self.house, EXECUTION, found, change.changes, change.verdicts, now=now)
+        if written is None:
+            return
+        if change.event:
+            reason, message, warning = change.event
+            text = self.house.redactor.text(message)
+            await self.house.herald.event(found.to_object(), reason, text, warning=warning)
+        self.house.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
+
+    async def _job(self, found: WorkflowExecution) -> Json | None:
+        name = job(found, namespace=self.house.execution_namespace)["metadata"]["name"]
+        try:
+            return await self.house.status.read(JOB, name, self.house.execution_namespace)
+        except NotFound:
+            return None
+
+    async def _delete_job(self, found: WorkflowExecution, there: Json) -> None:
+        meta = there["metadata"]
+        await self.house.status.delete(JOB, meta["name"], meta["namespace"], uid=meta["uid"])
+
+    async def _investigation(self, found: WorkflowExecution) -> Investigation | None:
+        name = found.spec.investigation_ref.name
+        try:
+            return Investigation.from_object(await self.house.status.read(INVESTIGATION, name, found.namespace))
+        except NotFound:
+            return None
+
+    async def _signal_resolved(self, found: WorkflowExecution) -> bool:
+        return await self._resolved_at(await self._investigation(found)) is not None
+
+    async def _resolved_at(self, inv: Investigation | None) -> datetime | None:
+        from inquest.conductor.cases import resolved_time
+
+        return await resolved_time(self.house, inv) if inv else None
+
+    async def _is_proactive(self, found: WorkflowExecution) -> bool:
+        inv = await self._investigation(found)
+        return inv is not None and inv.spec.signal.mode is Mode.PROACTIVE
+
+    def _windows(self, found: WorkflowExecution, ended: datetime, proactive: bool, gitops: bool) -> Windows:
+        chosen = self.house.settings.effectiveness
+        timing = Timing(stabilization=chosen.stabilization, validity=chosen.validity)
+        return windows(ended, timing, gitops=gitops, proactive=proactive)
+
+    def _sealed(self, obj: Json) -> Any:
+        return self.house.redactor.strings(obj)
+
+
+def _held(halt: Halt, now: datetime) -> Change:
+    reason = halt.guard if halt.guard in ("ResourceBusy", "RecentlyRemediated") else "ResourceBusy"
+    changes = {
+        "phase": ExecutionPhase.BLOCKED,
+        "reason": halt.guard,
+        "message": halt.message,
+        "blocked_by": halt.blocked_by,
+        "blocked_until": halt.until,
+    }
+    again = max(timedelta(seconds=1), halt.until - now) if halt.until else BUSY_POLL
+    verdicts = {"TargetLocked": false(reason, halt.message), "JobCreated": false(reason, halt.message)}
+    return Change(changes, verdicts, ("ExecutionBlocked", halt.message, True), again)
+
+
+def _failed_by_guard(halt: Halt, now: datetime) -> Change:
+    failure = Failure(
+        reason=FailureReason.TARGET_DRIFTED, message=halt.message, ran=False, summary=halt.message[:500], failed_at=now
+    )
+    return _ended_badly(failure, now)
+
+
+def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+    reason = outcome.reason or FailureReason.UNKNOWN
+    failure = Failure(
+        reason=reason,
+        message=outcome.message[:1024] or None,
+        exit_code=outcome.exit_code,
+        container=outcome.container or None,
+        ran=outcome.ran,
+        summary=outcome.summary(found.spec.workflow.id),
+        failed_at=outcome.ended_at or now,
+    )
+    change = _ended_badly(failure, outcome.ended_at or now)
+    duration = _seconds(found.status.started_at, outcome.ended_at or now)
+    return Change(change.changes | {"duration_seconds": duration}, change.verdicts, change.event, JOB_POLL)
+
+
+def _ended_badly(failure: Failure, at: datetime) -> Change:
+    changes = {
+        "phase": ExecutionPhase.FAILED,
+        "reason": str(failure.reason),
+        "message": failure.summary,
+        "failure": failure,
+        "completed_at": at,
+    }
+    reason = str(failure.reason)
+    verdicts = {
+        "JobComplete": false(reason, failure.summary),
+        "EffectivenessAssessed": false("NotApplicable"),
+        "Ready": false("Failed", failure.summary),
+    }
+    return Change(changes, verdicts, ("JobFailed", failure.summary, True), JOB_POLL)
+
+
+def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
+    before = found.status.effectiveness or Effectiveness()
+    reason = assessed.reason
+    effect = before.model_copy(
+        update={
+            "health": assessed.health.score,
+            "alert": assessed.alert.score,
+            "metrics": assessed.metrics.score,
+            "score": assessed.score,
+            "reason": reason,
+        }
+    )
+    score = "unknown" if assessed.score is None else f"{assessed.score:.2f}"
+    message = f"verified: {reason or 'cancelled'}, score {score}"
+    changes = {
+        "phase": ExecutionPhase.SUCCEEDED,
+        "reason": str(reason or ""),
+        "message": message,
+        "effectiveness": effect,
+    }
+    verdicts = {"Ready": true("Succeeded", message)}
+    verdicts |= {"EffectivenessAssessed": true(str(reason), message)} if reason else {}
+    return Change(changes, verdicts, ("VerificationEnded", message, False), JOB_POLL)
+
+
+def _seconds(started: datetime | None, ended: datetime) -> int:
+    return max(0, int((ended - started).total_seconds())) if started else 0
+
+
+def _bare(target: TargetRef) -> TargetRef:
+    return TargetRef(api_version=target.api_version, kind=target.kind, name=target.name, namespace=target.namespace)

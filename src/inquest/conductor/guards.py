@@ -1,0 +1,142 @@
+"""What must hold right before something is changed, read anew from the API server (resources, 6.4 and 9.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from inquest.api.execution import WorkflowExecution
+from inquest.api.names import EXECUTION_LABEL, job_name, target_string
+from inquest.api.shared import ExecutionPhase, PinnedTarget, TargetRef, VoidReason, WorkflowPin
+from inquest.conductor.house import EXECUTION, JOB, NAMESPACE, House
+from inquest.conductor.signals import chain_rules
+from inquest.api.execution import Holder
+from inquest.errors import InquestError, NotFound, Retryable
+from inquest.story import history as history_of
+from inquest.story.context import ResourceContext
+from inquest.story.remedy import GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
+from inquest.story.selection import CatalogueFilters
+from inquest.story.triage import BUILT_IN_PROTECTED
+
+ACTIVE = "Active"
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Gathers what the guards look at."""
+
+    house: House
+
+    async def view(
+        self,
+        target: PinnedTarget,
+        workflow: WorkflowPin,
+        *,
+        execution_uid: str = "",
+        signal_resolved: bool = False,
+        approved_by_person: bool = False,
+    ) -> GuardView:
+        """Everything in one value; what cannot be read holds the execution back."""
+        now = await self.house.now()
+        context = await self.house.eyes.context(_bare(target))
+        labels, unknown = await self._scope(context, target)
+        return GuardView(
+            target=target,
+            workflow_id=workflow.id,
+            now=now,
+            rules=self._rules(),
+            signal_resolved=signal_resolved,
+            scope_labels=labels,
+            scope_unknown=unknown,
+            drift=await self.drift(target, workflow, context),
+            approved_by_person=approved_by_person,
+            history=await self._history(context),
+            spec_hash=context.spec_hash,
+            holder=await self._holder(target, execution_uid),
+            recent=await self._recent(target, now),
+        )
+
+    async def drift(
+        self, target: PinnedTarget, workflow: WorkflowPin, context: ResourceContext | None = None
+    ) -> VoidReason | None:
+        """Why the proposal no longer fits; a read that fails raises, for not knowing is neither yes nor no."""
+        context = context or await self.house.eyes.context(_bare(target))
+        if context.failure:
+            raise Retryable(context.failure)
+        pin = context.target_pin
+        workflow_hash, active = await self._workflow(workflow)
+        seen = Seen(
+            target_uid=None if context.deleted else (pin.uid if pin else None),
+            drift_hash=(pin.drift_hash or "") if pin else "",
+            workflow_hash=workflow_hash,
+            workflow_active=active,
+        )
+        return drift(target, workflow, seen)
+
+    async def _workflow(self, workflow: WorkflowPin) -> tuple[str, bool]:
+        try:
+            record = await self.house.datastorage.workflow(workflow.workflow_id or workflow.id, ANY)
+        except NotFound:
+            return "", False
+        return record.content_hash, record.status == ACTIVE and record.latest
+
+    async def _scope(self, context: ResourceContext, target: TargetRef) -> tuple[tuple[Mapping[str, str], ...], bool]:
+        if not target.namespace:
+            return (context.root_labels,), False
+        try:
+            found = await self.house.cluster.get(NAMESPACE, target.namespace)
+        except InquestError:
+            return (context.root_labels,), True
+        return (context.root_labels, dict(found["metadata"].get("labels") or {})), False
+
+    async def _history(self, context: ResourceContext) -> history_of.History:
+        try:
+            return await self.house.datastorage.history(context.root, context.spec_hash)
+        except Retryable:
+            return history_of.UNAVAILABLE
+
+    async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
+        try:
+            job = await self.house.status.read(JOB, job_name(target_string(target)), self.house.execution_namespace)
+        except NotFound:
+            return None
+        uid = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
+        busy = not job_outcome(job, (), ()).ended and uid != execution_uid
+        return Holder(name=job["metadata"]["name"], uid=uid or None) if busy else None
+
+    async def _recent(self, target: TargetRef, now: datetime) -> tuple[RecentRun, ...]:
+        """Runs of any workflow on the target that ended lately."""
+        runs = (WorkflowExecution.from_object(obj) for obj in await self.house.status.list(EXECUTION))
+        wanted = target_string(target).lower()
+        return tuple(
+            RecentRun(run.spec.workflow.id, run.status.completed_at)
+            for run in runs
+            if run.status.completed_at
+            and run.status.phase in (ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.VERIFYING)
+            and now - run.status.completed_at < timedelta(hours=1)
+            and target_string(run.spec.target).lower() == wanted
+        )
+
+    def _rules(self) -> GuardRules:
+        chosen = self.house.settings
+        own = {self.house.namespace, self.house.execution_namespace}
+        return GuardRules(
+            protected_namespaces=frozenset({*BUILT_IN_PROTECTED, *own, *chosen.execution.protected_namespaces}),
+            require_label=chosen.scope.require_label,
+            chain=chain_rules(self.house),
+            recently_remediated=chosen.triage.recently_remediated,
+        )
+
+
+ANY = CatalogueFilters(severity="", component="", environment="", priority="")
+"""No filter: a workflow is looked up by its id alone."""
+
+
+def _bare(target: TargetRef) -> TargetRef:
+    return TargetRef(api_version=target.api_version, kind=target.kind, name=target.name, namespace=target.namespace)
+
+
+def without_own_hold(view: GuardView) -> GuardView:
+    """The view for an execution that stands already: its own recent run does not hold it."""
+    return replace(view, recent=())

@@ -1,0 +1,508 @@
+"""From a Signal to a case: observe, triage, open the case once, tell.
+
+The case Lease is created before the Investigation: who creates it opens the case (reliability, section 4). Both names
+follow from the Signal, so that doing it twice does it once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from inquest.api.conditions import Verdict, false, true, unknown
+from inquest.api.investigation import Dedup, Investigation, InvestigationSpec, PinnedSignal
+from inquest.api.meta import ObjectMeta, OwnerReference, rfc3339
+from inquest.api.names import (
+    FINGERPRINT_LABEL,
+    INVESTIGATION_ANNOTATION,
+    REVIEWED_ANNOTATION,
+    case_lease_name,
+    child_labels,
+    investigation_name,
+    target_display,
+)
+from inquest.api.shared import TERMINAL_PHASES, ObjectRef, OwnerRef, Phase, Resolution, SignalPhase, TargetRef
+from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
+from inquest.conductor.house import INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
+from inquest.conductor.publish import publish
+from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, InquestError, NotFound, Retryable, UnknownKind
+from inquest.story import history as history_of
+from inquest.story.context import ResourceContext
+from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal
+from inquest.story.triage import (
+    BUILT_IN_NOISE,
+    RATE_WINDOW,
+    Accept,
+    Decision,
+    EndedCase,
+    Observed,
+    OpenCase,
+    TriageRules,
+    triage,
+)
+
+LOOK_AGAIN: Final = timedelta(minutes=5)
+ORPHAN_LEASE: Final = timedelta(seconds=60)
+EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
+    SignalPhase.ACCEPTED: ("SignalAccepted", False),
+    SignalPhase.DUPLICATE: ("SignalDuplicate", False),
+    SignalPhase.IGNORED: ("SignalIgnored", False),
+    SignalPhase.BLOCKED: ("SignalBlocked", True),
+    SignalPhase.RESOLVED: ("SignalResolved", False),
+    SignalPhase.FAILED: ("SignalFailed", True),
+}
+TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What was read around a Signal."""
+
+    observed: Observed
+    context: SignalContext
+    resource: ResourceContext | None
+    read_failed: str = ""
+
+
+@dataclass
+class Signals:
+    """Looks at one Signal at a time."""
+
+    house: House
+    _accepted: deque[Accept] = field(default_factory=lambda: deque(maxlen=1000))
+
+    async def look(self, namespace: str, name: str) -> timedelta | None:
+        """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
+        try:
+            found = Signal.from_object(await self.house.status.read(SIGNAL, name, namespace))
+        except NotFound:
+            return None
+        if found.status.phase in TERMINAL:
+            return None
+        if found.spec.resolved_time is not None and found.status.phase is not None:
+            return await self._resolved(found)
+        if found.status.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE):
+            return await self._follow(found)
+        return await self._triage(found)
+
+    # --- triage ---------------------------------------------------------------------------------------------
+
+    async def _triage(self, found: Signal) -> timedelta | None:
+        surveyed = await self._survey(found)
+        if surveyed.read_failed:
+            return await self._pending(found, surveyed)
+        decision = triage(surveyed.observed)
+        if decision.phase is SignalPhase.ACCEPTED:
+            decision = await self._open(found, surveyed)
+        await self._tell(found, surveyed, decision)
+        return _next_look(decision, surveyed.observed.now)
+
+    async def _survey(self, found: Signal) -> Surveyed:
+        """Gather all that triage may look at."""
+        now = await self.house.now()
+        target = found.spec.target
+        observed = Observed(found.name, found.namespace, found.spec, now, self._rules())
+        if target.kind == UNKNOWN_KIND:
+            return await self._with_cases(found, observed, None)
+        try:
+            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+        except UnknownKind:
+            return Surveyed(replace(observed, kind_known=False), _no_context(), None)
+        except AmbiguousKind:
+            return await self._with_cases(found, observed, None)
+        except Retryable as error:
+            return Surveyed(observed, _no_context(), None, str(error))
+        observed = replace(observed, namespaced=kind.namespaced)
+        if kind.namespaced and not target.namespace:
+            return Surveyed(observed, _no_context(), None)
+        return await self._with_resource(found, observed)
+
+    async def _with_resource(self, found: Signal, observed: Observed) -> Surveyed:
+        resource = await self.house.eyes.context(found.spec.target)
+        if resource.failure:
+            return Surveyed(observed, _no_context(), None, resource.failure)
+        exists = await self._namespace_exists(found.spec.target.namespace or "")
+        observed = replace(observed, target_exists=not resource.deleted, namespace_exists=exists)
+        return await self._with_cases(found, observed, resource)
+
+    async def _with_cases(self, found: Signal, observed: Observed, resource: ResourceContext | None) -> Surveyed:
+        labels, unknown_scope = await self._scope(found.spec.target, resource)
+        around = _surroundings(resource, labels)
+        context = classify(found.spec, around).context
+        fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
+        investigations = await self._investigations(fingerprint)
+        history = await self._history(resource)
+        observed = replace(
+            observed,
+            fingerprint=fingerprint,
+            scope_labels=labels,
+            scope_unknown=unknown_scope,
+            open_cases=tuple(_open_case(inv) for inv in investigations if inv.status.phase not in TERMINAL_PHASES),
+            ended=tuple(
+                _ended_case(inv) for inv in _newest_first(investigations) if inv.status.phase in TERMINAL_PHASES
+            ),
+            history=history,
+            spec_hash=resource.spec_hash if resource else "",
+            accepted=tuple(accept for accept in self._accepted if observed.now - accept.at < RATE_WINDOW),
+            blocked_for=found.status.reason or "" if found.status.phase is SignalPhase.BLOCKED else "",
+            blocked_count=found.status.blocked_count or 0,
+        )
+        return Surveyed(observed, context, resource)
+
+    async def _scope(
+        self, target: TargetRef, resource: ResourceContext | None
+    ) -> tuple[tuple[Mapping[str, str], ...], bool]:
+        """Labels of the root owner and of the namespace; the second part says that they could not be read."""
+        owner = resource.root_labels if resource else {}
+        if not target.namespace:
+            return (owner,), False
+        try:
+            found = await self.house.cluster.get(NAMESPACE, target.namespace)
+        except NotFound:
+            return (owner, {}), False
+        except InquestError:
+            return (owner, {}), True
+        return (owner, dict(found.get("metadata", {}).get("labels") or {})), False
+
+    async def _namespace_exists(self, name: str) -> bool:
+        try:
+            await self.house.cluster.get(NAMESPACE, name) if name else None
+        except NotFound:
+            return False
+        return True
+
+    async def _investigations(self, fingerprint: str) -> tuple[Investigation, ...]:
+        labels = f"{FINGERPRINT_LABEL}={fingerprint[:16]}"
+        found = await self.house.status.list(INVESTIGATION, labels=labels)
+        return tuple(Investigation.from_object(obj) for obj in found)
+
+    async def _history(self, resource: ResourceContext | None) -> history_of.History:
+        if resource is None or not resource.spec_hash:
+            return history_of.History(available=True)
+        try:
+            return await self.house.datastorage.history(resource.root, resource.spec_hash)
+        except Retryable:
+            return history_of.UNAVAILABLE
+
+    # --- opening a case -------------------------------------------------------------------------------------
+
+    async def _open(self, found: Signal, surveyed: Surveyed) -> Decision:
+        """Lease first, then the Investigation; who finds the Lease taken has joined the case that it names."""
+        seen = surveyed.observed
+        round_ = (found.status.round or 0) + (0 if found.status.investigation_ref else 1)
+        name = investigation_name(seen.fingerprint, found.uid, max(round_, 1))
+        holder = await self._take_lease(found, seen.fingerprint, name, seen.now)
+        if holder != name:
+            ref = ObjectRef(name=holder)
+            return Decision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{holder} is looking at it", duplicate_of=ref)
+        try:
+            created = await self.house.status.create(
+                INVESTIGATION, self._sealed(self._investigation(found, surveyed, name))
+            )
+        except AlreadyExists:
+            created = await self.house.status.read(INVESTIGATION, name, found.namespace)
+        self._accepted.append(Accept(seen.now, seen.target_namespace))
+        await self.house.herald.event(
+            created, "InvestigationCreated", self.house.redactor.text(f"for Signal {found.name}")
+        )
+        return Decision(SignalPhase.ACCEPTED, "Accepted", f"{name} investigates it")
+
+    async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> str:
+        """Name of the Investigation that holds the case: ours if we were first."""
+        lease = case_lease_name(fingerprint)
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": lease,
+                "namespace": self.house.namespace,
+                "labels": child_labels(signal=found.name, investigation=name, fingerprint=fingerprint),
+                "annotations": {INVESTIGATION_ANNOTATION: f"{found.namespace}/{name}"},
+            },
+            "spec": {"holderIdentity": name, "acquireTime": rfc3339(now).replace("Z", ".000000Z")},
+        }
+        try:
+            await self.house.status.create(LEASE, self._sealed(body))
+        except AlreadyExists:
+            return await self._holder_of(lease, name, now)
+        return name
+
+    async def _holder_of(self, lease: str, name: str, now: datetime) -> str:
+        try:
+            found = await self.house.status.read(LEASE, lease, self.house.namespace)
+        except NotFound as error:
+            raise Conflict(f"{lease} has just gone") from error
+        namespace, _, holder = str(found["metadata"]["annotations"][INVESTIGATION_ANNOTATION]).partition("/")
+        if holder != name and await self._is_orphan(found, namespace, holder, now):
+            await self.house.status.delete(LEASE, lease, self.house.namespace, uid=found["metadata"]["uid"])
+            raise Conflict(f"{lease} belonged to {holder}, which is gone")
+        return holder
+
+    async def _is_orphan(self, lease: Mapping[str, Any], namespace: str, holder: str, now: datetime) -> bool:
+        try:
+            inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, holder, namespace))
+        except NotFound:
+            made = datetime.fromisoformat(lease["metadata"]["creationTimestamp"])
+            return now - made > ORPHAN_LEASE
+        return inv.status.phase in TERMINAL_PHASES
+
+    def _investigation(self, found: Signal, surveyed: Surveyed, name: str) -> dict[str, Any]:
+        context, seen = surveyed.context, surveyed.observed
+        owner = OwnerReference(
+            api_version=found.api_version,
+            kind="Signal",
+            name=found.name,
+            uid=found.uid,
+            controller=True,
+            block_owner_deletion=False,
+        )
+        metadata = ObjectMeta(
+            name=name,
+            namespace=found.namespace,
+            labels=child_labels(signal=found.name, fingerprint=seen.fingerprint),
+            owner_references=(owner,),
+        )
+        spec = InvestigationSpec(
+            signal_ref=ObjectRef(name=found.name, uid=found.uid), signal=_pinned_signal(found, context, self.house)
+        )
+        return Investigation(metadata=metadata, spec=spec).to_object()
+
+    # --- afterwards -------------------------------------------------------------------------------------------
+
+    async def _follow(self, found: Signal) -> timedelta | None:
+        """An accepted Signal, or a duplicate, waits for its case to end."""
+        now = await self.house.now()
+        ref = found.status.investigation_ref or found.status.duplicate_of
+        inv = await self._investigation_of(found, ref.name) if ref else None
+        is_duplicate = found.status.phase is SignalPhase.DUPLICATE
+        verdict = _concluded(inv, is_duplicate=is_duplicate)
+        changes: dict[str, Any] = {}
+        if inv is not None and inv.status.phase in TERMINAL_PHASES and not is_duplicate:
+            changes["recommendation"] = recommendation(inv, now)
+        await publish(self.house, SIGNAL, found, changes, {"Concluded": verdict}, now=now)
+        ended = inv is None or inv.status.phase in TERMINAL_PHASES
+        return None if ended else LOOK_AGAIN
+
+    async def _investigation_of(self, found: Signal, name: str) -> Investigation | None:
+        try:
+            return Investigation.from_object(await self.house.status.read(INVESTIGATION, name, found.namespace))
+        except NotFound:
+            return None
+
+    async def _resolved(self, found: Signal) -> timedelta | None:
+        now = await self.house.now()
+        changes = {"phase": SignalPhase.RESOLVED, "reason": "Resolved", "message": "the source says that it is over"}
+        await publish(self.house, SIGNAL, found, changes, {"Triaged": true("Resolved")}, now=now)
+        await self._announce(found, SignalPhase.RESOLVED, "the source says that it is over")
+        if found.status.investigation_ref:
+            self.house.offer(INVESTIGATION, found.namespace, found.status.investigation_ref.name, "")
+        return None
+
+    async def _pending(self, found: Signal, surveyed: Surveyed) -> timedelta | None:
+        verdicts = {"ContextResolved": false("ReadFailed", surveyed.read_failed), "Ready": false("ContextResolved")}
+        changes = {"phase": SignalPhase.PENDING, "message": surveyed.read_failed[:1024]}
+        await publish(self.house, SIGNAL, found, changes, verdicts, now=surveyed.observed.now)
+        return timedelta(seconds=30)
+
+    async def _tell(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
+        now = surveyed.observed.now
+        changes = self._changes(found, surveyed, decision, now)
+        verdicts = _verdicts(surveyed, decision)
+        written = await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
+        if written is not None and found.status.phase is not decision.phase:
+            await self._announce(found, decision.phase, decision.message)
+        if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
+            await self._count(found, decision.duplicate_of.name, now)
+
+    def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
+        resource, seen = surveyed.resource, surveyed.observed
+        blocked = decision.phase is SignalPhase.BLOCKED
+        accepted = decision.phase is SignalPhase.ACCEPTED
+        opened = decision.message.split(" ", 1)[0] if accepted else ""
+        return {
+            "phase": decision.phase,
+            "reason": decision.reason,
+            "message": decision.message[:1024],
+            "fingerprint": found.status.fingerprint or seen.fingerprint or None,
+            "root_owner": _owner(resource),
+            "owner_chain": tuple(OwnerRef(**ref.model_dump()) for ref in resource.chain) if resource else (),
+            "context": surveyed.context,
+            "occurrences": found.status.occurrences or 1,
+            "first_seen": found.status.first_seen or now,
+            "last_seen": now,
+            "round": (found.status.round or 0) + 1 if accepted else found.status.round,
+            "investigation_ref": ObjectRef(name=opened) if opened else found.status.investigation_ref,
+            "duplicate_of": decision.duplicate_of,
+            "blocked_until": decision.until,
+            "blocked_count": (found.status.blocked_count or 0) + 1 if blocked else found.status.blocked_count,
+            "target_display": target_display(found.spec.target),
+        }
+
+    async def _count(self, found: Signal, investigation: str, now: datetime) -> None:
+        """The Signal that opened the case is told that its problem was seen again."""
+        inv = await self._investigation_of(found, investigation)
+        ref = inv.spec.signal_ref if inv else None
+        if ref is None or ref.name == found.name or found.status.phase is SignalPhase.DUPLICATE:
+            return
+        original = Signal.from_object(await self.house.status.read(SIGNAL, ref.name, found.namespace))
+        changes = {"occurrences": (original.status.occurrences or 1) + 1, "last_seen": now}
+        await publish(self.house, SIGNAL, original, changes, {}, now=now)
+
+    async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
+        reason, warning = EVENTS[phase]
+        await self.house.herald.event(found.to_object(), reason, self.house.redactor.text(message), warning=warning)
+
+    def _sealed(self, obj: dict[str, Any]) -> Any:
+        return self.house.redactor.strings(obj)
+
+    def _rules(self) -> TriageRules:
+        chosen = self.house.settings.triage
+        return TriageRules(
+            operator_namespace=self.house.namespace,
+            noise=BUILT_IN_NOISE | set(chosen.noise),
+            require_label=self.house.settings.scope.require_label,
+            chain=chain_rules(self.house),
+            consecutive_failures=chosen.consecutive_failures,
+            failure_block=chosen.failure_block,
+            no_action_hold=chosen.no_action_hold,
+            rate=chosen.rate,
+            rate_per_namespace=chosen.rate_per_namespace,
+        )
+
+
+def chain_rules(house: House) -> history_of.ChainRules:
+    """The thresholds of the chain guards, from the settings."""
+    chosen = house.settings.triage
+    return history_of.ChainRules(
+        chain=chosen.ineffective_chain_threshold,
+        recurrence=chosen.recurrence_count_threshold,
+        window=chosen.window,
+    )
+
+
+def recommendation(inv: Investigation, now: datetime) -> Recommendation:
+    """What a person should do, from the ended Investigation (resources, section 2.2)."""
+    status = inv.status
+    cause = status.root_cause.summary if status.root_cause else None
+    remediated = status.resolution is Resolution.REMEDIATED
+    return Recommendation(
+        diagnosis=(cause or status.message or "")[:500],
+        action=(status.message or "")[:500],
+        urgency=Urgency.NONE if remediated or status.resolution is Resolution.NO_ACTION_REQUIRED else Urgency.SOON,
+        remediate=status.selected_workflow is not None,
+        source=RecommendationSource.MODEL if status.usage and status.usage.turns else RecommendationSource.PLAYBOOK,
+        cached=False,
+        generated_at=now,
+    )
+
+
+def _next_look(decision: Decision, now: datetime) -> timedelta | None:
+    if decision.phase is SignalPhase.BLOCKED:
+        return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK_AGAIN
+    return LOOK_AGAIN if decision.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE) else None
+
+
+def _verdicts(surveyed: Surveyed, decision: Decision) -> dict[str, Verdict]:
+    triaged = {
+        SignalPhase.BLOCKED: false("Blocked", decision.message),
+        SignalPhase.FAILED: false(
+            decision.reason if decision.reason in ("Malformed", "ConsecutiveFailures") else "InternalError",
+            decision.message,
+        ),
+    }.get(decision.phase) or true(str(decision.phase), decision.message)
+    outside = decision.reason in ("OutOfScope", "ScopeUnknown")
+    scope = false(decision.reason, decision.message) if outside else true("Managed")
+    degraded = surveyed.resource is None or surveyed.resource.deleted
+    context = true("Degraded", "the target could not be read") if degraded else true("Resolved")
+    ready = true("Ready") if triaged.status == "True" else false("Triaged", decision.message)
+    concluded = unknown("Pending") if triaged.status != "True" else false("InProgress")
+    ended = decision.phase in (SignalPhase.IGNORED, SignalPhase.RESOLVED)
+    return {
+        "Triaged": triaged,
+        "ContextResolved": context,
+        "InScope": scope,
+        "Ready": ready,
+        "Concluded": unknown("Pending") if ended else concluded,
+        "Recommended": false("NotAccepted") if decision.phase is not SignalPhase.ACCEPTED else unknown("Pending"),
+    }
+
+
+def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> Verdict:
+    if inv is None:
+        return false("OriginalDeleted", "its investigation is gone")
+    if inv.status.phase not in TERMINAL_PHASES:
+        return false("InProgress", f"{inv.name} is {inv.status.phase or Phase.PENDING}")
+    if inv.status.resolution is None:
+        return false("InheritedFailure" if is_duplicate else "InvestigationFailed", inv.status.message or "")
+    return true("Inherited" if is_duplicate else str(inv.status.resolution), inv.status.message or "")
+
+
+def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> Surroundings:
+    namespace = labels[1] if len(labels) > 1 else {}
+    degraded = resource is None or resource.deleted
+    return Surroundings(namespace, resource.root_labels if resource else {}, degraded)
+
+
+def _no_context() -> SignalContext:
+    return SignalContext()
+
+
+def _owner(resource: ResourceContext | None) -> OwnerRef | None:
+    return OwnerRef(**resource.root.model_dump(), uid=resource.root_uid or None) if resource else None
+
+
+def _open_case(inv: Investigation) -> OpenCase:
+    signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
+    made = inv.metadata.creation_timestamp
+    if made is None:
+        raise Conflict(f"{inv.name} has no creation time yet")
+    return OpenCase(ObjectRef(name=inv.name, uid=inv.uid), signal, made)
+
+
+def _ended_case(inv: Investigation) -> EndedCase:
+    status = inv.status
+    ended = status.completed_at or inv.metadata.creation_timestamp
+    if ended is None:
+        raise Conflict(f"{inv.name} has no time of its end yet")
+    return EndedCase(
+        phase=status.phase or Phase.FAILED,
+        ended_at=ended,
+        reason=status.reason,
+        sub_reason=status.sub_reason,
+        resolution=status.resolution,
+        effectiveness=status.effectiveness.reason if status.effectiveness else None,
+        next_allowed=status.next_allowed,
+        reviewed=REVIEWED_ANNOTATION in inv.metadata.annotations,
+        namespace=inv.spec.signal.target.namespace or "",
+    )
+
+
+def _newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
+    return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
+
+
+def _pinned_signal(found: Signal, context: SignalContext, house: House) -> PinnedSignal:
+    content = found.spec.model_dump(by_alias=False)
+    content |= {
+        "environment": context.environment,
+        "priority": context.priority,
+        "risk_tolerance": context.risk_tolerance,
+        "business_category": context.business_category,
+        "cluster_name": found.spec.cluster_name or house.settings.cluster_name,
+    }
+    dedup = Dedup(
+        is_duplicate=False,
+        occurrences=found.status.occurrences or 1,
+        first_seen=found.status.first_seen,
+        last_seen=found.status.last_seen,
+    )
+    return PinnedSignal(
+        **content,
+        business=context.business,
+        custom_labels=context.custom_labels,
+        signal_name=context.signal_name or None,
+        dedup=dedup,
+    )

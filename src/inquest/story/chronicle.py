@@ -1,0 +1,781 @@
+"""The case as people see it: status, events, records. Everything is derived from the facts; nothing is decided here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from inquest.api import investigation as api
+from inquest.api.conditions import Verdict as ConditionVerdict
+from inquest.api.conditions import false, true, unknown
+from inquest.api.meta import rfc3339
+from inquest.api.names import target_display, workflow_display
+from inquest.api.shared import (
+    ApprovalState,
+    InvestigationOutcome,
+    ObjectRef,
+    OwnerRef,
+    Phase,
+    Severity,
+    TargetRef,
+)
+from inquest.story import plot
+from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Health, digest_of
+from inquest.story.history import history_warnings, ineffective_count
+from inquest.story.inquiry import ModelReply, Usage
+from inquest.story.outcome import Merged
+from inquest.story.plot import Case
+from inquest.story.rca import Cause, CheckedClaim
+
+MAX_EVIDENCE: Final = 64
+QUOTE_WHEN_CUT: Final = 80
+SUMMARY_WHEN_CUT: Final = 120
+ANALYSIS_WHEN_CUT: Final = 1000
+WARNINGS_WHEN_CUT: Final = 5
+
+OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
+    "actionable": InvestigationOutcome.ACTIONABLE,
+    "not_actionable": InvestigationOutcome.NOT_ACTIONABLE,
+    "problem_resolved": InvestigationOutcome.PROBLEM_RESOLVED,
+    "insufficient_data": InvestigationOutcome.INSUFFICIENT_DATA,
+    "inconclusive": InvestigationOutcome.INCONCLUSIVE,
+}
+
+
+# --- status ---------------------------------------------------------------------------------------------------
+
+
+def status_changes(case: Case, *, now: datetime) -> dict[str, Any]:
+    """The status of an Investigation by attribute name; what is not known yet is left out."""
+    if not case.facts:
+        return {"phase": Phase.PENDING, "target_display": None}
+    changes: dict[str, Any] = {}
+    for part in _PARTS:
+        changes |= part(case, now)
+    return changes
+
+
+def _opening(case: Case, now: datetime) -> dict[str, Any]:
+    opened = case.opened
+    return {
+        "phase": case.phase,
+        "fingerprint": opened.fingerprint or None,
+        "started_at": opened.at,
+        "deadline": opened.at + opened.pinned.timeout,
+        "target_display": target_display(_shown_target(case)),
+        "message": _message(case),
+    }
+
+
+def _message(case: Case) -> str:
+    if case.closed is not None:
+        return case.closed.verdict.message[:1024]
+    selected = case.last(plot.Selected)
+    return (selected.verdict.message if selected else _WAITING[case.phase])[:1024]
+
+
+_WAITING: Final[Mapping[Phase, str]] = {
+    Phase.PENDING: "waiting for a free place",
+    Phase.INVESTIGATING: "looking for the root cause",
+    Phase.SELECTING: "looking for a workflow that fits",
+    Phase.ANALYZING: "asking the policy",
+    Phase.AWAITING_APPROVAL: "waiting for a person",
+    Phase.EXECUTING: "the workflow runs",
+    Phase.VERIFYING: "looking whether it helped",
+}
+
+
+def _seen(case: Case, now: datetime) -> dict[str, Any]:
+    taken = case.first(plot.SnapshotTaken)
+    if taken is None:
+        return {}
+    snapshot = taken.snapshot
+    contexts = (gap for fact in case.all(plot.ContextResolved) for gap in fact.context.gaps)
+    gaps = dict.fromkeys((*snapshot.gaps, *contexts))
+    return {
+        "findings": tuple(_finding(found) for found in taken.findings[:24]),
+        "evidence": tuple(_entry(item) for item in case.evidence[:MAX_EVIDENCE]),
+        "gaps": tuple(api.Gap(what=gap.what[:253], why=gap.why[:500]) for gap in list(gaps)[:32]),
+        "snapshot": api.Snapshot(
+            taken_at=snapshot.taken_at,
+            has_issues=taken.health is Health.UNHEALTHY,
+            has_warnings=any(event.object.get("type") == "Warning" for event in snapshot.of_kind("Event")),
+            pod_count=len(snapshot.of_kind("Pod")),
+            complete=snapshot.complete,
+            digest=digest_of("".join(item.digest for item in snapshot.evidence)),
+        ),
+    }
+
+
+def _context(case: Case, now: datetime) -> dict[str, Any]:
+    resolved = case.last(plot.ContextResolved)
+    if resolved is None:
+        return {}
+    context = resolved.context
+    owner = OwnerRef(**_ref(context.root), uid=context.root_uid or None)
+    if case.phase is Phase.INVESTIGATING:
+        return {"root_owner": owner}
+    quota = {name: api.Quota(hard=found.hard, used=found.used) for name, found in context.quota.items()}
+    shown = api.ResourceContext(
+        set_at=resolved.at,
+        root_owner=owner,
+        spec_hash=context.spec_hash or None,
+        drift_hash=context.drift_hash or None,
+        detected_labels=context.labels,
+        quota_details=quota,
+        history=_history(resolved),
+    )
+    # The status keeps the context of the diagnosis: it is written once, when selection has ended.
+    settled = case.last(plot.Selected) is not None or case.closed is not None
+    return {"root_owner": owner} | ({"context": shown} if settled else {})
+
+
+def _history(resolved: plot.ContextResolved) -> api.History | None:
+    found = resolved.history
+    if not found.available:
+        return None
+    return api.History(
+        regression_detected=found.regression_detected,
+        entries=len(found.recent) + len(found.older),
+        ineffective=ineffective_count(found),
+        warnings=tuple(warning.text[:500] for warning in history_warnings(found))[:10],
+    )
+
+
+def _diagnosis(case: Case, now: datetime) -> dict[str, Any]:
+    fact = case.last(plot.Diagnosed)
+    if fact is None:
+        return {}
+    found = fact.diagnosis
+    merged = _merged(case)
+    confidence = merged.confidence if merged is not None else found.confidence
+    return {
+        "confidence": confidence,
+        "model_confidence": found.model_confidence,
+        "root_cause": api.RootCause(
+            summary=found.summary[:2000] or None,
+            severity=Severity(found.severity) if found.severity else None,
+            signal_type=found.signal_type[:253] or None,
+            contributing_factors=tuple(text[:500] for text in found.contributing_factors[:10]),
+            analysis=found.analysis[:4000] or None,
+            investigation_outcome=OUTCOME_WORDS.get(found.outcome),
+            remediation_target=_bare(found.target) if found.target else None,
+            target_verified=_is_verified(case),
+        ),
+        "causes": tuple(_cause(cause) for cause in found.causes[:5]),
+        "claims": tuple(_claim(claim) for claim in found.checked.claims[:24]),
+        "warnings": tuple(text[:500] for text in _warnings(case))[:20],
+    }
+
+
+def _is_verified(case: Case) -> bool:
+    resolved = case.last(plot.ContextResolved)
+    return resolved is not None and resolved.context.verified
+
+
+def _merged(case: Case) -> Merged | None:
+    selected = case.last(plot.Selected)
+    verdict = case.closed.verdict if case.closed else (selected.verdict if selected else None)
+    return verdict.merged if verdict else None
+
+
+def _warnings(case: Case) -> Iterator[str]:
+    merged = _merged(case)
+    if merged is not None:
+        yield from (warning.text for warning in merged.warnings)
+        return
+    fact = case.last(plot.Diagnosed)
+    yield from (warning.text for warning in fact.diagnosis.warnings) if fact else ()
+
+
+def _choice(case: Case, now: datetime) -> dict[str, Any]:
+    tries = tuple(
+        api.ValidationAttempt(
+            attempt=min(number, 3),
+            workflow_id=tried.reply.choice.workflow_id[:253] if tried.reply.choice else None,
+            valid=tried.validation.valid,
+            errors=tuple(error[:500] for error in tried.validation.errors[:10]),
+            timestamp=tried.at,
+        )
+        for number, tried in enumerate(case.all(plot.Tried), start=1)
+    )
+    selected = case.last(plot.Selected)
+    if selected is None:
+        return {"validation_attempts": tries[:3]}
+    proposal = selected.proposal
+    pin = proposal.pin
+    return {
+        "validation_attempts": tries[:3],
+        "selected_workflow": api.SelectedWorkflow(
+            **pin.model_dump(),
+            parameters=proposal.parameters,
+            confidence=proposal.confidence,
+            rationale=proposal.rationale[:2000] or None,
+        ),
+        "workflow_display": workflow_display(pin.action_type, pin.id),
+    }
+
+
+def _decision(case: Case, now: datetime) -> dict[str, Any]:
+    ruled = case.last(plot.Ruled)
+    if ruled is None:
+        return {}
+    ruling = ruled.ruling
+    changes: dict[str, Any] = {
+        "ruling": ruling.to_status(),
+        "approval_required": ruling.asks,
+        "approval_reason": ruling.reason[:512] or None,
+        "degraded": ruling.degraded,
+    }
+    return changes | {"approval": _approval(case)}
+
+
+def _approval(case: Case) -> api.ApprovalSummary:
+    asked, decided = case.last(plot.ApprovalRequested), case.last(plot.ApprovalDecided)
+    if asked is None:
+        ruled = case.last(plot.Ruled)
+        denied = ruled is not None and ruled.ruling.decision == "Denied"
+        return api.ApprovalSummary(state=ApprovalState.DENIED if denied else _unasked(case))
+    ref = ObjectRef(name=asked.name, uid=asked.uid)
+    if decided is None:
+        return api.ApprovalSummary(ref=ref, state=ApprovalState.PENDING)
+    return api.ApprovalSummary(
+        ref=ref, state=decided.state, decided_by=decided.by or None, decided_at=decided.decided_at
+    )
+
+
+def _unasked(case: Case) -> ApprovalState:
+    ruled = case.last(plot.Ruled)
+    return ApprovalState.PENDING if ruled is not None and ruled.ruling.asks else ApprovalState.AUTO
+
+
+def _cost(case: Case, now: datetime) -> dict[str, Any]:
+    replies = replies_of(case)
+    usage = sum((reply.usage for reply in replies), Usage())
+    calls = sum(len(batch.results) for batch in case.all(plot.ToolsRan))
+    return {
+        "usage": api.Usage(
+            model=replies[-1].model[:253] if replies else None,
+            turns=len(replies),
+            tool_calls=calls,
+            prompt_tokens=usage.prompt,
+            cached_tokens=usage.cached,
+            completion_tokens=usage.completion,
+            total_tokens=usage.total,
+        )
+    }
+
+
+def _end(case: Case, now: datetime) -> dict[str, Any]:
+    selected = case.last(plot.Selected)
+    if case.closed is None:
+        return {"outcome": selected.verdict.outcome} if selected else {}
+    verdict, at = case.closed.verdict, case.closed.at
+    return {
+        "outcome": verdict.outcome or (selected.verdict.outcome if selected else None),
+        "resolution": verdict.resolution,
+        "reason": verdict.reason,
+        "sub_reason": verdict.sub_reason,
+        "needs_human_review": verdict.needs_review,
+        "human_review_reason": verdict.review_reason,
+        "actionability": verdict.actionability,
+        "completed_at": at,
+        "duration_seconds": max(0, int((at - case.opened.at).total_seconds())),
+        "timeout_phase": case.closed.timeout_phase,
+        "next_allowed": case.closed.next_allowed,
+        "consecutive_failures": 0,
+    }
+
+
+_PARTS: Final = (_opening, _seen, _context, _diagnosis, _choice, _decision, _cost, _end)
+
+
+def _shown_target(case: Case) -> TargetRef:
+    resolved = case.first(plot.ContextResolved)
+    return resolved.context.root if resolved else case.target
+
+
+def _finding(found: Finding) -> api.Finding:
+    return api.Finding(
+        detector=found.detector,
+        category=found.category,
+        object=_bare(found.object),
+        field=found.field[:253] or None,
+        value=found.value[:253] or None,
+        summary=found.summary[:500],
+        evidence=found.evidence[:16],
+        confidence=found.confidence,
+    )
+
+
+def _cause(found: Cause) -> api.Cause:
+    return api.Cause(
+        category=found.category or None,
+        object=_bare(found.object),
+        field=found.field[:253] or None,
+        value=found.value[:253] or None,
+        summary=found.summary[:500] or None,
+        confidence=found.confidence,
+        evidence=found.evidence[:16],
+        explains=tuple(text[:253] for text in found.explains[:10]),
+    )
+
+
+def _claim(found: CheckedClaim) -> api.Claim:
+    return api.Claim(
+        text=found.text[:500],
+        role=found.role,
+        evidence=found.evidence[:16],
+        quote=found.quote[:300] or None,
+        verdict=found.verdict,
+        note=found.note[:200] or None,
+    )
+
+
+def claims_of(case: Case) -> tuple[api.Claim, ...]:
+    """The checked claims as they stand in the status."""
+    fact = case.last(plot.Diagnosed)
+    return tuple(_claim(claim) for claim in fact.diagnosis.checked.claims[:24]) if fact else ()
+
+
+def _entry(item: Evidence) -> api.EvidenceEntry:
+    arguments = json.dumps(dict(item.arguments), sort_keys=True, default=str)
+    return api.EvidenceEntry(
+        id=item.id,
+        tool=item.tool[:63],
+        args_digest=digest_of(arguments),
+        digest=item.digest or None,
+        size=item.size,
+        truncated=item.status is EvidenceStatus.TRUNCATED,
+        at=item.observed_at,
+    )
+
+
+def _ref(ref: TargetRef) -> dict[str, Any]:
+    return {"api_version": ref.api_version, "kind": ref.kind, "name": ref.name, "namespace": ref.namespace}
+
+
+def _bare(ref: TargetRef) -> TargetRef:
+    return TargetRef(**_ref(ref))
+
+
+def replies_of(case: Case) -> tuple[ModelReply, ...]:
+    """Every reply of a model in both invocations."""
+    return tuple(fact.reply for fact in case.facts if isinstance(fact, plot.Turned | plot.SelectionTurned))
+
+
+# --- conditions -----------------------------------------------------------------------------------------------
+
+
+def verdicts(case: Case) -> dict[str, ConditionVerdict]:
+    """Every condition that the facts decide."""
+    found: dict[str, ConditionVerdict] = {}
+    if not case.facts:
+        return found
+    found |= {name: unknown("InProgress") for name in ("InvestigationComplete", "AnalysisComplete", "WorkflowResolved")}
+    found["ModelAvailable"] = true("Reachable") if case.opened.pinned.model else true("NotNeeded")
+    for part in (_evidence_condition, _target_condition, _selection_conditions, _ruling_conditions, _end_conditions):
+        found |= part(case)
+    return found
+
+
+def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
+    taken = case.first(plot.SnapshotTaken)
+    if taken is None:
+        return {"EvidenceComplete": unknown("InProgress")}
+    gaps = ", ".join(gap.what for gap in taken.snapshot.gaps)
+    return {"EvidenceComplete": false("ReadsFailed", gaps[:1024]) if gaps else true("AllReadsSucceeded")}
+
+
+def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
+    resolved = case.last(plot.ContextResolved)
+    if resolved is None:
+        return {"TargetVerified": unknown("InProgress")}
+    context = resolved.context
+    if context.verified:
+        return {"TargetVerified": true("RootOwnerResolved", target_display(context.root))}
+    return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", context.failure[:1024])}
+
+
+def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
+    selected = case.last(plot.Selected)
+    if selected is None:
+        return {}
+    pin = selected.proposal.pin
+    message = f"{workflow_display(pin.action_type, pin.id)} {pin.version}"
+    return {
+        "InvestigationComplete": true("InvestigationSucceeded"),
+        "WorkflowResolved": true("WorkflowSelected", message),
+    }
+
+
+def _ruling_conditions(case: Case) -> dict[str, ConditionVerdict]:
+    ruled = case.last(plot.Ruled)
+    if ruled is None:
+        return {}
+    ruling = ruled.ruling
+    words = {"AutoApproved": false("AutoApproved", ruling.reason), "Denied": false("PolicyDenied", ruling.reason)}
+    asks = true("PolicyDegraded" if ruling.degraded else "PolicyRequiresApproval", ruling.reason)
+    required = words.get(str(ruling.decision), asks)
+    found = {"AnalysisComplete": true("AnalysisSucceeded"), "ApprovalRequired": required}
+    if case.last(plot.ExecutionCreated) is not None:
+        done = case.last(plot.ExecutionVerifying) is not None
+        found["Executed"] = true("JobSucceeded") if done else unknown("InProgress")
+        found["EffectivenessAssessed"] = unknown("InProgress")
+    return found
+
+
+def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
+    if case.closed is None:
+        ready = true("Verifying") if case.phase is Phase.VERIFYING else false(str(case.phase))
+        return {"Ready": ready}
+    nothing_ran = {"Executed": false("NotApplicable"), "EffectivenessAssessed": false("NotApplicable")}
+    message = case.closed.verdict.message
+    said = case.closed.verdict.conditions
+    found = {
+        name: true(reason, message) if status == "True" else false(reason, message)
+        for name, (status, reason) in said.items()
+    }
+    ran = case.last(plot.ExecutionCreated) is not None
+    succeeded = case.phase is Phase.COMPLETED
+    found["Ready"] = true("Completed") if succeeded else false(str(case.phase), case.closed.verdict.message)
+    return ({} if ran else nothing_ran) | found
+
+
+# --- events ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """One Kubernetes event of an Investigation."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+def announcements(before: Case, after: Case) -> Iterator[Announcement]:
+    """What the newest fact is worth telling; one event for each change of phase (resources, section 3.6)."""
+    fact = after.facts[-1]
+    if before.phase is not after.phase:
+        yield Announcement("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
+    told = _TOLD.get(type(fact))
+    if told is not None:
+        yield from told(after, fact)
+
+
+def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
+
+
+def _tell_diagnosed(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("InvestigationComplete", fact.diagnosis.summary[:900] or "no root cause")
+
+
+def _tell_selected(case: Case, fact: Any) -> Iterator[Announcement]:
+    pin = fact.proposal.pin
+    yield Announcement("AnalysisCompleted", f"selected {workflow_display(pin.action_type, pin.id)} {pin.version}")
+
+
+def _tell_ruled(case: Case, fact: Any) -> Iterator[Announcement]:
+    if fact.ruling.degraded:
+        yield Announcement("PolicyDegraded", fact.ruling.reason, warning=True)
+    if str(fact.ruling.decision) == "Denied":
+        yield Announcement("PolicyDenied", fact.ruling.reason, warning=True)
+
+
+def _tell_requested(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ApprovalRequired", f"{fact.name} waits for a decision until {rfc3339(fact.expires_at)}")
+
+
+def _tell_decided(case: Case, fact: Any) -> Iterator[Announcement]:
+    words = {
+        ApprovalState.APPROVED: ("ApprovalGranted", False),
+        ApprovalState.REJECTED: ("ApprovalRejected", True),
+        ApprovalState.EXPIRED: ("ApprovalExpired", True),
+        ApprovalState.VOIDED: ("ApprovalVoided", True),
+    }
+    reason, warning = words[fact.state]
+    by = f" by {fact.by}" if fact.by else ""
+    yield Announcement(reason, f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}", warning)
+
+
+def _tell_execution(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ExecutionStarted", fact.name)
+
+
+def _tell_verifying(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
+
+
+def _tell_closed(case: Case, fact: Any) -> Iterator[Announcement]:
+    verdict = fact.verdict
+    if verdict.needs_review:
+        yield Announcement("HumanReviewRequired", f"{verdict.review_reason}: {verdict.message}", warning=True)
+    word = _ENDS.get(str(verdict.reason))
+    if word is not None:
+        yield Announcement(word[0], verdict.message, word[1])
+
+
+_ENDS: Final[Mapping[str, tuple[str, bool]]] = {
+    "VerificationCompleted": ("RemediationVerified", False),
+    "ExecutionFailed": ("ExecutionFailed", True),
+    "TimedOut": ("InvestigationTimedOut", True),
+    "Cancelled": ("InvestigationCancelled", False),
+    "ModelUnavailable": ("ModelUnavailable", True),
+    "RemediationBlocked": ("RemediationBlocked", True),
+    "InternalError": ("AnalysisFailed", True),
+    "WorkflowNotNeeded": ("AnalysisCompleted", False),
+}
+
+_TOLD: Final[Mapping[type[plot.Fact], Any]] = {
+    plot.Opened: _tell_opened,
+    plot.Diagnosed: _tell_diagnosed,
+    plot.Selected: _tell_selected,
+    plot.Ruled: _tell_ruled,
+    plot.ApprovalRequested: _tell_requested,
+    plot.ApprovalDecided: _tell_decided,
+    plot.ExecutionCreated: _tell_execution,
+    plot.ExecutionVerifying: _tell_verifying,
+    plot.Closed: _tell_closed,
+}
+
+
+# --- byte budget (resources, 3.7) -----------------------------------------------------------------------------
+
+
+def trim(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationStatus:
+    """The status cut to fit, in the fixed order; the contract stays, and the names of cut fields are listed."""
+    for name, cut in _CUTS:
+        if size_of(status) <= max_bytes:
+            return status
+        status = cut(status).model_copy(update={"truncated": tuple(dict.fromkeys((*status.truncated, name)))})
+    return status
+
+
+def size_of(status: api.InvestigationStatus) -> int:
+    """Bytes of the status as JSON."""
+    return len(json.dumps(status.to_object(), ensure_ascii=False).encode())
+
+
+def _without(name: str, value: Any = ()) -> Any:
+    return lambda status: status.model_copy(update={name: value})
+
+
+def _short_quotes(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    claims = (c.model_copy(update={"quote": c.quote[:QUOTE_WHEN_CUT] if c.quote else None}) for c in status.claims)
+    return status.model_copy(update={"claims": tuple(claims)})
+
+
+def _short_findings(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    found = (
+        f.model_copy(update={"summary": f.summary[:SUMMARY_WHEN_CUT] if f.summary else None}) for f in status.findings
+    )
+    return status.model_copy(update={"findings": tuple(found)})
+
+
+def _cited_evidence(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    cited = {name for claim in status.claims if claim.verdict == "Supported" for name in claim.evidence}
+    return status.model_copy(update={"evidence": tuple(item for item in status.evidence if item.id in cited)})
+
+
+def _short_alternatives(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    kept = (other.model_copy(update={"rationale": None}) for other in status.alternatives)
+    return status.model_copy(update={"alternatives": tuple(kept)})
+
+
+def _last_warnings(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    return status.model_copy(update={"warnings": status.warnings[-WARNINGS_WHEN_CUT:]})
+
+
+def _short_analysis(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    cause = status.root_cause
+    if cause is None or not cause.analysis:
+        return status
+    return status.model_copy(
+        update={"root_cause": cause.model_copy(update={"analysis": cause.analysis[:ANALYSIS_WHEN_CUT]})}
+    )
+
+
+_CUTS: Final = (
+    ("progress", _without("progress")),
+    ("plan", _without("plan")),
+    ("claims", _short_quotes),
+    ("findings", _short_findings),
+    ("evidence", _cited_evidence),
+    ("alternatives", _short_alternatives),
+    ("warnings", _last_warnings),
+    ("rootCause", _short_analysis),
+)
+
+
+# --- records (datastorage, 10.2) ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Record:
+    """One event of the audit trail, before it is addressed."""
+
+    step: str
+    event_type: str
+    category: str
+    action: str
+    outcome: str
+    at: datetime
+    data: Mapping[str, Any]
+
+
+def event_id(uid: str, step: str) -> str:
+    """The same step gives the same id, so that a repeat is one record."""
+    return str(uuid5(NAMESPACE_URL, f"inquest:{uid}:{step}"))
+
+
+def records(case: Case, uid: str, run: Mapping[str, Any]) -> tuple[Record, ...]:
+    """Everything of an ended case that DataStorage keeps; `run` holds what the execution's status says."""
+    return (
+        *_turn_records(case, uid),
+        *_verdict_records(case, uid),
+        *_ruling_records(case, uid),
+        *_run_records(case, uid, run),
+    )
+
+
+def _turn_records(case: Case, uid: str) -> Iterator[Record]:
+    for number, fact in enumerate(case.facts):
+        step = f"{number}:{fact.SLOT}"
+        base = {"event_id": event_id(uid, step), "incident_id": uid}
+        if isinstance(fact, plot.Turned | plot.SelectionTurned):
+            text = fact.reply.text
+            data = base | {
+                "event_type": "aiagent.llm.response",
+                "has_analysis": bool(text),
+                "analysis_length": len(text),
+                "analysis_preview": text[:500],
+                "tokens_used": fact.reply.usage.total,
+                "tool_call_count": len(fact.reply.tool_calls),
+            }
+            yield Record(step, "aiagent.llm.response", "aiagent", "llm_response", "success", fact.at, data)
+        if isinstance(fact, plot.ToolsRan):
+            yield from _tool_records(fact, step, uid)
+
+
+def _tool_records(fact: plot.ToolsRan, step: str, uid: str) -> Iterator[Record]:
+    for index, result in enumerate(fact.results):
+        own = f"{step}:{index}"
+        data = {
+            "event_type": "aiagent.llm.tool_call",
+            "event_id": event_id(uid, own),
+            "incident_id": uid,
+            "tool_call_index": index,
+            "tool_name": result.tool,
+            "tool_result": result.evidence.text if result.evidence else result.content,
+            "tool_arguments": dict(result.evidence.arguments) if result.evidence else {},
+        }
+        outcome = "failure" if result.error else "success"
+        yield Record(own, "aiagent.llm.tool_call", "aiagent", "llm_tool_call", outcome, fact.at, data)
+
+
+def _verdict_records(case: Case, uid: str) -> Iterator[Record]:
+    fact = case.last(plot.Diagnosed)
+    if fact is None:
+        return
+    found = fact.diagnosis
+    data = {
+        "event_type": "aiagent.rca.complete",
+        "event_id": event_id(uid, "rca"),
+        "incident_id": uid,
+        "response_data": {
+            "incidentId": uid,
+            "analysis": found.analysis or found.summary,
+            "rootCauseAnalysis": {"summary": found.summary, "signalType": found.signal_type},
+            "confidence": found.confidence or 0.0,
+            "timestamp": rfc3339(fact.at),
+            "claims": [_claim(claim).to_object() for claim in found.checked.claims],
+        },
+    }
+    yield Record("rca", "aiagent.rca.complete", "aiagent", "rca_complete", "success", fact.at, data)
+
+
+def _ruling_records(case: Case, uid: str) -> Iterator[Record]:
+    ruled, decided = case.last(plot.Ruled), case.last(plot.ApprovalDecided)
+    if ruled is not None:
+        data = {
+            "event_type": "aianalysis.rego.evaluation",
+            "outcome": str(ruled.ruling.decision),
+            "degraded": ruled.ruling.degraded,
+            "duration_ms": 0,
+            "reason": ruled.ruling.reason,
+        }
+        kind = "aianalysis.rego.evaluation"
+        yield Record("ruling", kind, "analysis", "policy_evaluation", "success", ruled.at, data)
+    if decided is not None and decided.state in (ApprovalState.APPROVED, ApprovalState.REJECTED):
+        word = str(decided.state).lower()
+        who = "approved_by" if decided.state is ApprovalState.APPROVED else "rejected_by"
+        kind = f"orchestrator.approval.{word}"
+        data = {"event_type": kind, "decision": str(decided.state), who: decided.by, **_case_names(case)}
+        at = decided.decided_at or case.opened.at
+        yield Record("decision", kind, "orchestration", f"approval_{word}", "success", at, data)
+
+
+def _run_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Record]:
+    selected, created = case.last(plot.Selected), case.last(plot.ExecutionCreated)
+    if selected is None or created is None or case.closed is None:
+        return
+    pin, target = selected.proposal.pin, selected.proposal.target
+    data = {
+        "event_type": "remediation.workflow_created",
+        **_case_names(case),
+        "pre_remediation_spec_hash": run.get("preSpecHash") or target.spec_hash or "",
+        "target_resource": f"{target.namespace or ''}/{target.kind}/{target.name}",
+        "action_type": pin.action_type,
+        "signal_type": case.opened.spec.signal.name,
+        "signal_fingerprint": case.opened.fingerprint,
+        "workflow_id": pin.workflow_id or pin.id,
+        "workflow_version": pin.version,
+    }
+    kind = "remediation.workflow_created"
+    yield Record("workflow_created", kind, "orchestration", "workflow_created", "success", created.at, data)
+    yield from _effect_records(case, uid, run)
+    done = case.phase is Phase.COMPLETED
+    ended = f"orchestrator.lifecycle.{'completed' if done else 'failed'}"
+    body = {"event_type": ended, **_case_names(case), "outcome": "Success" if done else "Failed"}
+    verb = "lifecycle_completed" if done else "lifecycle_failed"
+    yield Record("lifecycle", ended, "orchestration", verb, "success" if done else "failure", case.closed.at, body)
+
+
+def _effect_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Record]:
+    found, at = run.get("effectiveness") or {}, case.closed.at if case.closed else case.opened.at
+    common = {"correlation_id": uid, "namespace": case.opened.namespace}
+    if run.get("postSpecHash"):
+        data = {
+            "component": "hash",
+            "pre_remediation_spec_hash": run.get("preSpecHash") or "",
+            "post_remediation_spec_hash": run["postSpecHash"],
+            "hash_match": run.get("preSpecHash") == run["postSpecHash"],
+        }
+        yield _effect("hash.computed", common | data, at)
+    if found.get("health") is not None:
+        data = {"component": "health", "assessed": True, "score": found["health"]}
+        yield _effect("health.assessed", common | data, at)
+    if found.get("reason"):
+        data = {"component": "completed", "reason": found["reason"]}
+        yield _effect("assessment.completed", common | data, at)
+
+
+def _effect(name: str, data: Mapping[str, Any], at: datetime) -> Record:
+    kind = f"effectiveness.{name}"
+    verb = name.replace(".", "_")
+    return Record(kind, kind, "effectiveness", verb, "success", at, {"event_type": kind, **data})
+
+
+def _case_names(case: Case) -> dict[str, str]:
+    return {"rr_name": case.opened.name, "namespace": case.opened.namespace}
+
+
+def evidence_index(found: Sequence[Evidence]) -> Mapping[str, Evidence]:
+    """Evidence by id."""
+    return {item.id: item for item in found}

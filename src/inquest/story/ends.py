@@ -1,0 +1,153 @@
+"""How a case ends after the inquiry: ruling, guards, people, the run, its verification (resources, 5.4 to 12.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from inquest.api.shared import (
+    ApprovalState,
+    EffectivenessReason,
+    HumanReviewReason,
+    Phase,
+    Reason,
+    Resolution,
+    SubReason,
+    VoidReason,
+)
+from inquest.story.judgement import Following, Ruling
+from inquest.story.outcome import FALSE, TRUE, Verdict, internal_error
+from inquest.story.remedy import Halt
+
+ANALYSED: Final = {
+    "InvestigationComplete": (TRUE, "InvestigationSucceeded"),
+    "AnalysisComplete": (TRUE, "AnalysisSucceeded"),
+    "WorkflowResolved": (TRUE, "WorkflowSelected"),
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How the verification of a run ended."""
+
+    resolution: Resolution
+    reason: EffectivenessReason | None
+    score: float | None
+    rolled_back: bool = False
+
+
+def after_ruling(selected: Verdict, ruling: Ruling, following: Following) -> Verdict:
+    """Denied, or a dry run: the case ends with the ruling."""
+    denied = following.phase is Phase.FAILED
+    return replace(
+        selected,
+        phase=following.phase,
+        message=ruling.reason if denied else f"Dry run: would go on as {ruling.decision} ({ruling.reason})",
+        reason=following.reason,
+        resolution=following.resolution,
+        needs_review=following.review is not None,
+        review_reason=following.review,
+        conditions={**ANALYSED, "TargetVerified": (TRUE, "RootOwnerResolved")},
+    )
+
+
+def no_workflow_selected() -> Verdict:
+    """Analyzing without a workflow: the policy is not asked (resources, section 5.1)."""
+    return Verdict(
+        Phase.FAILED, "There is no workflow to rule on", reason=Reason.NO_WORKFLOW_SELECTED, conditions=ANALYSED
+    )
+
+
+def halted(selected: Verdict, halt: Halt) -> Verdict:
+    """A guard ended the case right before the execution (resources, section 9.4)."""
+    return replace(
+        selected,
+        phase=halt.phase or Phase.FAILED,
+        message=halt.message,
+        reason=halt.reason,
+        sub_reason=halt.sub_reason,
+        resolution=halt.resolution,
+        needs_review=halt.review is not None,
+        review_reason=halt.review,
+        conditions={**ANALYSED, "Executed": (FALSE, "RemediationBlocked")},
+    )
+
+
+_REFUSALS: Final = {
+    ApprovalState.REJECTED: Reason.APPROVAL_REJECTED,
+    ApprovalState.EXPIRED: Reason.APPROVAL_EXPIRED,
+    ApprovalState.VOIDED: Reason.APPROVAL_VOIDED,
+}
+
+
+_VOID_WORDS: Final = {
+    VoidReason.TARGET_DRIFTED: SubReason.TARGET_DRIFTED,
+    VoidReason.TARGET_GONE: SubReason.TARGET_GONE,
+    VoidReason.WORKFLOW_CHANGED: SubReason.WORKFLOW_CHANGED,
+}
+
+
+def not_approved(selected: Verdict, state: ApprovalState, message: str, void: VoidReason | None) -> Verdict:
+    """Rejected, expired or void (resources, section 6.3)."""
+    if void is VoidReason.SIGNAL_RESOLVED:
+        return replace(
+            selected,
+            phase=Phase.COMPLETED,
+            message="The Signal was resolved while the request waited",
+            reason=Reason.WORKFLOW_NOT_NEEDED,
+            sub_reason=SubReason.SIGNAL_RESOLVED,
+            resolution=Resolution.NO_ACTION_REQUIRED,
+            conditions=ANALYSED,
+        )
+    return replace(
+        selected,
+        phase=Phase.FAILED,
+        message=message or f"Approval {state.lower()}",
+        reason=_REFUSALS[state],
+        sub_reason=_VOID_WORDS.get(void) if void else None,
+        conditions=ANALYSED,
+    )
+
+
+def execution_gone(selected: Verdict) -> Verdict:
+    """The execution is not there any more, and nobody knows what it did."""
+    return execution_failed(selected, "the execution is gone", ran=True)
+
+
+def execution_failed(selected: Verdict, message: str, *, ran: bool) -> Verdict:
+    """The Job failed; where its code ran the cluster may be half changed (resources, section 8.5)."""
+    return replace(
+        selected,
+        phase=Phase.FAILED,
+        message=message or "the execution failed",
+        reason=Reason.EXECUTION_FAILED,
+        resolution=Resolution.MANUAL_REVIEW_REQUIRED if ran else None,
+        needs_review=ran,
+        review_reason=HumanReviewReason.INFRASTRUCTURE_FAILURE if ran else None,
+        conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), "EffectivenessAssessed": (FALSE, "NotApplicable")},
+    )
+
+
+def verified(selected: Verdict, effect: Effect) -> Verdict:
+    """The run was looked at to its end (resources, section 12.4)."""
+    score = "no score" if effect.score is None else f"score {effect.score:.2f}"
+    assessed = {"EffectivenessAssessed": (TRUE, str(effect.reason))} if effect.reason else {}
+    return replace(
+        selected,
+        phase=Phase.COMPLETED,
+        message=f"{effect.resolution}: the workflow ran and was verified ({effect.reason or 'not assessed'}, {score})",
+        reason=Reason.ROLLED_BACK if effect.rolled_back else Reason.VERIFICATION_COMPLETED,
+        resolution=Resolution.INCONCLUSIVE if effect.rolled_back else effect.resolution,
+        conditions={**ANALYSED, "Executed": (TRUE, "JobSucceeded"), **assessed},
+    )
+
+
+def stopped_waiting(selected: Verdict) -> Verdict:
+    """Cancelled while verifying: the change has been made, so the word Cancelled would hide it (resources, 3.5)."""
+    effect = Effect(Resolution.INCONCLUSIVE, None, None)
+    return replace(verified(selected, effect), message="Verification was cancelled; the change stays")
+
+
+def tampered(detail: str) -> Verdict:
+    """What was recorded and what is there do not fit: nothing is executed."""
+    return replace(internal_error(detail), message=f"Journal tampered: {detail}"[:1024], sub_reason=None)

@@ -1,0 +1,419 @@
+"""The plot of a case: which facts move it, and from which phase to which.
+
+The journal is the list of facts; folding it gives the case. A fact that does not belong to the phase is refused,
+never ignored (resources, section 3.5). What comes next is decided in `inquest.story.steps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property, reduce
+from typing import Any, ClassVar, Final, TypeVar
+
+from pydantic import TypeAdapter
+
+from inquest.api.investigation import InvestigationSpec
+from inquest.api.shared import ApprovalState, Phase, TargetRef, VoidReason
+from inquest.errors import OutOfTurn
+from inquest.story.context import ResourceContext
+from inquest.story.evidence import Evidence, Finding, Health, Snapshot
+from inquest.story.history import History
+from inquest.story.inquiry import Invocation, ModelReply, ToolResult
+from inquest.story.judgement import Ruling
+from inquest.story.outcome import Verdict
+from inquest.story.rca import Diagnosis
+from inquest.story.remedy import Proposal
+from inquest.story.reply import SelectionReply
+from inquest.story.selection import Validation
+
+# --- what a case was started with ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """Settings as they were when the case was opened; a reload touches later cases only."""
+
+    model: str
+    """Empty: no model, the detectors' path."""
+    max_turns: int
+    max_tool_calls: int
+    max_calls_per_tool: int
+    token_budget: int
+    timeout: timedelta
+    context_window: int
+    seed: str
+    """128 random bits in hex: boundaries of frames derive from it."""
+    workflow_gate: float
+    dry_run: bool
+    verify: bool
+
+    def limit(self, phase: Phase) -> timedelta:
+        """Share of the one budget that a phase may use up to its end (resources, section 14.1)."""
+        return self.timeout * SHARES[phase]
+
+
+SHARES: Final[Mapping[Phase, float]] = {
+    Phase.INVESTIGATING: 0.65,
+    Phase.SELECTING: 0.95,
+    Phase.ANALYZING: 1.0,
+}
+"""Ends of the phases as shares of the budget; time left over flows to the next phase."""
+
+
+# --- facts --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that happened in a case; `SLOT` is the kind of its journal slot."""
+
+    SLOT: ClassVar[str] = ""
+
+
+@dataclass(frozen=True)
+class Opened(Fact):
+    """Work began; the clock of the timeout starts here."""
+
+    SLOT: ClassVar[str] = "Opened"
+    at: datetime
+    namespace: str
+    name: str
+    spec: InvestigationSpec
+    fingerprint: str
+    pinned: Pinned
+
+
+@dataclass(frozen=True)
+class SnapshotTaken(Fact):
+    """Everything was read that is read before any conclusion."""
+
+    SLOT: ClassVar[str] = "Snapshot"
+    snapshot: Snapshot
+    findings: tuple[Finding, ...]
+    health: Health
+
+
+@dataclass(frozen=True)
+class ContextResolved(Fact):
+    """A target was looked up: owner, hashes, labels, quota, history."""
+
+    SLOT: ClassVar[str] = "Context"
+    context: ResourceContext
+    history: History
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Turned(Fact):
+    """The model answered once in invocation 1."""
+
+    SLOT: ClassVar[str] = "ModelTurn"
+    reply: ModelReply
+    at: datetime
+
+
+@dataclass(frozen=True)
+class SelectionTurned(Fact):
+    """The model answered once in invocation 2."""
+
+    SLOT: ClassVar[str] = "SelectionTurn"
+    reply: ModelReply
+    at: datetime
+
+
+@dataclass(frozen=True)
+class ToolsRan(Fact):
+    """One batch of tools came back, in order."""
+
+    SLOT: ClassVar[str] = "ToolBatch"
+    invocation: Invocation
+    results: tuple[ToolResult, ...]
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Diagnosed(Fact):
+    """Invocation 1, or the detectors alone, came to a verdict."""
+
+    SLOT: ClassVar[str] = "Verdict"
+    diagnosis: Diagnosis
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Tried(Fact):
+    """A chosen workflow was looked up in the catalogue and checked."""
+
+    SLOT: ClassVar[str] = "Selected"
+    number: int
+    """1 to 3."""
+    reply: SelectionReply
+    validation: Validation
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Unchosen(Fact):
+    """Code looked through the catalogue and found nothing that fits."""
+
+    SLOT: ClassVar[str] = "Selected"
+    why: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Selected(Fact):
+    """Outcome 1: a workflow that policy may rule on."""
+
+    SLOT: ClassVar[str] = "Selected"
+    verdict: Verdict
+    proposal: Proposal
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Ruled(Fact):
+    """Policy spoke, or could not."""
+
+    SLOT: ClassVar[str] = "Ruling"
+    ruling: Ruling
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Intended(Fact):
+    """An effect is about to happen under a fixed name; a restart looks that name up first."""
+
+    SLOT: ClassVar[str] = "Intent"
+    effect: str
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class ApprovalRequested(Fact):
+    """The approval request is there."""
+
+    SLOT: ClassVar[str] = "Effect"
+    name: str
+    uid: str
+    digest: str
+    expires_at: datetime
+    at: datetime
+
+
+@dataclass(frozen=True)
+class ApprovalDecided(Fact):
+    """What became of the request: Approved, Rejected, Expired or Voided."""
+
+    SLOT: ClassVar[str] = "Decision"
+    state: ApprovalState
+    by: str
+    reason: str
+    decided_at: datetime | None
+    void: VoidReason | None = None
+
+
+@dataclass(frozen=True)
+class ExecutionCreated(Fact):
+    """The one execution of this case is there; an approval, where there was one, is used up by it."""
+
+    SLOT: ClassVar[str] = "Effect"
+    name: str
+    uid: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class ExecutionVerifying(Fact):
+    """The Job succeeded and its effect is being looked at."""
+
+    SLOT: ClassVar[str] = "Effect"
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Closed(Fact):
+    """The end; nothing of the case is decided or executed after it."""
+
+    SLOT: ClassVar[str] = "Closed"
+    verdict: Verdict
+    at: datetime
+    timeout_phase: Phase | None = None
+    next_allowed: datetime | None = None
+
+
+FACTS: Final[Mapping[str, type[Fact]]] = {
+    fact.__name__: fact
+    for fact in (
+        Opened,
+        SnapshotTaken,
+        ContextResolved,
+        Turned,
+        SelectionTurned,
+        ToolsRan,
+        Diagnosed,
+        Tried,
+        Unchosen,
+        Selected,
+        Ruled,
+        Intended,
+        ApprovalRequested,
+        ApprovalDecided,
+        ExecutionCreated,
+        ExecutionVerifying,
+        Closed,
+    )
+}
+
+
+# --- the table ------------------------------------------------------------------------------------------------
+
+STAYS: Final = None
+"""The fact belongs here and moves nothing."""
+
+PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
+    Phase.PENDING: {Opened: Phase.INVESTIGATING},
+    Phase.INVESTIGATING: {
+        SnapshotTaken: STAYS,
+        ContextResolved: STAYS,
+        Turned: STAYS,
+        ToolsRan: STAYS,
+        Diagnosed: Phase.SELECTING,
+    },
+    Phase.SELECTING: {
+        ContextResolved: STAYS,
+        SelectionTurned: STAYS,
+        ToolsRan: STAYS,
+        Tried: STAYS,
+        Unchosen: STAYS,
+        Selected: Phase.ANALYZING,
+    },
+    Phase.ANALYZING: {
+        Ruled: STAYS,
+        Intended: STAYS,
+        ApprovalRequested: Phase.AWAITING_APPROVAL,
+        ExecutionCreated: Phase.EXECUTING,
+    },
+    Phase.AWAITING_APPROVAL: {
+        ApprovalRequested: STAYS,
+        ApprovalDecided: STAYS,
+        Intended: STAYS,
+        ExecutionCreated: Phase.EXECUTING,
+    },
+    Phase.EXECUTING: {ExecutionCreated: STAYS, ExecutionVerifying: Phase.VERIFYING, Intended: STAYS},
+    Phase.VERIFYING: {},
+    Phase.COMPLETED: {},
+    Phase.FAILED: {},
+    Phase.CANCELLED: {},
+}
+
+ENDS: Final[Mapping[Phase, frozenset[Phase]]] = {
+    Phase.PENDING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.INVESTIGATING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.SELECTING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.ANALYZING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.AWAITING_APPROVAL: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.EXECUTING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.VERIFYING: frozenset({Phase.COMPLETED}),
+}
+"""How each phase may end: `Closed` names the end, this table allows it."""
+
+
+# --- the case -------------------------------------------------------------------------------------------------
+
+F = TypeVar("F", bound=Fact)
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that happened, in order, and the phase it led to."""
+
+    phase: Phase = Phase.PENDING
+    facts: tuple[Fact, ...] = ()
+
+    def last(self, kind: type[F]) -> F | None:
+        """The newest fact of a kind."""
+        return next((fact for fact in reversed(self.facts) if isinstance(fact, kind)), None)
+
+    def first(self, kind: type[F]) -> F | None:
+        """The oldest fact of a kind."""
+        return next((fact for fact in self.facts if isinstance(fact, kind)), None)
+
+    def all(self, kind: type[F]) -> tuple[F, ...]:
+        """Every fact of a kind, in order."""
+        return tuple(fact for fact in self.facts if isinstance(fact, kind))
+
+    @cached_property
+    def opened(self) -> Opened:
+        """The fact that opened the case; only asked for once work has begun."""
+        found = self.first(Opened)
+        if found is None:
+            raise OutOfTurn(self, self.phase)
+        return found
+
+    @property
+    def closed(self) -> Closed | None:
+        return self.last(Closed)
+
+    @property
+    def target(self) -> TargetRef:
+        """What the Signal names."""
+        return self.opened.spec.signal.target
+
+    @cached_property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Everything that was stored, in the order of its ids."""
+        taken = self.first(SnapshotTaken)
+        batches = (result.evidence for batch in self.all(ToolsRan) for result in batch.results)
+        return (*(taken.snapshot.evidence if taken else ()), *(found for found in batches if found is not None))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        taken = self.first(SnapshotTaken)
+        return taken.findings if taken else ()
+
+
+def advance(case: Case, fact: Fact) -> Case:
+    """Apply one fact; OutOfTurn where the table has no row for it."""
+    return replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
+
+
+def fold(facts: Iterable[Fact]) -> Case:
+    """The case that these facts make."""
+    return reduce(advance, facts, Case())
+
+
+def _next_phase(phase: Phase, fact: Fact) -> Phase:
+    if isinstance(fact, Closed):
+        return _end(phase, fact)
+    row = PLOT[phase]
+    if type(fact) not in row:
+        raise OutOfTurn(fact, phase)
+    return row[type(fact)] or phase
+
+
+def _end(phase: Phase, fact: Closed) -> Phase:
+    if fact.verdict.phase not in ENDS.get(phase, frozenset()):
+        raise OutOfTurn(fact, phase)
+    return fact.verdict.phase
+
+
+# --- facts as slots ----------------------------------------------------------------------------------------------
+
+
+def dump(fact: Fact) -> dict[str, Any]:
+    """The fact as the payload of a slot."""
+    body: dict[str, Any] = TypeAdapter(type(fact)).dump_python(fact, mode="json", by_alias=True)
+    return {"fact": type(fact).__name__, "body": body}
+
+
+def load(payload: Mapping[str, Any]) -> Fact:
+    """The fact of a slot's payload; OutOfTurn for a name that this version does not know."""
+    kind = FACTS.get(str(payload.get("fact")))
+    if kind is None:
+        raise OutOfTurn(payload.get("fact"), "journal")
+    fact: Fact = TypeAdapter(kind).validate_python(payload["body"])
+    return fact
