@@ -36,7 +36,8 @@ SAYS = HEAD + 'require_approval := false\n\nreason := "{}"\n'
 LOOP = (
     HEAD
     + "xs := numbers.range(1, 4000)\n"
-    + "require_approval := false if {\n  count([1 | some a in xs; some b in xs; some c in xs; (a * b) + c < 0]) == 0\n}\n"
+    + "require_approval := false if {\n  count([1 | some a in xs; some b in xs; some c in xs; (a * b) + c < 0]) == 0\n"
+    + "}\n"
 )
 
 
