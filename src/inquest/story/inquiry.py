@@ -8,7 +8,8 @@ Used by both invocations; a model's reply is a fact, its tool calls are moves. N
         case RunTools(runs):       inquiry = with_results(inquiry, await tools.batch(runs))
         case Concluded(reading):   …
 
-Replies and results, in their order, are all that has to be kept: folding them again gives an equal inquiry.
+Replies as stamped and results as the tools gave them, in their order, are all that has to be kept: folding them again
+gives an equal inquiry.
 """
 
 from __future__ import annotations
@@ -404,15 +405,15 @@ def _with_slot(inquiry: Inquiry, slot: Slot) -> Inquiry:
 
 
 def _with_own_ids(reply: ModelReply, turn: int) -> ModelReply:
-    """Some endpoints repeat ids or leave them out; a result could then not be placed."""
-    ids = [call.id for call in reply.tool_calls]
-    if all(ids) and len(set(ids)) == len(ids):
-        calls = tuple(replace(call, id=f"{turn}-{call.id}"[:40]) for call in reply.tool_calls)
-        if len({call.id for call in calls}) == len(calls):
-            return replace(reply, tool_calls=calls)
-    return replace(
-        reply, tool_calls=tuple(replace(call, id=f"{turn}-call-{i}") for i, call in enumerate(reply.tool_calls))
-    )
+    """Some endpoints repeat ids or leave them out; a result could then not be placed. Twice is once."""
+    own = tuple(_own_id(call, turn) for call in reply.tool_calls)
+    if len({call.id for call in own}) < len(own) or not all(call.id for call in reply.tool_calls):
+        own = tuple(replace(call, id=f"{turn}-call-{index}") for index, call in enumerate(reply.tool_calls))
+    return replace(reply, tool_calls=own)
+
+
+def _own_id(call: ToolCall, turn: int) -> ToolCall:
+    return call if call.id.startswith(f"{turn}-") else replace(call, id=f"{turn}-{call.id}"[:40])
 
 
 def _counting(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
