@@ -120,7 +120,11 @@ def _finding(snapshot: Snapshot, pod: Observed, message: str) -> Finding:
         summary=_summary(ref.display, field, value, first, nodes),
         confidence=0.9 if first.kind else 0.6,
         citations=cited(
-            snapshot, pod.evidence, '"reason":"Unschedulable"', first.text, f'"{value}"' if container else ""
+            snapshot,
+            pod.evidence,
+            '"reason":"Unschedulable"',
+            first.text,
+            f'"{first.what}":"{value}"' if container else "",
         ),
         explains=(f"Pod/{pod.name}: Pending",),
         facts={
