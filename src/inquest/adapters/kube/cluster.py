@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Final
 
 from inquest.adapters.kube import paths
@@ -59,28 +60,39 @@ async def read_list(
     transport: Transport, kind: ResourceKind, path: str, *, labels: str = "", fields: str = "", limit: int | None
 ) -> Listing:
     """Read pages up to the limit; a list that expired on the way is read again, once."""
-    query = {"labelSelector": labels, "fieldSelector": fields}
-    query = {key: value for key, value in query.items() if value}
     try:
-        return await _pages(transport, kind, path, query, limit)
+        return await _gathered(pages(transport, kind, path, labels=labels, fields=fields, limit=limit))
     except Expired:
-        return await _pages(transport, kind, path, query, limit)
+        return await _gathered(pages(transport, kind, path, labels=labels, fields=fields, limit=limit))
 
 
-async def _pages(
-    transport: Transport, kind: ResourceKind, path: str, query: dict[str, str], limit: int | None
-) -> Listing:
-    items: list[Json] = []
-    token = ""
+async def pages(
+    transport: Transport, kind: ResourceKind, path: str, *, labels: str = "", fields: str = "", limit: int | None
+) -> AsyncIterator[Listing]:
+    """One page after the other; a page is complete when none follows it."""
+    selectors = {"labelSelector": labels, "fieldSelector": fields}
+    query = {key: value for key, value in selectors.items() if value}
+    count, token = 0, ""
     while True:
-        size = PAGE if limit is None else min(PAGE, limit - len(items))
+        size = PAGE if limit is None else min(PAGE, limit - count)
         page = {**query, "limit": str(size)} | ({"continue": token} if token else {})
         document = (await transport.send(Request("GET", path, "list", kind.plural, page))).json()
-        items += _named(document, kind)
         frame = document.get("metadata") or {}
         token = str(frame.get("continue") or "")
-        if not token or (limit is not None and len(items) >= limit):
-            return Listing(tuple(items), not token, str(frame.get("resourceVersion") or ""))
+        items = tuple(_named(document, kind))
+        count += len(items)
+        yield Listing(items, not token, str(frame.get("resourceVersion") or ""))
+        if not token or (limit is not None and count >= limit):
+            return
+
+
+async def _gathered(found: AsyncIterator[Listing]) -> Listing:
+    items: list[Json] = []
+    complete, version = True, ""
+    async for page in found:
+        items += page.items
+        complete, version = page.complete, page.resource_version
+    return Listing(tuple(items), complete, version)
 
 
 def _named(document: Json, kind: ResourceKind) -> list[Json]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Final
 
 from inquest.adapters.kube import paths
-from inquest.adapters.kube.cluster import read_list
+from inquest.adapters.kube.cluster import pages, read_list
 from inquest.adapters.kube.transport import Request, Transport
 from inquest.api.meta import FIELD_MANAGER
 from inquest.errors import Conflict, Invalid, NotFound
@@ -35,6 +35,11 @@ class KubeStatus:
         path = paths.collection(kind, namespace)
         listing = await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=None)
         return listing.items
+
+    async def pages(self, kind: ResourceKind, namespace: str = "") -> AsyncIterator[tuple[Json, ...]]:
+        """The list page by page, for whoever keeps little of each; an expired one raises Unavailable."""
+        async for page in pages(self._transport, kind, paths.collection(kind, namespace), limit=None):
+            yield page.items
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         path = paths.collection(kind, _place(kind, obj.value))

@@ -1,7 +1,8 @@
 """One request to the API server, and what each answer means: the table of reliability, section 3.9, in one place.
 
 Reads are tried three times, writes once: whether a write whose answer was lost took place is for the caller to look
-up. A foreign error never passes this border; its cause is kept.
+up. (The HTTP library itself sends a GET or DELETE again when a kept connection breaks; both may be repeated.) A
+foreign error never passes this border; its cause is kept.
 """
 
 from __future__ import annotations

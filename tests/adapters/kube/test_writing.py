@@ -1,0 +1,129 @@
+"""`ports.Status` on the real API server: no lost update, no foreign object deleted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from inquest.adapters.kube import Kube
+from inquest.errors import AlreadyExists, Conflict, Invalid, NotFound
+from inquest.ports import Access, Json, Redacted, ResourceKind, seal
+from tests.cluster.kube import proposal
+
+CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
+INVESTIGATION = ResourceKind("inquest.dev", "v1alpha1", "Investigation", "investigations", True)
+
+
+def obj(namespace: str, name: str, version: str = "", **content: object) -> Redacted[Json]:
+    meta = {"name": name, "namespace": namespace} | ({"resourceVersion": version} if version else {})
+    return seal({"metadata": meta, **content})
+
+
+def version(found: Json) -> str:
+    return str(found["metadata"]["resourceVersion"])
+
+
+async def case(kube: Kube, namespace: str) -> Json:
+    made = proposal("Investigation")
+    made["metadata"] = {"name": "case", "namespace": namespace}
+    return await kube.status.create(INVESTIGATION, seal(made))
+
+
+async def test_a_name_is_given_once(kube: Kube, namespace: str) -> None:
+    made = await kube.status.create(CONFIG_MAP, obj(namespace, "slot", data={"head": "1"}))
+
+    with pytest.raises(AlreadyExists):
+        await kube.status.create(CONFIG_MAP, obj(namespace, "slot", data={"head": "2"}))
+
+    assert await kube.status.read(CONFIG_MAP, "slot", namespace) == made
+
+
+async def test_a_swap_that_comes_too_late_is_refused(kube: Kube, namespace: str) -> None:
+    first = await kube.status.create(CONFIG_MAP, obj(namespace, "a", data={"by": "one", "kept": "yes"}))
+    await kube.status.swap(CONFIG_MAP, obj(namespace, "a", version(first), data={"by": "two"}), status=False)
+
+    with pytest.raises(Conflict):
+        await kube.status.swap(CONFIG_MAP, obj(namespace, "a", version(first), data={"by": "three"}), status=False)
+
+    assert (await kube.status.read(CONFIG_MAP, "a", namespace))["data"] == {"by": "two", "kept": "yes"}
+
+
+async def test_a_write_without_its_version_is_never_sent(kube: Kube, namespace: str) -> None:
+    for writing in (
+        kube.status.swap(CONFIG_MAP, obj(namespace, "a")),
+        kube.status.apply_status(INVESTIGATION, obj(namespace, "a")),
+        kube.status.create(CONFIG_MAP, seal({"metadata": {"name": "a"}})),
+    ):
+        with pytest.raises(Invalid):
+            await writing
+
+    assert kube.traffic.writes == 0
+
+
+async def test_a_status_is_applied_and_ownership_stays(own: Kube, namespace: str) -> None:
+    made = await case(own, namespace)
+    owner = {"owner": {"replica": "inquest-0/ab", "epoch": 1}, "attempts": 1}
+    owned = await own.status.swap(INVESTIGATION, obj(namespace, "case", version(made), status=owner))
+
+    applied = await own.status.apply_status(
+        INVESTIGATION, obj(namespace, "case", version(owned), status={"phase": "Investigating", "message": "at work"})
+    )
+    shorter = await own.status.apply_status(
+        INVESTIGATION, obj(namespace, "case", version(applied), status={"phase": "Investigating"})
+    )
+
+    assert applied["status"]["message"] == "at work"
+    assert "message" not in shorter["status"]
+    assert (shorter["status"]["owner"]["epoch"], shorter["status"]["attempts"]) == (1, 1)
+    managers = {field["manager"] for field in shorter["metadata"]["managedFields"]}
+    assert {"inquest", "inquest-owner"} <= managers
+
+
+async def test_a_stale_status_is_refused(own: Kube, namespace: str) -> None:
+    made = await case(own, namespace)
+    newer = {"phase": "Investigating"}
+    await own.status.apply_status(INVESTIGATION, obj(namespace, "case", version(made), status=newer))
+
+    with pytest.raises(Conflict):
+        await own.status.apply_status(INVESTIGATION, obj(namespace, "case", version(made), status={"phase": "Failed"}))
+
+
+async def test_a_status_that_the_schema_refuses_is_invalid(own: Kube, namespace: str) -> None:
+    made = await case(own, namespace)
+
+    with pytest.raises(Invalid, match="phase"):
+        await own.status.apply_status(INVESTIGATION, obj(namespace, "case", version(made), status={"phase": "Dancing"}))
+
+
+async def test_a_status_of_an_object_that_is_gone_is_not_found(own: Kube, namespace: str) -> None:
+    with pytest.raises((NotFound, Conflict)):
+        await own.status.apply_status(INVESTIGATION, obj(namespace, "nobody", "1", status={"phase": "Pending"}))
+
+
+async def test_only_the_object_that_is_meant_is_deleted(kube: Kube, namespace: str) -> None:
+    made = await kube.status.create(CONFIG_MAP, obj(namespace, "a"))
+
+    await kube.status.delete(CONFIG_MAP, "a", namespace, uid="another")
+    assert await kube.status.read(CONFIG_MAP, "a", namespace)
+
+    await kube.status.delete(CONFIG_MAP, "a", namespace, uid=made["metadata"]["uid"])
+    with pytest.raises(NotFound):
+        await kube.status.read(CONFIG_MAP, "a", namespace)
+    await kube.status.delete(CONFIG_MAP, "a", namespace)
+
+
+async def test_rights_are_asked_for_oneself_and_for_others(kube: Kube, own: Kube) -> None:
+    secrets, everything = Access("get", "", "secrets"), Access("get", "", "/*")
+
+    assert await kube.status.allowed(secrets)
+    assert await kube.status.allowed(everything)
+    assert not await own.status.allowed(secrets)
+    assert not await own.status.allowed(everything)
+    assert await own.status.allowed_for("jane", ["system:masters"], secrets)
+    assert not await own.status.allowed_for("jane", [], secrets, name="one")
+    assert kube.traffic.writes == own.traffic.writes == 0
+
+
+async def test_the_clock_is_that_of_the_api_server(kube: Kube) -> None:
+    assert abs(await kube.status.now() - datetime.now(UTC)) < timedelta(seconds=5)
