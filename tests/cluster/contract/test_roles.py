@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +137,9 @@ def test_an_editor_cancels(kubectl: Kubectl, person: Person) -> None:
     assert kubectl.create(kube.proposal("Investigation")).accepted
 
     assert person("ed", "inquest-editor").merge("inv", "inv-checkout", {"spec": {"cancel": True}}).accepted
+
+
+def test_a_client_beside_the_cluster_is_the_operator_by_its_token(cluster: Cluster, operator_kubeconfig: Path) -> None:
+    beside = Kubectl(cluster.kubectl.program, operator_kubeconfig)
+
+    assert beside("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}") == kube.OPERATOR

@@ -90,7 +90,7 @@ def _is_required(kind: str, name: str) -> bool:
 
 @pytest.fixture(scope="module")
 def place(cluster: Cluster) -> Iterator[Kubectl]:
-    """The operator in one namespace with a rich object of every kind; nobody changes them, all asks are dry runs."""
+    """The administrator beside one rich object of every kind; all asks are dry runs, so nothing changes."""
     with own_namespace(cluster) as name:
         operator = cluster.operator.within(name)
         admin = cluster.kubectl.within(name)
