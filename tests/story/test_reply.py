@@ -548,8 +548,26 @@ def test_prose_is_read_for_people_only() -> None:
 # --- laws --------------------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(
-    "rca_summary root_cause_analysis summary confidence claims selected_workflow workflow_id remediation_target kind "
-    "name actionable severity contributing_factors parameters evidence statement id quote".split()
+    [
+        "rca_summary",
+        "root_cause_analysis",
+        "summary",
+        "confidence",
+        "claims",
+        "selected_workflow",
+        "workflow_id",
+        "remediation_target",
+        "kind",
+        "name",
+        "actionable",
+        "severity",
+        "contributing_factors",
+        "parameters",
+        "evidence",
+        "statement",
+        "id",
+        "quote",
+    ]
 )
 JSON = st.recursive(
     st.none()

@@ -21,7 +21,7 @@ from inquest.api.shared import (
 )
 from inquest.story.rca import Caution, Diagnosis, contradictory
 from inquest.story.reply import Choice, SelectionReply, contradictions_of
-from inquest.story.selection import Attempt, exhausted_message, last_reason
+from inquest.story.selection import WORKFLOW_NOT_FOUND, Attempt, exhausted_message, last_reason
 
 CONFIDENCE_GATE: Final = 0.7
 """Default of the setting; reads the workflow's own figure."""
@@ -61,6 +61,8 @@ class Merged:
     sub_reason: SubReason | None = None
     """Where it is finer than the review reason's own."""
     review_message: str = ""
+    aside: str = ""
+    """What a person must read besides, whatever the reason of the review."""
     warnings: tuple[Caution, ...] = ()
 
     @property
@@ -218,6 +220,14 @@ def _asked_by_the_model(merged: Merged, seen: Circumstances) -> Merged:
     return replace(merged, needs_review=merged.needs_review or bool(merged.review_reason))
 
 
+def _unknown_cleared(merged: Merged, seen: Circumstances) -> Merged:
+    """A review that is asked for starts no correction; an id that nobody knows goes, by name (pipeline, 8.1)."""
+    last = seen.attempts[-1] if seen.attempts else None
+    if not merged.needs_review or last is None or last.reason != WORKFLOW_NOT_FOUND:
+        return merged
+    return replace(merged, workflow=None, aside="; ".join(last.errors))
+
+
 def _inconclusive(merged: Merged, seen: Circumstances) -> Merged:
     """N5."""
     return _reviewed(merged, "investigation_inconclusive") if merged.outcome == "inconclusive" else merged
@@ -291,6 +301,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _not_actionable_floor,
     _still_active,
     _asked_by_the_model,
+    _unknown_cleared,
     _inconclusive,
     _insufficient,
     _unreadable,
@@ -410,7 +421,8 @@ def decide(merged: Merged, seen: Circumstances | None = None) -> Verdict:
     seen = seen or Circumstances()
     merged = normalise(merged, seen)
     verdict = next(make(merged, seen) for fits, make in DECISIONS if fits(merged, seen))
-    message = MESSAGES[_outcome(verdict)](merged, seen)
+    said = MESSAGES[_outcome(verdict)](merged, seen)
+    message = "; ".join(part for part in (said, merged.aside) if part)
     conditions = {**verdict.conditions, "TargetVerified": _target_condition(merged, seen)}
     return replace(verdict, message=_cut(message), conditions=conditions, merged=merged)
 
