@@ -793,7 +793,9 @@ def _assistant(reply: ModelReply) -> Message:
 
 def _sendable(call: ToolCall) -> str:
     """Arguments that do not decode would make the endpoint refuse the whole conversation."""
-    return call.arguments if arguments_of(call) is not None else canonical({"unreadable": call.arguments[:2_000]})
+    if arguments_of(call) is None:
+        return canonical({"unreadable": call.arguments[:2_000]})
+    return call.arguments.strip() or "{}"
 
 
 def _tool_message(result: ToolResult) -> Message:
