@@ -1,0 +1,276 @@
+"""Owner chain and enrichment: pipeline, sections 13.1, 13.2 and 20.7."""
+
+from __future__ import annotations
+
+import pytest
+
+from inquest.adapters.context import ContextReader, owner_chain
+from inquest.adapters.eyes import ClusterEyes
+from inquest.adapters.redact import Redactor
+from inquest.api.shared import Detection, TargetRef
+from inquest.errors import Forbidden, InquestError, NotFound, RateLimited, Unavailable
+from inquest.story.labels import ALL_DETECTIONS, Quota
+from inquest.story.spec_hash import spec_hash
+from tests.adapters.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
+
+DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
+POD = TargetRef(kind="Pod", name="api-2-b", namespace="shop")
+DOWN = Unavailable("kubernetes", "timed out")
+
+
+async def test_pipeline_20_7_01_the_start_is_not_in_the_chain() -> None:
+    chain = await owner_chain(cluster(), FakeClock(), POD)
+
+    assert [ref.display for ref in chain.owners] == ["ReplicaSet/api-2", "Deployment/api"]
+    assert chain.root.api_version == "apps/v1"
+    assert chain.root.namespace == "shop"
+    assert chain.verified
+
+
+async def test_pipeline_20_7_01_a_pod_without_owners_is_root() -> None:
+    chain = await owner_chain(cluster(made("Pod", "lone")), FakeClock(), POD.model_copy(update={"name": "lone"}))
+
+    assert chain.owners == ()
+    assert chain.root.display == "Pod/lone"
+    assert chain.verified
+
+
+async def test_the_controller_counts_wherever_it_stands() -> None:
+    other = {**owner("StatefulSet", "x"), "controller": False}
+    pod = made("Pod", "lone", metadata={"ownerReferences": [other, owner("Deployment", "api")]})
+
+    chain = await owner_chain(cluster(pod), FakeClock(), POD.model_copy(update={"name": "lone"}))
+
+    assert [ref.display for ref in chain.owners] == ["Deployment/api"]
+
+
+async def test_an_owner_that_cannot_be_fetched_stays_and_is_root_unverified() -> None:
+    chain = await owner_chain(cluster(broken={"get ReplicaSet": [Forbidden("no")]}), FakeClock(), POD)
+
+    assert [ref.display for ref in chain.owners] == ["ReplicaSet/api-2"]
+    assert not chain.verified
+    assert chain.root_object is None
+    assert [gap.what for gap in chain.gaps] == ["get ReplicaSet/api-2"]
+
+
+async def test_an_owner_of_an_unknown_kind_ends_the_chain() -> None:
+    pod = made("Pod", "lone", metadata={"ownerReferences": [owner("Rollout", "x", "argoproj.io/v1alpha1")]})
+
+    chain = await owner_chain(cluster(pod), FakeClock(), POD.model_copy(update={"name": "lone"}))
+
+    assert chain.owners == ()
+    assert chain.gaps
+
+
+async def test_a_cluster_scoped_owner_has_no_namespace() -> None:
+    pod = made("Pod", "mirror", metadata={"ownerReferences": [owner("Node", "node-1", "v1")]})
+
+    chain = await owner_chain(cluster(pod), FakeClock(), POD.model_copy(update={"name": "mirror"}))
+
+    assert chain.root.display == "Node/node-1"
+    assert chain.root.namespace is None
+
+
+async def test_a_circle_ends_where_it_began() -> None:
+    one = made("Job", "a", api_version="batch/v1", metadata={"ownerReferences": [owner("Job", "b", "batch/v1")]})
+    two = made("Job", "b", api_version="batch/v1", metadata={"ownerReferences": [owner("Job", "a", "batch/v1")]})
+
+    chain = await owner_chain(FakeCluster([one, two]), FakeClock(), TargetRef(kind="Job", name="a", namespace="shop"))
+
+    assert [ref.display for ref in chain.owners] == ["Job/b"]
+
+
+async def test_a_chain_has_at_most_ten_owners() -> None:
+    jobs = [
+        made(
+            "Job",
+            f"j{n}",
+            api_version="batch/v1",
+            metadata={"ownerReferences": [owner("Job", f"j{n + 1}", "batch/v1")]},
+        )
+        for n in range(20)
+    ]
+
+    chain = await owner_chain(FakeCluster(jobs), FakeClock(), TargetRef(kind="Job", name="j0", namespace="shop"))
+
+    assert len(chain.owners) == 10
+
+
+async def test_a_cluster_scoped_start_loses_its_namespace() -> None:
+    chain = await owner_chain(cluster(), FakeClock(), TargetRef(kind="Node", name="node-1", namespace="shop"))
+
+    assert chain.target.namespace is None
+
+
+async def test_several_groups_serve_the_kind_and_the_one_that_has_it_wins() -> None:
+    widget = made("Widget", "w", api_version="b.example/v1")
+
+    chain = await owner_chain(FakeCluster([widget]), FakeClock(), TargetRef(kind="Widget", name="w", namespace="shop"))
+
+    assert chain.target.api_version == "b.example/v1"
+    assert chain.verified
+
+
+STARTS: dict[str, tuple[InquestError, list[float], bool, bool]] = {
+    # error → pauses, hard failure, deleted
+    "down": (DOWN, [1.0, 2.0, 4.0], True, False),
+    "limited": (RateLimited("kubernetes"), [1.0, 2.0, 4.0], True, False),
+    "denied": (Forbidden("get pods is forbidden"), [], True, False),
+    "gone": (NotFound("no such pod"), [], False, True),
+}
+
+
+@pytest.mark.parametrize(("error", "pauses", "hard", "deleted"), STARTS.values(), ids=STARTS.keys())
+async def test_only_failures_on_the_start_are_errors(
+    error: InquestError, pauses: list[float], hard: bool, deleted: bool
+) -> None:
+    clock = FakeClock()
+
+    chain = await owner_chain(cluster(broken={"get Pod": [error]}), clock, POD)
+
+    assert pauses == clock.slept
+    assert (hard, deleted) == (bool(chain.failure), chain.deleted)
+    assert chain.gaps
+    assert not chain.verified
+
+
+async def test_pipeline_20_7_05_an_unknown_kind_is_no_hard_failure() -> None:
+    chain = await owner_chain(cluster(), FakeClock(), TargetRef(kind="Gadget", name="x", namespace="shop"))
+
+    assert chain.failure == ""
+    assert chain.gaps[0].why.startswith("UnknownKind")
+
+
+async def test_pipeline_20_7_05_without_retries_a_time_out_is_no_hard_failure() -> None:
+    chain = await owner_chain(cluster(broken={"get Pod": [DOWN]}), FakeClock(), POD, pauses=())
+
+    assert chain.failure == ""
+    assert chain.gaps
+
+
+async def test_a_start_that_answers_the_second_time_is_fine() -> None:
+    chain = await owner_chain(cluster(broken={"get Pod": [DOWN, None]}), FakeClock(), POD)
+
+    assert chain.verified
+    assert chain.gaps == ()
+
+
+async def test_the_context_is_about_the_root() -> None:
+    found = cluster()
+
+    context = await ContextReader(found, FakeClock()).resolve(POD)
+
+    deployment = next(each for each in found.objects if each["kind"] == "Deployment")
+    assert context.root_uid == "Deployment-api"
+    assert context.spec_hash == spec_hash(deployment)
+    assert context.labels.hpa_enabled is True
+    assert context.labels.resource_quota_constrained is True
+    assert context.quota == {"cpu": Quota("4", "1")}
+    assert context.namespace_labels == {"environment": "production"}
+    assert context.root_labels == {"team": "shop"}
+    assert context.target_pin is not None
+    assert (context.target_pin.uid, context.target_pin.resource_version) == ("Pod-api-2-b", "7")
+    assert context.gaps == ()
+
+
+async def test_replicas_of_an_autoscaled_root_are_no_drift() -> None:
+    before, after = cluster(), cluster()
+    scaled = next(each for each in after.objects if each["kind"] == "Deployment")
+    scaled["spec"] = {**scaled["spec"], "replicas": 9}
+
+    first = await ContextReader(before, FakeClock()).resolve(DEPLOYMENT)
+    second = await ContextReader(after, FakeClock()).resolve(DEPLOYMENT)
+
+    assert first.drift_hash == second.drift_hash
+    assert first.spec_hash != second.spec_hash
+
+
+def _mounting() -> dict[str, object]:
+    volumes = [{"name": "c", "configMap": {"name": "conf"}}]
+    return made("Pod", "lone", spec={"containers": [], "volumes": volumes})
+
+
+LONE = TargetRef(kind="Pod", name="lone", namespace="shop")
+
+
+async def test_config_maps_count_for_drift_and_an_absent_one_too() -> None:
+    absent = await ContextReader(cluster(_mounting()), FakeClock()).resolve(LONE)
+    empty = await ContextReader(cluster(_mounting(), made("ConfigMap", "conf")), FakeClock()).resolve(LONE)
+
+    assert absent.gaps == ()
+    assert absent.spec_hash == empty.spec_hash
+    assert len({absent.drift_hash, empty.drift_hash, absent.spec_hash}) == 3
+
+
+async def test_a_config_map_that_cannot_be_read_leaves_no_drift_hash() -> None:
+    found = cluster(_mounting(), broken={"get ConfigMap": [Forbidden("no")]})
+
+    context = await ContextReader(found, FakeClock()).resolve(LONE)
+
+    assert context.drift_hash == ""
+    assert context.spec_hash
+    assert [gap.what for gap in context.gaps] == ["get ConfigMap/conf"]
+
+
+LISTS: dict[str, Detection] = {
+    "list PodDisruptionBudget": Detection.PDB_PROTECTED,
+    "list HorizontalPodAutoscaler": Detection.HPA_ENABLED,
+    "list NetworkPolicy": Detection.NETWORK_ISOLATED,
+    "list ResourceQuota": Detection.RESOURCE_QUOTA_CONSTRAINED,
+    "get Namespace": Detection.GIT_OPS_MANAGED,
+}
+
+
+@pytest.mark.parametrize(("call", "expected"), LISTS.items(), ids=LISTS.keys())
+async def test_a_list_that_fails_is_a_failed_detection_and_a_gap(call: str, expected: Detection) -> None:
+    context = await ContextReader(cluster(broken={call: [DOWN]}), FakeClock()).resolve(DEPLOYMENT)
+
+    assert context.labels.failed_detections == (expected,)
+    assert len(context.gaps) == 1
+
+
+async def test_a_list_that_was_cut_is_no_proof_of_absence() -> None:
+    more = [made("PodDisruptionBudget", name, api_version="policy/v1") for name in ("a", "b")]
+
+    context = await ContextReader(cluster(*more, most=1), FakeClock()).resolve(DEPLOYMENT)
+
+    assert context.labels.failed_detections == (Detection.PDB_PROTECTED,)
+
+
+async def test_a_target_that_is_gone_gives_a_context_of_what_is_left() -> None:
+    context = await ContextReader(cluster(), FakeClock()).resolve(TargetRef(kind="Pod", name="gone", namespace="shop"))
+
+    assert context.deleted
+    assert context.failure == ""
+    assert context.labels.failed_detections == ALL_DETECTIONS
+    assert context.spec_hash == ""
+
+
+async def test_a_second_request_makes_no_call() -> None:
+    found = cluster()
+    reader = ContextReader(found, FakeClock())
+    first = await reader.resolve(DEPLOYMENT)
+    calls = list(found.asked)
+
+    assert await reader.resolve(DEPLOYMENT) is first
+    assert calls == found.asked
+
+
+async def test_a_hard_failure_is_not_remembered() -> None:
+    found = cluster(broken={"get Pod": [Forbidden("no"), None]})
+    reader = ContextReader(found, FakeClock())
+
+    assert (await reader.resolve(POD)).failure
+    assert (await reader.resolve(POD)).failure == ""
+
+
+async def test_the_eyes_look_anew_each_time() -> None:
+    found = cluster()
+    eyes = ClusterEyes(found, Redactor(), FakeClock())
+
+    first = await eyes.context(DEPLOYMENT)
+    calls = len(found.asked)
+
+    assert first == await eyes.context(DEPLOYMENT)
+    assert len(found.asked) == 2 * calls
+    assert (await eyes.snapshot(DEPLOYMENT)).root == first.root

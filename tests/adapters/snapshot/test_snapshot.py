@@ -1,0 +1,318 @@
+"""The snapshot's promises: same ids twice, gaps that do not look empty, cuts that are said, nothing secret."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from inquest.adapters.redact import Redactor
+from inquest.adapters.snapshot import MAX_EVENTS, MAX_PODS, take
+from inquest.api.shared import TargetRef
+from inquest.errors import Forbidden, InquestError, NotFound, Unavailable
+from inquest.story.detectors import detect
+from inquest.story.evidence import Evidence, EvidenceStatus, Health, Snapshot
+from inquest.story.health import health
+from inquest.story.rendering import MAX_LISTING
+from tests.adapters.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
+
+DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
+POD = TargetRef(kind="Pod", name="api-2-b", namespace="shop")
+
+
+async def taken(found: FakeCluster, target: TargetRef = DEPLOYMENT) -> Snapshot:
+    return await take(found, Redactor(), FakeClock(), target)
+
+
+def entry(snapshot: Snapshot, read: str, about: str = "") -> Evidence:
+    fitting = [each for each in snapshot.evidence if each.arguments["read"] == read]
+    return next(each for each in fitting if about in " ".join(map(str, each.arguments.values())))
+
+
+async def test_the_reads_come_in_their_order_without_gaps_in_the_numbers() -> None:
+    snapshot = await taken(cluster())
+
+    assert [each.id for each in snapshot.evidence] == [f"E{n}" for n in range(1, len(snapshot.evidence) + 1)]
+    assert [each.arguments["read"] for each in snapshot.evidence] == [
+        "target",
+        "pods",
+        "neighbour pods",
+        "warning events",
+        "neighbour events",
+        "revisions",
+        "difference of the last two revisions",
+        "node",
+        "services",
+        "endpoint slices",
+        "quotas",
+        "limit ranges",
+        "autoscalers",
+        "disruption budgets",
+        "network policies",
+        "log",
+        "previous log",
+    ]
+    assert snapshot.complete
+
+
+async def test_twice_the_same_cluster_is_twice_the_same_snapshot() -> None:
+    assert await taken(cluster()) == await taken(cluster())
+
+
+async def test_a_pod_is_read_up_to_its_root() -> None:
+    snapshot = await taken(cluster(), POD)
+
+    assert [ref.display for ref in snapshot.chain] == ["ReplicaSet/api-2", "Deployment/api"]
+    assert snapshot.root.display == "Deployment/api"
+    assert snapshot.root_verified
+    assert [each.arguments["read"] for each in snapshot.evidence[:4]] == ["target", "owner", "owner", "pods"]
+
+
+async def test_objects_carry_the_entry_they_stand_in() -> None:
+    snapshot = await taken(cluster())
+
+    counts = Counter(seen.kind for seen in snapshot.objects)
+    assert counts == {
+        "Deployment": 1,
+        "Pod": 3,
+        "Event": 3,
+        "ReplicaSet": 2,
+        "Node": 1,
+        "Service": 1,
+        "EndpointSlice": 1,
+        "ResourceQuota": 1,
+        "HorizontalPodAutoscaler": 1,
+    }
+    for seen in [each for each in snapshot.objects if each.kind != "Event"]:
+        assert seen.name in next(each.text for each in snapshot.evidence if each.id == seen.evidence)
+
+
+async def test_the_detectors_find_quotes_in_what_was_read() -> None:
+    snapshot = await taken(cluster())
+
+    (finding,) = detect(snapshot)
+
+    assert (finding.category, finding.object.display, finding.value) == ("OOMKilled", "Deployment/api", "64Mi")
+    assert {citation.id for citation in finding.citations} == {entry(snapshot, "pods").id}
+    assert health(snapshot) is Health.UNHEALTHY
+
+
+async def test_the_unwell_pod_stands_first() -> None:
+    text = entry(await taken(cluster()), "pods").text
+
+    assert json.loads(text.splitlines()[0])["metadata"]["name"] == "api-2-b"
+
+
+async def test_events_are_newest_first_and_neighbours_apart() -> None:
+    snapshot = await taken(cluster())
+
+    ours = [json.loads(line)["message"] for line in entry(snapshot, "warning events").text.splitlines()]
+    assert ours == ["newest", "Back-off restarting; password=[REDACTED]"]
+    assert "web-1" in entry(snapshot, "neighbour events").text
+
+
+async def test_api_answers_are_facts_and_texts_are_not() -> None:
+    facts = {each.arguments["read"]: each.api_fact for each in (await taken(cluster())).evidence}
+
+    assert {read for read, fact in facts.items() if not fact} == {
+        *("warning events", "neighbour events", "log", "previous log")
+    }
+
+
+async def test_nothing_secret_and_nothing_bookkept_is_kept() -> None:
+    snapshot = await taken(cluster())
+    everything = str(snapshot)
+
+    assert "hunter2" not in everything
+    assert "abcdef" not in everything
+    assert "managedFields" not in everything
+    assert "DB_PASSWORD" in everything
+
+
+async def test_logs_are_read_of_failing_containers_only() -> None:
+    found = cluster()
+
+    snapshot = await taken(found)
+
+    assert [(log.pod, log.previous, log.last_line) for log in snapshot.logs] == [
+        ("api-2-b", False, "starting"),
+        ("api-2-b", True, "token=[REDACTED] allocating"),
+    ]
+    assert all("api-2-b" in call for call in found.asked if call.startswith("logs"))
+
+
+async def test_the_difference_names_what_changed() -> None:
+    text = entry(await taken(cluster()), "difference of the last two revisions").text
+
+    assert '-    "image": "api:1",' in text or '-    "image": "api:1"' in text
+    assert "+++ revision 2" in text
+
+
+FAILURES: dict[str, str] = {
+    "list Pod": "pods",
+    "list Event": "warning events",
+    "list ReplicaSet": "revisions",
+    "list Service": "services",
+    "list EndpointSlice": "endpoint slices",
+    "list ResourceQuota": "quotas",
+    "list NetworkPolicy": "network policies",
+    "get Node": "node",
+    "logs": "log",
+}
+
+
+@pytest.mark.parametrize(("call", "read"), FAILURES.items(), ids=FAILURES.keys())
+@pytest.mark.parametrize("error", [Forbidden("no"), Unavailable("kubernetes", "timed out")], ids=["denied", "down"])
+async def test_a_read_that_fails_is_a_gap_with_an_entry(call: str, read: str, error: InquestError) -> None:
+    snapshot = await taken(cluster(broken={call: [error]}))
+
+    found = entry(snapshot, read)
+    assert found.status is EvidenceStatus.GAP
+    assert found.text.startswith("UNAVAILABLE: ")
+    assert not found.holds
+    assert not found.api_fact
+    assert not found.empty
+    assert snapshot.gaps
+    assert health(snapshot) is not Health.HEALTHY
+
+
+async def test_a_target_that_is_gone_leaves_what_stands_around_it() -> None:
+    gone = TargetRef(kind="Pod", name="gone", namespace="shop")
+
+    snapshot = await taken(cluster(), gone)
+
+    assert snapshot.evidence[0].status is EvidenceStatus.GAP
+    assert not snapshot.root_verified
+    assert "api-2-a" in entry(snapshot, "neighbour pods").text
+
+
+async def test_an_empty_listing_says_so() -> None:
+    found = entry(await taken(cluster()), "limit ranges")
+
+    assert (found.text, found.empty, found.status) == ("none found", True, EvidenceStatus.OK)
+
+
+async def test_many_pods_are_cut_at_a_line_end_and_said() -> None:
+    template = {"containers": [{"name": "app", "image": "x" * 300}]}
+    more = [_replica(number, template) for number in range(60)]
+
+    snapshot = await taken(cluster(*more))
+
+    found = entry(snapshot, "pods")
+    assert found.status is EvidenceStatus.TRUNCATED
+    assert found.text.splitlines()[-1].startswith("… cut: ")
+    assert len(found.text) <= MAX_LISTING + 50
+    assert len(snapshot.of_kind("Pod")) <= MAX_PODS
+    assert any(name.startswith("pods") for name in snapshot.cut)
+
+
+def _replica(number: int, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"labels": {"app": "api"}, "ownerReferences": [owner("ReplicaSet", "api-2")]}
+    return made("Pod", f"more-{number:02}", metadata=metadata, spec=spec, status={"phase": "Running"})
+
+
+async def test_many_events_are_cut_to_the_newest() -> None:
+    regarding = {"kind": "Pod", "name": "api-2-a"}
+    more = [
+        made(
+            "Event",
+            f"e{number}",
+            type="Warning",
+            involvedObject=regarding,
+            lastTimestamp=f"2026-11-22T09:{number % 60:02}:00Z",
+        )
+        for number in range(150)
+    ]
+
+    snapshot = await taken(cluster(*more))
+
+    events = snapshot.of_kind("Event")
+    assert len(events) == MAX_EVENTS
+    assert events[0].object["lastTimestamp"] >= events[-1].object["lastTimestamp"]
+    assert any(name.startswith("warning events") for name in snapshot.cut)
+
+
+async def test_a_list_that_the_server_cut_is_said_to_be_cut() -> None:
+    snapshot = await taken(cluster(most=1))
+
+    assert not snapshot.complete
+    assert entry(snapshot, "pods").status is EvidenceStatus.TRUNCATED
+
+
+async def test_a_pod_without_owner_is_its_own_root() -> None:
+    lone = made("Pod", "lone", spec={"containers": []}, status={"phase": "Running"})
+
+    snapshot = await taken(cluster(lone), TargetRef(kind="Pod", name="lone", namespace="shop"))
+
+    assert snapshot.root.display == "Pod/lone"
+    assert snapshot.chain == ()
+
+
+async def test_a_node_shows_the_pods_on_it_and_no_rows_of_others() -> None:
+    snapshot = await taken(cluster(), TargetRef(kind="Node", name="node-1", namespace="shop"))
+
+    assert snapshot.target.namespace is None
+    assert {seen.name for seen in snapshot.of_kind("Pod")} == {"api-2-a", "api-2-b"}
+    assert [finding.object.display for finding in detect(snapshot)] == ["ReplicaSet/api-2"]
+
+
+async def test_the_pods_of_a_cron_job_are_found_through_its_jobs() -> None:
+    nightly = made("CronJob", "nightly", api_version="batch/v1", spec={"jobTemplate": {}})
+    run = made(
+        "Job",
+        "nightly-1",
+        api_version="batch/v1",
+        metadata={"ownerReferences": [owner("CronJob", "nightly", "batch/v1")]},
+    )
+    failed = made(
+        "Pod",
+        "nightly-1-x",
+        metadata={"ownerReferences": [owner("Job", "nightly-1", "batch/v1")]},
+        spec={"containers": [{"name": "app"}]},
+        status={"containerStatuses": [{"name": "app", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]},
+    )
+    target = TargetRef(api_version="batch/v1", kind="CronJob", name="nightly", namespace="shop")
+    found = cluster(nightly, run, failed)
+    found.texts["nightly-1-x", "app", False] = "no such table\n"
+
+    snapshot = await taken(found, target)
+
+    assert [(each.category, each.object.display) for each in detect(snapshot)] == [
+        ("ApplicationError", "CronJob/nightly")
+    ]
+
+
+async def test_claims_and_their_volumes_are_read() -> None:
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    lone = made("Pod", "lone", spec={"containers": [], "volumes": volumes}, status={"phase": "Pending"})
+    claim = made("PersistentVolumeClaim", "data", spec={"volumeName": "pv-1"}, status={"phase": "Bound"})
+    volume = made("PersistentVolume", "pv-1", "", status={"phase": "Bound"})
+
+    snapshot = await taken(cluster(lone, claim, volume), TargetRef(kind="Pod", name="lone", namespace="shop"))
+
+    assert entry(snapshot, "claim").api_fact
+    assert "pv-1" in entry(snapshot, "volume").text
+
+
+async def test_secrets_are_never_asked_for() -> None:
+    found = cluster()
+
+    await taken(found)
+
+    assert not [call for call in found.asked if "Secret" in call]
+
+
+async def test_a_programming_error_is_raised() -> None:
+    found = cluster()
+    found.texts.clear()
+
+    with pytest.raises(KeyError):
+        await taken(found)
+
+
+async def test_a_node_that_left_is_a_gap() -> None:
+    snapshot = await taken(cluster(broken={"get Node": [NotFound("gone")]}))
+
+    assert [gap.why for gap in snapshot.gaps] == ["NotFound: gone"]
