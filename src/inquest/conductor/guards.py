@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from inquest.api.execution import WorkflowExecution
+from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
 from inquest.api.shared import ExecutionPhase, PinnedTarget, TargetRef, VoidReason, WorkflowPin
 from inquest.conductor.house import EXECUTION, JOB, NAMESPACE, House
 from inquest.conductor.signals import chain_rules
-from inquest.api.execution import Holder
 from inquest.errors import InquestError, NotFound, Retryable
 from inquest.story import history as history_of
 from inquest.story.context import ResourceContext

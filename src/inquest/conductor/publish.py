@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ async def publish(
     *,
     now: datetime,
     leave_out: tuple[str, ...] = (),
+    fit: Callable[[Any], Any] = lambda status: status,
 ) -> Json | None:
     """Apply the status with `changes` (by attribute name) and condition `verdicts`; None where nothing changed.
 

@@ -141,9 +141,7 @@ class Signals:
             scope_labels=labels,
             scope_unknown=unknown_scope,
             open_cases=tuple(_open_case(inv) for inv in investigations if inv.status.phase not in TERMINAL_PHASES),
-            ended=tuple(
-                _ended_case(inv) for inv in _newest_first(investigations) if inv.status.phase in TERMINAL_PHASES
-            ),
+            ended=tuple(ended_case(inv) for inv in newest_first(investigations) if inv.status.phase in TERMINAL_PHASES),
             history=history,
             spec_hash=resource.spec_hash if resource else "",
             accepted=tuple(accept for accept in self._accepted if observed.now - accept.at < RATE_WINDOW),
@@ -462,7 +460,7 @@ def _open_case(inv: Investigation) -> OpenCase:
     return OpenCase(ObjectRef(name=inv.name, uid=inv.uid), signal, made)
 
 
-def _ended_case(inv: Investigation) -> EndedCase:
+def ended_case(inv: Investigation) -> EndedCase:
     status = inv.status
     ended = status.completed_at or inv.metadata.creation_timestamp
     if ended is None:
@@ -480,7 +478,7 @@ def _ended_case(inv: Investigation) -> EndedCase:
     )
 
 
-def _newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
+def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
     return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
 
 

@@ -63,7 +63,7 @@ def _opening(case: Case, now: datetime) -> dict[str, Any]:
     opened = case.opened
     return {
         "phase": case.phase,
-        "fingerprint": opened.fingerprint or None,
+        "fingerprint": case.fingerprint or None,
         "started_at": opened.at,
         "deadline": opened.at + opened.pinned.timeout,
         "target_display": target_display(_shown_target(case)),
@@ -545,6 +545,81 @@ _TOLD: Final[Mapping[type[plot.Fact], Any]] = {
 }
 
 
+# --- notices (resources, section 13) --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told:
+    """One message to people."""
+
+    type: str
+    priority: str
+    title: str
+    body: str
+
+
+_APPROVAL_PRIORITY: Final[Mapping[str, str]] = {"P0": "Critical", "P1": "High", "P2": "Medium"}
+_REVIEW_PRIORITY: Final[Mapping[str, str]] = {
+    "AlignmentCheckFailed": "Critical",
+    "WorkflowNotFound": "High",
+    "ImageMismatch": "High",
+    "ParameterValidationFailed": "High",
+    "LLMParsingError": "High",
+    "PolicyDenied": "High",
+    "RemediationBlocked": "High",
+    "IneffectiveChain": "High",
+    "InfrastructureFailure": "High",
+}
+
+
+def notice(case: Case) -> Told | None:
+    """What the newest fact tells people, if anything."""
+    fact = case.facts[-1]
+    if isinstance(fact, plot.ApprovalRequested):
+        priority = _APPROVAL_PRIORITY.get(str(case.opened.spec.signal.priority), "Low")
+        command = f"kubectl get rar {fact.name} -n {case.opened.namespace} -o yaml"
+        return Told("Approval", priority, f"Approval needed: {_summary(case)}", _body(case, command))
+    return _closing_notice(case, fact) if isinstance(fact, plot.Closed) else None
+
+
+def _closing_notice(case: Case, fact: plot.Closed) -> Told | None:
+    verdict = fact.verdict
+    command = f"kubectl describe inv {case.opened.name} -n {case.opened.namespace}"
+    if str(verdict.reason) == "TimedOut":
+        return Told("Escalation", "Critical", verdict.message, _body(case, command))
+    if str(verdict.reason) == "ApprovalExpired":
+        return Told("Escalation", "High", verdict.message, _body(case, command))
+    if verdict.needs_review:
+        priority = _REVIEW_PRIORITY.get(str(verdict.review_reason), "Medium")
+        return Told("ManualReview", priority, verdict.message, _body(case, command))
+    if case.last(plot.ExecutionCreated) is not None:
+        return Told("Completion", "Low", verdict.message, _body(case, command))
+    return None
+
+
+def _summary(case: Case) -> str:
+    selected = case.last(plot.Selected)
+    return f"{selected.proposal.pin.id} on {selected.proposal.target.display}" if selected else case.opened.name
+
+
+def _body(case: Case, command: str) -> str:
+    diagnosis = case.last(plot.Diagnosed)
+    cause = diagnosis.diagnosis.summary if diagnosis else "not determined"
+    cited = (name for claim in claims_of(case) for name in claim.evidence)
+    evidence = ", ".join(dict.fromkeys(cited)) or "none"
+    target = _shown_target(case)
+    return "\n".join(
+        (
+            f"Investigation: {case.opened.namespace}/{case.opened.name}",
+            f"Cluster: {case.opened.spec.signal.cluster_name or 'default'}",
+            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
+            f"Root cause: {cause}",
+            f"Evidence: {evidence}",
+            f"Look at it: {command}",
+        )
+    )
+
+
 # --- byte budget (resources, 3.7) -----------------------------------------------------------------------------
 
 
@@ -733,7 +808,7 @@ def _run_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Recor
         "target_resource": f"{target.namespace or ''}/{target.kind}/{target.name}",
         "action_type": pin.action_type,
         "signal_type": case.opened.spec.signal.name,
-        "signal_fingerprint": case.opened.fingerprint,
+        "signal_fingerprint": case.fingerprint,
         "workflow_id": pin.workflow_id or pin.id,
         "workflow_version": pin.version,
     }

@@ -27,6 +27,7 @@ from inquest.story.rca import Diagnosis
 from inquest.story.remedy import Proposal
 from inquest.story.reply import SelectionReply
 from inquest.story.selection import Validation
+from inquest.story.signal import fingerprint_of_signal
 
 # --- what a case was started with ------------------------------------------------------------------------
 
@@ -81,7 +82,6 @@ class Opened(Fact):
     namespace: str
     name: str
     spec: InvestigationSpec
-    fingerprint: str
     pinned: Pinned
 
 
@@ -362,6 +362,12 @@ class Case:
     def target(self) -> TargetRef:
         """What the Signal names."""
         return self.opened.spec.signal.target
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the case, once the root owner of its target is known (resources, section 1.4)."""
+        resolved = self.first(ContextResolved)
+        return fingerprint_of_signal(self.opened.spec.signal, resolved.context.root) if resolved else ""
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:

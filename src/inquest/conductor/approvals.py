@@ -1,0 +1,197 @@
+"""The approval request of a case: made once, judged anew at every look, used once (resources, section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from inquest.api.admission import not_in_force
+from inquest.api.admission import render as admission_policies
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.conditions import Verdict, false, true
+from inquest.api.investigation import Investigation
+from inquest.api.meta import GROUP, duration_from_timedelta
+from inquest.api.names import approval_name
+from inquest.api.shared import ApprovalPhase, ApprovalState, VoidReason
+from inquest.conductor.guards import Guards
+from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, House
+from inquest.conductor.publish import publish
+from inquest.errors import Forbidden, NotFound, Tampered
+from inquest.ports import Access
+from inquest.story import plot
+from inquest.story.plot import Case
+from inquest.story.remedy import ApprovalView, Stand, approval_stands, decided_at
+
+APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The request as it is now, and what it is worth."""
+
+    request: RemediationApprovalRequest
+    stand: Stand
+    decided_by: str
+    decided_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Approvals:
+    """Reads, judges and settles the request of one case."""
+
+    house: House
+
+    async def look(self, inv: Investigation, case: Case, *, signal_resolved: bool) -> Looked | None:
+        """None where there is no request: it was deleted, and is made again."""
+        try:
+            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        except NotFound:
+            return None
+        found = RemediationApprovalRequest.from_object(raw)
+        moment = decided_at(raw)
+        view = await self._view(inv, case, found, moment, signal_resolved=signal_resolved)
+        return Looked(found, approval_stands(view), found.spec.decided_by or "", moment)
+
+    async def _view(
+        self,
+        inv: Investigation,
+        case: Case,
+        found: RemediationApprovalRequest,
+        moment: datetime | None,
+        *,
+        signal_resolved: bool,
+    ) -> ApprovalView:
+        asked, created = case.last(plot.ApprovalRequested), case.last(plot.ExecutionCreated)
+        owner = next((ref.uid for ref in found.metadata.owner_references), "")
+        account = f"system:serviceaccount:{self.house.namespace}:"
+        chosen = self.house.settings
+        return ApprovalView(
+            spec=found.spec,
+            uid=found.uid,
+            owner_uid=owner,
+            case_uid=inv.uid,
+            recorded_uid=asked.uid if asked else "",
+            recorded_digest=asked.digest if asked else "",
+            now=await self.house.now(),
+            decided_at=moment,
+            policies_intact=await self.policies_intact(),
+            allowed=await self._allowed(found),
+            own_accounts=frozenset({account + chosen.kubernetes.service_account, f"{account}inquest-investigator"}),
+            own_prefixes=(f"system:serviceaccount:{self.house.execution_namespace}:",),
+            drift=await Guards(self.house).drift(found.spec.target, found.spec.workflow),
+            signal_resolved=signal_resolved,
+            cancelled=inv.spec.cancel,
+            consumed_by=found.status.consumed_by or "",
+            own_execution=created.uid if created else "",
+        )
+
+    async def _allowed(self, found: RemediationApprovalRequest) -> dict[str, bool]:
+        """What a SubjectAccessReview says now of everybody who decided."""
+        names = [approver.user for approver in found.spec.approvals]
+        names += [found.spec.decided_by] if found.spec.decided_by else []
+        access = Access(APPROVE.verb, APPROVE.group, APPROVE.resource, namespace=found.namespace)
+        return {name: await self._may(name, access, found.name) for name in names}
+
+    async def _may(self, name: str, access: Access, request: str) -> bool:
+        # Nobody records the groups of a user who is gone: an approver is bound by name (docs/decisions/0003).
+        return await self.house.status.allowed_for(name, ("system:authenticated",), access, request)
+
+    async def policies_intact(self) -> bool:
+        """Whether the admission policies are there and say what they said when they were installed."""
+        if not self.house.settings.approval.require_admission_policy:
+            return True
+        try:
+            found = [
+                *(await self.house.status.list(ADMISSION_POLICY)),
+                *(await self.house.status.list(ADMISSION_BINDING)),
+            ]
+        except Forbidden:
+            return False
+        chosen = self.house.settings.kubernetes
+        wanted = admission_policies(chosen.namespace, chosen.service_account, self.house.execution_namespace)
+        return not not_in_force(_with_kinds(found), wanted)
+
+    async def settle(self, looked: Looked, now: datetime) -> None:
+        """Write into the request's status what became of it."""
+        phase = PHASES.get(ApprovalState(looked.stand.standing.value)) if _is_settled(looked.stand) else None
+        if phase is None:
+            left = looked.request.spec.expires_at - now
+            changes: dict[str, Any] = {
+                "phase": ApprovalPhase.PENDING,
+                "time_remaining": duration_from_timedelta(left).split("m")[0] + "m"
+                if left.total_seconds() > 60
+                else "1m",
+            }
+            await publish(self.house, APPROVAL, looked.request, changes, {}, now=now)
+            return
+        changes = {
+            "phase": phase,
+            "decided_at": looked.decided_at,
+            "decided_by": looked.decided_by or None,
+            "void_reason": looked.stand.void,
+            "time_remaining": "0s",
+        }
+        await publish(self.house, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
+
+    async def consume(self, inv: Investigation, execution_uid: str) -> None:
+        """Use the approval up: by compare-and-swap, for one execution."""
+        raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        found = RemediationApprovalRequest.from_object(raw)
+        if found.status.consumed_by == execution_uid:
+            return
+        if found.status.consumed_by:
+            raise Tampered(f"{found.name} was used by another execution")
+        meta = {
+            "name": found.name,
+            "namespace": found.namespace,
+            "resourceVersion": found.metadata.resource_version,
+        }
+        patch = {"metadata": meta, "status": {"consumedBy": execution_uid}}
+        await self.house.status.swap(APPROVAL, self.house.redactor.strings(patch), manager="inquest-approval")
+
+
+PHASES: Final = {
+    ApprovalState.APPROVED: ApprovalPhase.APPROVED,
+    ApprovalState.REJECTED: ApprovalPhase.REJECTED,
+    ApprovalState.EXPIRED: ApprovalPhase.EXPIRED,
+    ApprovalState.VOIDED: ApprovalPhase.VOIDED,
+}
+
+
+def _is_settled(stand: Stand) -> bool:
+    return stand.standing.value in {state.value for state in PHASES}
+
+
+def _verdicts(phase: ApprovalPhase, stand: Stand) -> dict[str, Verdict]:
+    message = stand.message
+    if phase in (ApprovalPhase.APPROVED, ApprovalPhase.REJECTED):
+        ready = true("Approved") if phase is ApprovalPhase.APPROVED else false("Rejected", message)
+        return {
+            "ApprovalPending": false("DecisionMade"),
+            "ApprovalDecided": true(str(phase), message),
+            "Ready": ready,
+        }
+    if phase is ApprovalPhase.EXPIRED:
+        return {
+            "ApprovalPending": false("Timeout"),
+            "ApprovalDecided": false("Timeout"),
+            "ApprovalExpired": true("Timeout", message),
+            "Ready": false("Expired", message),
+        }
+    void = stand.void or VoidReason.WORKFLOW_CHANGED
+    return {
+        "ApprovalPending": false("Voided"),
+        "ApprovalDecided": false("Voided"),
+        "ApprovalVoided": true(str(void), message),
+        "Ready": false("Voided", message),
+    }
+
+
+def _with_kinds(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items of a list carry no kind of their own."""
+    return [{"kind": _kind_of(one), **one} for one in found]
+
+
+def _kind_of(one: dict[str, Any]) -> str:
+    return "ValidatingAdmissionPolicyBinding" if "policyName" in one.get("spec", {}) else "ValidatingAdmissionPolicy"

@@ -1,0 +1,118 @@
+"""What is kept of an ended case: its records in DataStorage, then its slots may go (reliability, section 3.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+
+from inquest.api.conditions import false, true
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import OWNER_FIELDS, Investigation
+from inquest.api.names import FINGERPRINT_LABEL, execution_name
+from inquest.api.shared import TERMINAL_PHASES
+from inquest.conductor.house import EXECUTION, INVESTIGATION, House
+from inquest.conductor.publish import publish
+from inquest.conductor.signals import ended_case, newest_first
+from inquest.errors import InquestError, NotFound, Retryable
+from inquest.ports import AuditEvent
+from inquest.story import chronicle, plot
+from inquest.story.triage import EndedCase, TriageRules
+
+log = structlog.stdlib.get_logger(__name__)
+
+RETRY: Final = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Stores an ended case once."""
+
+    house: House
+
+    async def store(self, inv: Investigation) -> timedelta | None:
+        """Records out, condition Recorded, slots gone; gives when to try again where DataStorage is away."""
+        inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, inv.name, inv.namespace))
+        if not inv.status.is_true("Recorded"):
+            try:
+                await self._record(inv)
+            except Retryable as error:
+                await self._told(inv, false("DataStorageUnavailable", str(error)))
+                return RETRY
+            await self._told(inv, true("Stored"))
+        gone = await self.house.journal.forget(inv.uid)
+        if gone:
+            log.info("case closed", investigation=inv.name, slots=gone, **_figures(inv))
+        return None
+
+    async def _record(self, inv: Investigation) -> None:
+        journal = await self.house.journal.read(inv.uid)
+        case = plot.fold(plot.load(entry.payload) for entry in journal.entries)
+        if not case.facts:
+            return
+        events = [_addressed(inv, record) for record in chronicle.records(case, inv.uid, await self._run(inv))]
+        if events:
+            await self.house.datastorage.record(self.house.redactor.strings(tuple(events)))
+
+    async def _run(self, inv: Investigation) -> dict[str, Any]:
+        try:
+            raw = await self.house.status.read(EXECUTION, execution_name(inv.name), inv.namespace)
+        except NotFound:
+            return {}
+        return WorkflowExecution.from_object(raw).status.to_object()
+
+    async def _told(self, inv: Investigation, verdict: Any) -> None:
+        now = await self.house.now()
+        await publish(self.house, INVESTIGATION, inv, {}, {"Recorded": verdict}, now=now, leave_out=OWNER_FIELDS)
+
+    async def earlier(self, inv: Investigation) -> tuple[EndedCase, ...]:
+        """Ended cases of the same fingerprint, newest first; none where they cannot be read."""
+        label = inv.metadata.labels.get(FINGERPRINT_LABEL)
+        if not label:
+            return ()
+        try:
+            found = await self.house.status.list(INVESTIGATION, labels=f"{FINGERPRINT_LABEL}={label}")
+        except InquestError:
+            return ()
+        others = [Investigation.from_object(obj) for obj in found]
+        ended = [other for other in others if other.uid != inv.uid and other.status.phase in TERMINAL_PHASES]
+        return tuple(ended_case(other) for other in newest_first(tuple(ended)))
+
+    def rules(self) -> TriageRules:
+        """What the holds after an end depend on."""
+        chosen = self.house.settings.triage
+        return TriageRules(
+            consecutive_failures=chosen.consecutive_failures,
+            failure_block=chosen.failure_block,
+            no_action_hold=chosen.no_action_hold,
+        )
+
+
+def _addressed(inv: Investigation, record: chronicle.Record) -> AuditEvent:
+    return AuditEvent(
+        event_id=chronicle.event_id(inv.uid, record.step),
+        event_type=record.event_type,
+        category=record.category,
+        action=record.action,
+        outcome=record.outcome,
+        correlation_id=inv.uid,
+        at=record.at,
+        namespace=inv.namespace,
+        data=record.data,
+    )
+
+
+def _figures(inv: Investigation) -> dict[str, Any]:
+    status = inv.status
+    usage = status.usage
+    return {
+        "phase": str(status.phase),
+        "outcome": str(status.outcome),
+        "resolution": str(status.resolution),
+        "seconds": status.duration_seconds,
+        "turns": usage.turns if usage else 0,
+        "tool_calls": usage.tool_calls if usage else 0,
+        "tokens": usage.total_tokens if usage else 0,
+    }

@@ -1,0 +1,583 @@
+"""One investigation at a time: observe, decide, perform, record (reliability, section 3.5).
+
+`decide` is `story.steps.next_step`; what it names is performed here by one port call, written into the journal, and
+only then used. Right before anything with consequences the case is fenced and the world is read anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import OWNER_FIELDS, Investigation
+from inquest.api.meta import timedelta_from_duration
+from inquest.api.names import INVESTIGATION_LABEL, approval_name, execution_name
+from inquest.api.shared import (
+    TERMINAL_PHASES,
+    ApprovalState,
+    EffectivenessReason,
+    ExecutionPhase,
+    ObjectRef,
+    Phase,
+    Resolution,
+)
+from inquest.api.signal import Signal
+from inquest.conductor.approvals import Approvals, Looked
+from inquest.conductor.archive import Archive
+from inquest.conductor.guards import Guards
+from inquest.conductor.house import APPROVAL, CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
+from inquest.conductor.ownership import Claim, Ownership
+from inquest.conductor.proposals import Proposals, Unfit
+from inquest.conductor.publish import publish
+from inquest.errors import (
+    AlreadyExists,
+    Conflict,
+    InquestError,
+    ModelRefused,
+    NotFound,
+    RateLimited,
+    Retryable,
+    Tampered,
+    Unavailable,
+)
+from inquest.journal import Draft, Log
+from inquest.ports import Json, Notice, Reach, Redacted, ResourceKind
+from inquest.story import chronicle, ends, history, outcome, plot, remedy, steps
+from inquest.story.detectors import detect
+from inquest.story.effectiveness import Assessment, Component, resolution_of
+from inquest.story.evidence import Evidence, EvidenceStatus
+from inquest.story.health import health
+from inquest.story.inquiry import Invocation
+from inquest.story.judgement import policy_document, ruling
+from inquest.story.labels import infrastructure_sentence
+from inquest.story.plot import Case
+from inquest.story.triage import EndedCase, next_allowed
+
+log = structlog.stdlib.get_logger(__name__)
+
+MAX_STARTS_WITHOUT_SLOT: Final = 3
+MAX_LOSSES: Final = 5
+KEPT_TEXT: Final = 200_000
+"""Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
+FREEZE: Final = "inquest-freeze"
+"""A ConfigMap of this name in the operator's namespace stops every effect (reliability, section 12)."""
+ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
+
+
+@dataclass
+class Work:
+    """A case in hand: who owns it, what the journal says, what follows from that."""
+
+    claim: Claim
+    journal: Log
+    case: Case
+
+    @property
+    def investigation(self) -> Investigation:
+        return self.claim.investigation
+
+    @property
+    def parent(self) -> remedy.Parent:
+        """The Investigation as the owner of what is made for it."""
+        inv = self.investigation
+        signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
+        return remedy.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
+
+
+@dataclass
+class Cases:
+    """Works on Investigations."""
+
+    house: House
+    ownership: Ownership = field(init=False)
+    archive: Archive = field(init=False)
+    proposals: Proposals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ownership = Ownership(self.house)
+        self.archive = Archive(self.house)
+        self.proposals = Proposals(self.house)
+
+    async def look(self, namespace: str, name: str) -> timedelta | None:
+        """Bring one Investigation as far as it goes now; gives when to look again."""
+        try:
+            found = await self.ownership.read(namespace, name)
+        except NotFound:
+            return None
+        if found.status.phase in TERMINAL_PHASES:
+            return await self._finish(found)
+        if found.metadata.deletion_timestamp is not None:
+            return None
+        claim = await self.ownership.claim(found)
+        if claim is None:
+            return timedelta(seconds=5)
+        return await self._work(claim)
+
+    async def _work(self, claim: Claim) -> timedelta | None:
+        try:
+            journal = await self.house.journal.read(claim.investigation.uid)
+            work = Work(claim, journal, fold(journal))
+        except Tampered as error:
+            return await self._condemn(claim, error)
+        lost = self._lost(work)
+        if lost is not None and work.case.closed is None:
+            await self._record(work, plot.Closed(lost, await self.house.now()))
+        return await self._loop(work)
+
+    async def _loop(self, work: Work) -> timedelta | None:
+        """Step after step until there is nothing to do but to wait."""
+        while work.case.closed is None:
+            view = await self._view(work)
+            step = steps.next_step(work.case, view)
+            if isinstance(step, steps.Wait):
+                await self._publish(work)
+                return max(timedelta(seconds=1), step.until - view.now)
+            before = work.case
+            for fact in await self._perform(work, step):
+                await self._record(work, fact)
+            await self._tell(work, before)
+        await self._publish(work)
+        return await self._finish(work.investigation)
+
+    def _lost(self, work: Work) -> outcome.Verdict | None:
+        """A case that kills the process is not tried for ever (reliability, section 3.4)."""
+        attempts = work.investigation.status.attempts or 0
+        barren = min(work.claim.author.epoch - work.journal.epoch, attempts)
+        if work.case.phase in ACTIVE and barren > MAX_STARTS_WITHOUT_SLOT:
+            return outcome.internal_error(f"{barren - 1} starts in a row left no trace")
+        if attempts > MAX_LOSSES:
+            return outcome.internal_error(f"the runner was lost {attempts - 1} times")
+        return None
+
+    # --- observe ----------------------------------------------------------------------------------------------
+
+    async def _view(self, work: Work) -> steps.View:
+        """What a decision may look at besides the journal, read just now."""
+        work.claim = replace(work.claim, investigation=await self._fresh(work))
+        inv, phase = work.investigation, work.case.phase
+        resolved = phase is not Phase.VERIFYING and await resolved_time(self.house, inv) is not None
+        view = steps.View(
+            now=await self.house.now(), cancelled=inv.spec.cancel, signal_resolved=resolved, tools=self._offered(work)
+        )
+        if phase is Phase.ANALYZING and work.case.last(plot.Ruled) is not None:
+            return replace(view, halt=await self._halt(work, resolved), frozen=await self._is_frozen())
+        if phase is Phase.AWAITING_APPROVAL:
+            return await self._approval_view(work, view)
+        if phase in (Phase.EXECUTING, Phase.VERIFYING):
+            return replace(view, execution=await self._execution(work))
+        return view
+
+    async def _fresh(self, work: Work) -> Investigation:
+        found = await self.ownership.read(work.investigation.namespace, work.investigation.name)
+        owner = found.status.owner
+        if owner is None or owner.replica != self.house.replica or owner.epoch != work.claim.author.epoch:
+            raise Conflict(f"{found.name} is owned by another replica")
+        return found
+
+    def _offered(self, work: Work) -> dict[Invocation, Any]:
+        has_model = bool(work.case.facts) and bool(work.case.opened.pinned.model)
+        return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
+
+    async def _approval_view(self, work: Work, view: steps.View) -> steps.View:
+        decided = work.case.last(plot.ApprovalDecided)
+        if decided is not None and decided.state is ApprovalState.APPROVED:
+            halt = await self._halt(work, view.signal_resolved)
+            return replace(view, halt=halt, frozen=await self._is_frozen())
+        looked = await Approvals(self.house).look(work.investigation, work.case, signal_resolved=view.signal_resolved)
+        if looked is None:
+            return view
+        await self._settle(looked, view.now)
+        return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
+
+    async def _settle(self, looked: Looked, now: datetime) -> None:
+        try:
+            await Approvals(self.house).settle(looked, now)
+        except Conflict:
+            # Somebody has just decided: the next look sees it.
+            self.house.offer(INVESTIGATION, looked.request.namespace, looked.request.spec.investigation_ref.name, "")
+
+    async def _halt(self, work: Work, resolved: bool) -> remedy.Halt | None:
+        selected = work.case.last(plot.Selected)
+        if selected is None:
+            return None
+        proposal = selected.proposal
+        by_person = work.case.last(plot.ApprovalDecided) is not None
+        own = work.case.last(plot.ExecutionCreated)
+        view = await Guards(self.house).view(
+            proposal.target,
+            proposal.pin,
+            execution_uid=own.uid if own else "",
+            signal_resolved=resolved,
+            approved_by_person=by_person,
+        )
+        return remedy.guard(view)
+
+    async def _is_frozen(self) -> bool:
+        """The kill switch; what cannot be read counts as frozen."""
+        try:
+            await self.house.status.read(CONFIG_MAP, FREEZE, self.house.namespace)
+        except NotFound:
+            return False
+        except InquestError:
+            return True
+        return True
+
+    async def _execution(self, work: Work) -> steps.ExecutionSeen | None:
+        created = work.case.last(plot.ExecutionCreated)
+        try:
+            raw = await self.house.status.read(
+                EXECUTION, execution_name(work.investigation.name), work.parent.namespace
+            )
+        except NotFound:
+            return None
+        found = WorkflowExecution.from_object(raw)
+        if created is None or found.uid != created.uid:
+            return None
+        failure = found.status.failure
+        done = _effect(found) if found.status.phase is ExecutionPhase.SUCCEEDED else None
+        message = (failure.summary if failure else found.status.message) or ""
+        return steps.ExecutionSeen(found.status.phase, message, bool(failure and failure.ran), done)
+
+    # --- perform ----------------------------------------------------------------------------------------------
+
+    async def _perform(self, work: Work, step: steps.Step) -> tuple[plot.Fact, ...]:
+        """One step; what fails for good is a fact too, what may succeed later is raised."""
+        performers: dict[type, Callable[[Work, Any], Awaitable[plot.Fact]]] = {
+            steps.Open: self._open,
+            steps.TakeSnapshot: self._snapshot,
+            steps.ResolveContext: self._context,
+            steps.Ask: self._ask,
+            steps.RunBatch: self._batch,
+            steps.ChooseByCode: self._choose,
+            steps.LookUp: self._look_up,
+            steps.Propose: self._propose,
+            steps.Rule: self._rule,
+            steps.RequestApproval: self._request,
+            steps.Execute: self._execute,
+            steps.Record: self._as_said,
+        }
+        return (await performers[type(step)](work, step),)
+
+    async def _open(self, work: Work, step: steps.Open) -> plot.Fact:
+        inv = work.investigation
+        return plot.Opened(await self.house.now(), inv.namespace, inv.name, inv.spec, self._pinned(inv))
+
+    def _pinned(self, inv: Investigation) -> plot.Pinned:
+        """The settings of this case, with what its spec asks for."""
+        chosen, asked = self.house.settings, inv.spec.limits
+        timeout = asked.timeout if asked else None
+        return plot.Pinned(
+            model=chosen.model.name if self.house.model is not None else "",
+            max_turns=(asked.max_turns if asked else None) or chosen.limits.max_turns,
+            max_tool_calls=(asked.max_tool_calls if asked else None) or chosen.limits.max_tool_calls,
+            max_calls_per_tool=chosen.limits.max_calls_per_tool,
+            token_budget=(asked.token_budget if asked else None) or chosen.limits.token_budget,
+            timeout=timedelta_from_duration(timeout) if timeout else chosen.limits.timeout,
+            context_window=chosen.model.context_window,
+            seed=f"{self.house.random.getrandbits(128):032x}",
+            workflow_gate=outcome.CONFIDENCE_GATE,
+            dry_run=chosen.execution.dry_run,
+            verify=chosen.effectiveness.enabled,
+        )
+
+    async def _snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
+        found = await self.house.eyes.snapshot(step.target)
+        return plot.SnapshotTaken(found, detect(found), health(found))
+
+    async def _context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
+        context = await self.house.eyes.context(step.target)
+        try:
+            known = await self.house.datastorage.history(context.root, context.spec_hash)
+        except Retryable:
+            known = history.UNAVAILABLE
+        return plot.ContextResolved(context, known, await self.house.now())
+
+    async def _ask(self, work: Work, step: steps.Ask) -> plot.Fact:
+        model = self.house.model
+        if model is None:
+            return await self._closed(outcome.model_unavailable("none is configured", permanent=True))
+        try:
+            reply = await model.ask(self.house.redactor.strings(step.move.request))
+        except ModelRefused as error:
+            return await self._closed(outcome.model_unavailable(str(error), permanent=True))
+        except (Unavailable, RateLimited) as error:
+            return await self._closed(outcome.model_unavailable(str(error), permanent=False))
+        kind = plot.Turned if step.invocation is Invocation.RCA else plot.SelectionTurned
+        return kind(step.move.stamp(reply), await self.house.now())
+
+    async def _batch(self, work: Work, step: steps.RunBatch) -> plot.Fact:
+        results = await self.house.tools.run(step.invocation, step.move.runs, self._reach(work, step.invocation))
+        kept = tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in results)
+        return plot.ToolsRan(step.invocation, kept, await self.house.now())
+
+    def _reach(self, work: Work, invocation: Invocation) -> Reach:
+        context = steps.context_of(work.case)
+        namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
+        selecting = invocation is Invocation.SELECTION
+        return Reach(
+            namespace=work.case.target.namespace or "",
+            others=frozenset(namespaces),
+            filters=steps.filters_of(work.case) if selecting else None,
+            infrastructure=infrastructure_sentence(context.labels, context.quota) if selecting else "",
+            evidence=work.case.evidence,
+        )
+
+    async def _choose(self, work: Work, step: steps.ChooseByCode) -> plot.Fact:
+        try:
+            return await self.proposals.choose(work.case, step.filters)
+        except Unavailable as error:
+            return await self._closed(outcome.catalogue_unavailable(str(error)))
+
+    async def _look_up(self, work: Work, step: steps.LookUp) -> plot.Fact:
+        try:
+            return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number)
+        except Unavailable as error:
+            return await self._closed(outcome.catalogue_unavailable(str(error)))
+
+    async def _propose(self, work: Work, step: steps.Propose) -> plot.Fact:
+        found = await self.proposals.bind(work.case, step.verdict, step.tried)
+        return await self._closed(found.verdict) if isinstance(found, Unfit) else found
+
+    async def _rule(self, work: Work, step: steps.Rule) -> plot.Fact:
+        threshold = self.house.settings.policy.confidence_threshold
+        document = policy_document(replace(step.question, confidence_threshold=threshold))
+        answer = await self.house.policy.ask(self.house.redactor.strings(document))
+        diagnosed, resolved = work.case.last(plot.Diagnosed), work.case.last(plot.ContextResolved)
+        now = await self.house.now()
+        found = ruling(
+            answer,
+            history_available=resolved is not None and resolved.history.available,
+            rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
+            confidence_threshold=threshold,
+            at=now,
+        )
+        return plot.Ruled(found, now)
+
+    async def _as_said(self, work: Work, step: steps.Record) -> plot.Fact:
+        if not isinstance(step.fact, plot.Closed):
+            return step.fact
+        return replace(step.fact, next_allowed=await self._next_allowed(work, step.fact))
+
+    async def _closed(self, verdict: outcome.Verdict) -> plot.Closed:
+        return plot.Closed(verdict, await self.house.now())
+
+    async def _next_allowed(self, work: Work, fact: plot.Closed) -> datetime | None:
+        """When this fingerprint may have another case (resources, section 9.3)."""
+        ended = EndedCase(
+            phase=fact.verdict.phase,
+            ended_at=fact.at,
+            reason=fact.verdict.reason,
+            sub_reason=fact.verdict.sub_reason,
+            resolution=fact.verdict.resolution,
+        )
+        jitter = self.house.random.uniform(-1.0, 1.0)
+        return next_allowed(ended, await self.archive.earlier(work.investigation), self.archive.rules(), jitter=jitter)
+
+    # --- effects ----------------------------------------------------------------------------------------------
+
+    async def _request(self, work: Work, step: steps.RequestApproval) -> plot.Fact:
+        """Intent, fence, create under a fixed name, and only then say that it is there."""
+        case, now = work.case, await self.house.now()
+        selected, ruled = case.last(plot.Selected), case.last(plot.Ruled)
+        if selected is None or ruled is None:
+            raise Tampered("an approval is asked for without a ruling")
+        earlier = case.last(plot.ApprovalRequested)
+        expires = earlier.expires_at if earlier else now + self.house.settings.approval.timeout
+        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
+        name = approval_name(work.investigation.name)
+        await self._intend(work, "ApprovalRequest", name, digest)
+        body = remedy.approval_request(
+            work.parent,
+            selected.proposal,
+            ruled.ruling,
+            _account(case),
+            expires_at=expires,
+            required_approvals=self.house.settings.approval.required,
+        )
+        made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
+        if remedy.digest_of_request(made.spec) != digest:
+            raise Tampered(f"{name} says something else than what was ruled on")
+        event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
+        await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
+        return plot.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now)
+
+    async def _execute(self, work: Work, step: steps.Execute) -> plot.Fact:
+        """The execution is created, the approval used up by it; it runs only once the journal names it."""
+        case = work.case
+        selected, ruled, asked = case.last(plot.Selected), case.last(plot.Ruled), case.last(plot.ApprovalRequested)
+        if selected is None or ruled is None:
+            raise Tampered("an execution without a ruling")
+        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
+        name = execution_name(work.investigation.name)
+        await self._intend(work, "Execution", name, digest)
+        approval = ObjectRef(name=asked.name, uid=asked.uid) if asked else None
+        body = remedy.workflow_execution(work.parent, selected.proposal, approval=approval)
+        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
+        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
+            raise Tampered(f"{name} says something else than what was approved")
+        if asked is not None:
+            await Approvals(self.house).consume(work.investigation, made.uid)
+        return plot.ExecutionCreated(name, made.uid, await self.house.now())
+
+    async def _intend(self, work: Work, effect: str, name: str, digest: str) -> None:
+        intent = plot.Intended(effect, name, digest)
+        if intent not in work.case.all(plot.Intended):
+            await self._record(work, intent)
+        work.claim = await self.ownership.prove(work.claim, work.journal)
+
+    async def _create(self, kind: ResourceKind, name: str, body: Json, work: Work) -> Json:
+        """Create, or adopt what stands there if it is this case's; anything else fails closed."""
+        try:
+            return await self.house.status.create(kind, self.house.redactor.strings(body))
+        except AlreadyExists:
+            found = await self.house.status.read(kind, name, work.parent.namespace)
+        owners = found["metadata"].get("ownerReferences") or ()
+        if not any(owner.get("uid") == work.parent.uid for owner in owners):
+            raise Tampered(f"{name} belongs to something else")
+        return found
+
+    # --- record -----------------------------------------------------------------------------------------------
+
+    async def _record(self, work: Work, fact: plot.Fact) -> None:
+        """Write the fact into the journal and go on with what stands there."""
+        payload: Redacted[Json] = self.house.redactor.strings(plot.dump(fact))
+        draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
+
+        async def still_owned() -> bool:
+            return await self.ownership.holds(work.claim)
+
+        longer = await self.house.journal.add(work.journal, draft, work.claim.author, still_owned)
+        one_more = len(longer.entries) == len(work.journal.entries) + 1
+        work.case = plot.advance(work.case, plot.load(longer.entries[-1].payload)) if one_more else fold(longer)
+        work.journal = longer
+        log.info("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
+
+    async def _tell(self, work: Work, before: Case) -> None:
+        """Status at once where the phase changed; events and notices for what has just happened."""
+        if before.phase is not work.case.phase or len(work.case.facts) % 4 == 0:
+            await self._publish(work)
+        for said in chronicle.announcements(before, work.case):
+            text = self.house.redactor.text(said.message)
+            await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
+        told = chronicle.notice(work.case)
+        if told is not None:
+            key = f"{work.investigation.uid}/{told.type}/{len(work.case.facts)}"
+            inv = work.investigation
+            message = Notice(key, told.type, told.priority, told.title, told.body, inv.namespace, inv.name)
+            await self.house.herald.tell(self.house.redactor.strings(message))
+
+    async def _publish(self, work: Work) -> None:
+        """The status as it follows from the journal; the terminal one is the last write."""
+        inv = await self._fresh(work)
+        now = await self.house.now()
+        changes = chronicle.status_changes(work.case, now=now)
+        if changes.get("phase") is not inv.status.phase:
+            changes["phase_started_at"] = now
+        if inv.status.context is not None and inv.status.context.set_at is not None:
+            changes.pop("context", None)
+        written = await publish(
+            self.house,
+            INVESTIGATION,
+            inv,
+            changes,
+            chronicle.verdicts(work.case),
+            now=now,
+            leave_out=OWNER_FIELDS,
+            fit=lambda status: chronicle.trim(status, self.house.settings.status_max_bytes),
+        )
+        latest = Investigation.from_object(written) if written is not None else inv
+        work.claim = replace(work.claim, investigation=latest)
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    async def _finish(self, inv: Investigation) -> timedelta | None:
+        """After the terminal status: the Lease goes, the records go out, the slots go (reliability, section 3.8)."""
+        for lease in await self.house.status.list(
+            LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={inv.name}"
+        ):
+            await self.house.status.delete(LEASE, lease["metadata"]["name"], self.house.namespace)
+        again = await self.archive.store(inv)
+        if inv.spec.signal_ref is not None:
+            self.house.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
+        return again
+
+    async def _condemn(self, claim: Claim, error: Tampered) -> timedelta | None:
+        """A journal that does not hold: nothing of it is believed, the case ends, a person looks."""
+        inv, now = claim.investigation, await self.house.now()
+        verdict = ends.tampered(str(error))
+        changes = {
+            "phase": verdict.phase,
+            "reason": verdict.reason,
+            "resolution": verdict.resolution,
+            "needs_human_review": True,
+            "human_review_reason": verdict.review_reason,
+            "message": verdict.message,
+            "completed_at": now,
+        }
+        await publish(self.house, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        text = self.house.redactor.text(str(error))
+        await self.house.herald.event(inv.to_object(), "JournalTampered", text, warning=True)
+        log.error("journal tampered", investigation=inv.name, fault=str(error))
+        return None
+
+
+def fold(journal: Log) -> Case:
+    """The case that a journal holds."""
+    return plot.fold(plot.load(entry.payload) for entry in journal.entries)
+
+
+async def resolved_time(house: House, inv: Investigation) -> datetime | None:
+    """When the source said that the Signal of a case is over."""
+    ref = inv.spec.signal_ref
+    if ref is None:
+        return None
+    try:
+        found = Signal.from_object(await house.status.read(SIGNAL, ref.name, inv.namespace))
+    except NotFound:
+        return None
+    return found.spec.resolved_time
+
+
+def _effect(found: WorkflowExecution) -> ends.Effect:
+    """How an ended assessment resolves the case (resources, section 12.4)."""
+    seen = found.status.effectiveness
+    if seen is None or seen.reason is None:
+        return ends.Effect(Resolution.REMEDIATED, None, None)
+    parts = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
+    assessed = Assessment(*parts, reason=EffectivenessReason(seen.reason))
+    return ends.Effect(resolution_of(assessed), seen.reason, seen.score)
+
+
+def _account(case: Case) -> remedy.Account:
+    """What the approver is told."""
+    diagnosed, selected = case.last(plot.Diagnosed), case.last(plot.Selected)
+    merged = selected.verdict.merged if selected else None
+    return remedy.Account(
+        summary=diagnosed.diagnosis.summary if diagnosed else "",
+        overall_confidence=merged.confidence if merged else None,
+        claims=chronicle.claims_of(case),
+        contributing_factors=diagnosed.diagnosis.contributing_factors if diagnosed else (),
+    )
+
+
+def _fitting(found: Evidence) -> Evidence:
+    """Head and tail of a text that no slot can hold; what is missing is said."""
+    if len(found.text) <= KEPT_TEXT:
+        return found
+    half = KEPT_TEXT // 2
+    cut = len(found.text) - KEPT_TEXT
+    text = f"{found.text[:half]}\n… [{cut} characters not kept, digest of the whole {found.digest}] …\n{found.text[-half:]}"
+    return replace(found, text=text, status=EvidenceStatus.TRUNCATED)
+
+
+def _usage(fact: plot.Fact) -> dict[str, int]:
+    if not isinstance(fact, plot.Turned | plot.SelectionTurned):
+        return {}
+    usage = fact.reply.usage
+    return {"prompt": usage.prompt, "cached": usage.cached, "completion": usage.completion}

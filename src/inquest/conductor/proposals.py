@@ -1,0 +1,142 @@
+"""From a choice to a bound proposal: everything that was named is looked up before it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from inquest.api.approval import UndoPin
+from inquest.api.catalogue import RemediationWorkflow
+from inquest.api.execution import PinnedWorkflow
+from inquest.api.shared import PinnedTarget, TargetRef
+from inquest.conductor.house import House
+from inquest.errors import NotFound
+from inquest.story import outcome, plot, remedy, selection, steps
+from inquest.story.plot import Case
+from inquest.story.reply import SelectionReply
+from inquest.story.selection import CatalogueFilters, WorkflowRecord
+
+MAX_LISTED = 1000
+"""Workflows of one action type that are walked through (datastorage, section 12)."""
+PAGE = 100
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """The choice cannot be bound; the case ends."""
+
+    verdict: outcome.Verdict
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Chooses, checks and binds workflows."""
+
+    house: House
+
+    async def choose(self, case: Case, filters: CatalogueFilters) -> plot.Fact:
+        """The choice of code for the first finding (resources, 4.1, N12)."""
+        now = await self.house.now()
+        if not case.findings:
+            return plot.Unchosen("no detector found anything", now)
+        finding = case.findings[0]
+        action = selection.action_for(finding)
+        records = await self._records(action, filters) if action else ()
+        reply = selection.choose(finding, records)
+        if reply.choice is None:
+            return plot.Unchosen(reply.reasoning, now)
+        return await self.check(reply, filters, steps.context_of(case).root.kind, 1)
+
+    async def _records(self, action: str, filters: CatalogueFilters) -> tuple[WorkflowRecord, ...]:
+        found: list[WorkflowRecord] = []
+        offset, more = 0, True
+        while more and offset < MAX_LISTED:
+            page = await self.house.datastorage.workflows(action, filters, offset, PAGE)
+            for offer in page.items:
+                found.append(await self.house.datastorage.workflow(offer.workflow_id, filters))
+            offset, more = offset + PAGE, page.has_more
+        return tuple(found)
+
+    async def check(self, reply: SelectionReply, filters: CatalogueFilters, kind: str, number: int) -> plot.Tried:
+        """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
+        record = None
+        if reply.choice is not None:
+            try:
+                record = await self.house.datastorage.workflow(reply.choice.workflow_id, filters)
+            except NotFound:
+                record = None
+        validation = selection.validate(reply.choice, record, kind)
+        return plot.Tried(number, reply, validation, await self.house.now())
+
+    async def bind(self, case: Case, verdict: outcome.Verdict, tried: plot.Tried) -> plot.Selected | Unfit:
+        """One exact action on one exact object, with what it will change."""
+        record = tried.validation.record
+        pin = await self._target(case, tried.reply)
+        if record is None or tried.reply.choice is None or pin is None:
+            seen = steps.circumstances(case)
+            merged = outcome.merge(_diagnosis(case), None)
+            lost = outcome.Circumstances(root_verified=False, unverified_why="NotResolved: no target", gaps=seen.gaps)
+            return Unfit(outcome.decide(merged, lost))
+        workflow = RemediationWorkflow.from_object(record.content)
+        bound = remedy.bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
+        proposal = remedy.Proposal(
+            target=pin,
+            workflow=_pinned(workflow, record),
+            parameters=bound.parameters,
+            confidence=tried.reply.choice.confidence or 0.0,
+            rationale=tried.reply.choice.rationale,
+            undo=_undo(workflow),
+            preview=await self._preview(workflow, pin, bound.parameters),
+        )
+        return plot.Selected(verdict, proposal, await self.house.now())
+
+    async def _target(self, case: Case, reply: SelectionReply) -> PinnedTarget | None:
+        """The root owner, or an object of another kind that was named and is really there (pipeline, section 9)."""
+        context = steps.context_of(case)
+        known = (context.target, case.target, *context.chain)
+        root = context.root if context.verified else None
+        if root is None or not selection.needs_lookup(root=root, named=reply.target, known=known):
+            return context.root_pin if root is not None else None
+        named = await self.house.eyes.context(reply.target or root)
+        aim = selection.final_target(
+            root=root, named=reply.target, known=known, found=named.target if named.target_pin else None
+        )
+        return named.target_pin if aim.target is not None else None
+
+    async def _preview(self, workflow: RemediationWorkflow, target: TargetRef, values: Any) -> str:
+        """What the workflow will set, as a diff of the redacted object."""
+        if not workflow.spec.execution.preview:
+            return ""
+        kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+        found = await self.house.cluster.get(kind, target.name, target.namespace or "")
+        shown = self.house.redactor.data(found).value
+        return self.house.redactor.text(remedy.preview_diff(workflow.spec.execution.preview, shown, values)).value
+
+
+def _pinned(workflow: RemediationWorkflow, record: WorkflowRecord) -> PinnedWorkflow:
+    spec = workflow.spec
+    return PinnedWorkflow(
+        id=spec.id,
+        version=spec.version,
+        workflow_id=record.workflow_id,
+        action_type=spec.action_type,
+        content_hash=record.content_hash,
+        engine=spec.execution.engine,
+        image=spec.execution.image,
+        service_account_name=spec.execution.service_account_name,
+        execution=spec.execution,
+        dependencies=spec.dependencies,
+        parameters=spec.parameters,
+    )
+
+
+def _undo(workflow: RemediationWorkflow) -> UndoPin | None:
+    undo = workflow.spec.undo
+    return UndoPin(id=undo.id, version=undo.version, when=undo.when) if undo else None
+
+
+def _diagnosis(case: Case) -> Any:
+    found = case.last(plot.Diagnosed)
+    if found is None:
+        raise AssertionError("a proposal follows a diagnosis")
+    return found.diagnosis
