@@ -23,6 +23,7 @@ from inquest.ports import ResourceKind
 
 MANAGED: Final = "app.kubernetes.io/managed-by=inquest"
 STOP_SECONDS: Final = 10.0
+CLOSING_SECONDS: Final = 0.25
 BACKOFFS: Final = (0.5, 1.0, 2.0, 3.0, 5.0)
 
 
@@ -110,6 +111,8 @@ class Doorbell:
         finally:
             # kopf waits for the flag in an executor thread, which would keep this event loop from closing.
             self._stop.set()
+            # TLS connections close in the background; a loop that ends before they have leaks their sockets.
+            await asyncio.sleep(CLOSING_SECONDS)
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

@@ -1,0 +1,127 @@
+"""The supervisor replaces a watch that ended or fell silent, in place (reliability, section 3.7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from inquest.operator.supervisor import Supervisor
+from inquest.operator.watcher import Doorbell, Ring
+from tests.story.dispatcher.times import SteppedClock, settled
+
+
+class Bell:
+    """A doorbell that ends, rings or stays silent as the test says."""
+
+    def __init__(self, hear: Callable[[Ring], None]) -> None:
+        self.hear, self.ended, self.cause, self.stopped, self._on = hear, asyncio.Event(), "a bad event", False, False
+
+    def start(self) -> None:
+        self._on = True
+
+    def alive(self) -> bool:
+        return self._on
+
+    async def stop(self, seconds: float = 10) -> bool:
+        self.stopped, self._on = True, False
+        return True
+
+
+class House:
+    """A supervisor with bells that the test holds, and the time between them."""
+
+    def __init__(self, lacking: list[frozenset[str]] | None = None) -> None:
+        self.clock, self.bells, self.began = SteppedClock(), list[Bell](), list[float]()
+        self.lacking = lacking or []
+        self.supervisor = Supervisor(self._make, lambda ring: None, self._missing, self.clock, random=lambda: 1.0)
+        self.task = asyncio.create_task(self.supervisor.run())
+
+    async def _make(self, hear: Callable[[Ring], None]) -> Doorbell:
+        self.bells.append(Bell(hear))
+        self.began.append(self.clock.monotonic())
+        return self.bells[-1]  # type: ignore[return-value]
+
+    async def _missing(self) -> frozenset[str]:
+        return self.lacking.pop(0) if self.lacking else frozenset()
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+async def test_an_end_is_followed_by_a_new_beginning_with_growing_pauses() -> None:
+    house = House()
+    await settled()
+    for _ in range(7):
+        house.bells[-1].ended.set()
+        await house.clock.advance(20)
+    await house.end()
+
+    pauses = [later - sooner for sooner, later in zip(house.began, house.began[1:], strict=False)]
+    assert len(house.bells) == 8
+    assert all(bell.stopped for bell in house.bells)
+    assert house.supervisor.restarts == 7
+    # One second until it is seen at most, then 1, 2, 4, 8, 15 seconds; the test's steps of 20 s hide the rest.
+    assert max(pauses) <= 40
+
+
+async def test_pauses_double_up_to_fifteen_seconds() -> None:
+    house = House()
+    pauses = []
+    for _ in range(6):
+        await settled()
+        count, at = len(house.bells), house.clock.monotonic()
+        house.bells[-1].ended.set()
+        while len(house.bells) == count:
+            await house.clock.advance(0.25)
+        pauses.append(round(house.began[-1] - at))
+    await house.end()
+
+    assert pauses == [2, 3, 5, 9, 16, 16]
+
+
+async def test_a_silent_watch_is_replaced_and_three_times_in_five_minutes_is_unhealthy() -> None:
+    house = House()
+    for restart in range(3):
+        await settled()
+        assert house.supervisor.alive(), restart
+        house.supervisor.pulse.expects("Lease", 10 + restart)
+        count = len(house.bells)
+        while len(house.bells) == count:
+            await house.clock.advance(1)
+
+    assert not house.supervisor.alive()
+    await house.end()
+
+
+async def test_no_first_list_within_a_minute_begins_anew() -> None:
+    house = House()
+    await house.clock.advance(59)
+    assert len(house.bells) == 1
+    assert house.supervisor.unready() == "the first list is not through yet"
+
+    await house.clock.advance(5)
+
+    assert len(house.bells) == 2
+    await house.end()
+
+
+async def test_a_missing_kind_is_waited_for_and_no_watch_is_begun() -> None:
+    house = House([frozenset({"signals"}), frozenset({"signals"})])
+    await house.clock.advance(9)
+    assert house.bells == []
+    assert house.supervisor.unready() == "kinds not served: signals"
+
+    await house.clock.advance(11)
+
+    assert len(house.bells) == 1
+    await house.end()
+
+
+async def test_the_incarnation_is_stopped_on_the_way_out() -> None:
+    house = House()
+    await settled()
+
+    await house.end()
+
+    assert house.bells[0].stopped
