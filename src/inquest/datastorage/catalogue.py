@@ -19,6 +19,9 @@ from inquest.datastorage.registration import ACTIVE, DISABLED, SUPERSEDED, Act, 
 from inquest.datastorage.tables import Stored, action_types, catalog_revision, workflows
 from inquest.datastorage.wire import instant_text
 
+ENABLED_AGAIN = "reenabled"  # codespell:ignore
+"""The wire's word."""
+
 UPDATABLE_STATUSES = ("Active", "Disabled", "Deprecated", "Archived")
 
 
@@ -101,7 +104,7 @@ class Catalogue:
     async def register_type(
         self, name: str, description: Mapping[str, str], *, by: str, now: datetime
     ) -> tuple[str, Mapping[str, Any]]:
-        """`created`, `exists` or `reenabled`, and the description now in force."""
+        """`created`, `exists` or `ENABLED_AGAIN`, and the description now in force."""
 
         async def work(connection: AsyncConnection) -> tuple[str, Mapping[str, Any]]:
             await _take_turn(connection)
@@ -115,7 +118,7 @@ class Catalogue:
                 made = _type_update(name, disabled_at=None, disabled_by=None, **values)
             await connection.execute(made)
             await _raise_revision(connection)
-            return "created" if row is None else "reenabled", description
+            return "created" if row is None else ENABLED_AGAIN, description
 
         return await self._database.write(work)
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from inquest.datastorage.catalogue import NOT_DISABLED, UPDATABLE_STATUSES
+from inquest.datastorage.catalogue import ENABLED_AGAIN, NOT_DISABLED, UPDATABLE_STATUSES
 from inquest.datastorage.content import ContentError, workflow_from_content
 from inquest.datastorage.events import Event
 from inquest.datastorage.identity import canonical_uuid
@@ -165,13 +165,13 @@ async def _changed(request: Request, values: Mapping[str, Any]) -> Response:
 
 
 async def register_type(request: Request) -> Response:
-    """201 `created`, 200 `exists`, 200 `reenabled`; an existing description stays as it is."""
+    """201 `created`, 200 `exists`, 200 when it was enabled again; an existing description stays as it is."""
     service = service_of(request)
     wanted = _read(_NewType, await body_of(request, most=EVENT_BODY))
     status, description = await service.catalogue.register_type(
         wanted.name, wanted.description.stored(), by=wanted.registeredBy, now=service.now()
     )
-    again = status == "reenabled"
+    again = status == ENABLED_AGAIN
     body = {"actionType": wanted.name, "description": description, "status": status, "wasReenabled": again}
     return JSONResponse(body, status_code=201 if status == "created" else 200)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, or_, select, union
+from sqlalchemy import ColumnElement, Select, and_, exists, literal_column, or_, select, union
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,7 +19,8 @@ from inquest.datastorage.parameters import HistoryQuestion
 from inquest.datastorage.tables import audit_events
 from inquest.datastorage.wire import duration_text
 
-EFFECTIVENESS = "effectiveness"
+EFFECTIVENESS: ColumnElement[str] = literal_column("'effectiveness'")
+"""As text in the statement: behind a parameter no engine could see that the partial index fits."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class Past:
     async def _tier(self, question: HistoryQuestion, window: Window, *, linked: bool) -> Tier:
         async with self._database.reading() as connection:
             chosen = (await connection.execute(_candidates(question, window, linked=linked))).all()
-            seqs = [row.seq for row in chosen[: question.tier_limit]]
-            rows = await _remediations(connection, seqs)
+            event_ids = [row.event_id for row in chosen[: question.tier_limit]]
+            rows = await _remediations(connection, event_ids)
             regressed = await connection.scalar(select(exists(_regressions(question, window)))) if chosen else False
         return Tier(tuple(history.oldest_first(rows)), len(chosen) > question.tier_limit, regressed=bool(regressed))
 
@@ -106,14 +107,14 @@ def _candidates(question: HistoryQuestion, window: Window, *, linked: bool) -> S
     rows = audit_events
     conditions = [_in_window(rows, window), rows.c.target_key == _target(question)]
     conditions += [_is_linked(rows, question.spec_hash)] if linked else []
-    wanted = select(rows.c.seq, rows.c.event_ts, rows.c.event_id).where(*conditions)
+    wanted = select(rows.c.event_ts, rows.c.event_id).where(*conditions)
     return _newest(wanted, rows.c.event_ts, rows.c.event_id, question)
 
 
 def _by_hash(question: HistoryQuestion, window: Window) -> Select[Any]:
     """Both links apart, so that each arm can stop at its own index."""
     rows, posts = audit_events, audit_events.alias()
-    columns = rows.c.seq, rows.c.event_ts, rows.c.event_id
+    columns = rows.c.event_ts, rows.c.event_id
     direct = select(*columns).where(_in_window(rows, window), rows.c.pre_spec_hash == question.spec_hash)
     joined = (
         select(*columns)
@@ -146,18 +147,18 @@ def _regressions(question: HistoryQuestion, window: Window) -> Select[Any]:
     """Rows with the current hash before them, in scope, also beyond the cut (section 8.4)."""
     rows = audit_events
     here = [] if question.scope == "hash" else [rows.c.target_key == _target(question)]
-    return select(rows.c.seq).where(_in_window(rows, window), rows.c.pre_spec_hash == question.spec_hash, *here)
+    return select(rows.c.event_id).where(_in_window(rows, window), rows.c.pre_spec_hash == question.spec_hash, *here)
 
 
 def _target(question: HistoryQuestion) -> str:
     return history.target_key(question.namespace, question.kind, question.name)
 
 
-async def _remediations(connection: AsyncConnection, seqs: Sequence[int]) -> list[Remediation]:
-    if not seqs:
+async def _remediations(connection: AsyncConnection, event_ids: Sequence[str]) -> list[Remediation]:
+    if not event_ids:
         return []
     columns = (audit_events.c[name] for name in ("correlation_id", "event_id", "event_ts", "event_data"))
-    rows = (await connection.execute(select(*columns).where(audit_events.c.seq.in_(seqs)))).all()
+    rows = (await connection.execute(select(*columns).where(audit_events.c.event_id.in_(event_ids)))).all()
     uids = sorted({row.correlation_id for row in rows})
     events, ends = await _assessment_events(connection, uids), await _lifecycles(connection, uids)
     return [
@@ -192,6 +193,6 @@ async def _lifecycles(connection: AsyncConnection, uids: Sequence[str]) -> Mappi
     wanted = (
         select(rows.correlation_id, rows.lifecycle)
         .where(rows.lifecycle.is_not(None), rows.correlation_id.in_(uids))
-        .order_by(rows.event_ts, rows.event_id)
+        .order_by(rows.correlation_id, rows.event_ts, rows.lifecycle)
     )
     return {row.correlation_id: row.lifecycle for row in await connection.execute(wanted)}

@@ -19,6 +19,7 @@ from uuid import UUID
 import asyncpg  # type: ignore[import-untyped]
 import httpx2
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
@@ -59,6 +60,7 @@ class Site:
     clock: Clock
     url: str
     app: Any
+    engine: AsyncEngine
 
     async def get(self, path: str, **parameters: Any) -> httpx2.Response:
         return await self.http.get(path, params=parameters)
@@ -178,6 +180,6 @@ async def site(database_url: str) -> AsyncIterator[Site]:
     app = create_app(engine, now=clock.now, new_id=ids.next)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:
-        yield Site(http, clock, database_url, app)
+        yield Site(http, clock, database_url, app, engine)
     await app.state.service.close()
     await engine.dispose()

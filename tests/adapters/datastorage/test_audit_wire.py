@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import httpx2
 import pytest
 from sqlalchemy import delete, select, update
 
+from inquest.datastorage.app import create_app
 from inquest.datastorage.database import open_engine
 from inquest.datastorage.tables import audit_events
 from inquest.datastorage.wire import instant_text
@@ -214,3 +216,29 @@ async def test_two_registrations_of_one_id_at_once_store_it_once(site: Site) -> 
 
     assert {answer.status_code for answer in answers} == {201}
     assert len(await _stored(site, "rr-1")) == 1
+
+
+async def test_two_replicas_leave_one_unbroken_chain(site: Site) -> None:
+    engine = open_engine(site.url)
+    other = httpx2.ASGITransport(app=create_app(engine, now=site.clock.now))
+    async with httpx2.AsyncClient(transport=other, base_url="http://other") as http:
+        replicas = (site.http, http)
+        posts = (replicas[number % 2].post(EVENTS, json=llm_request("rr-1")) for number in range(40))
+        answers = await asyncio.gather(*posts)
+    await engine.dispose()
+
+    verdict = await _verdict(site, "rr-1")
+    assert {answer.status_code for answer in answers} == {201}
+    assert (verdict["is_valid"], verdict["total_events"]) == (True, 40)
+
+
+async def test_a_database_that_is_away_says_come_back_and_names_nothing_inside() -> None:
+    engine = open_engine("postgresql://user:secret@127.0.0.1:1/none")
+    transport = httpx2.ASGITransport(app=create_app(engine, now=lambda: NOW), raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://away") as http:
+        answer = await http.post(EVENTS, json=llm_request("rr-1"))
+    await engine.dispose()
+
+    assert (answer.status_code, answer.headers["Retry-After"], _slug(answer)) == (503, "5", "service-unavailable")
+    assert "secret" not in answer.text
+    assert "127.0.0.1" not in answer.text

@@ -683,7 +683,7 @@ class Hanging(httpx2.AsyncBaseTransport):
         raise AssertionError("unreachable")
 
 
-async def test_FA_15_a_server_that_never_answers_costs_the_box_and_then_nothing() -> None:  # noqa: N802
+async def test_a_server_that_never_answers_costs_the_box_and_then_nothing() -> None:
     time, transport = Time(), Hanging()
     http = httpx2.AsyncClient(transport=transport, base_url="http://ds")
     client = DataStorageClient(http, clock=time, box=Box(read=0.01))
@@ -694,7 +694,7 @@ async def test_FA_15_a_server_that_never_answers_costs_the_box_and_then_nothing(
     assert transport.calls == OPEN_AFTER_FAILURES
 
 
-async def test_FA_14_a_server_that_is_away_is_a_gap_and_later_each_record_is_stored_once(site: Site) -> None:  # noqa: N802
+async def test_a_server_that_is_away_is_a_gap_and_later_each_record_is_stored_once(site: Site) -> None:
     time, down = Time(), True
 
     async def sometimes(scope: Any, receive: Any, send: Any) -> None:

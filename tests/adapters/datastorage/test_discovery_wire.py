@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import httpx2
 import pytest
 
+from inquest.datastorage.app import create_app
+from inquest.datastorage.catalogue import ENABLED_AGAIN
+from inquest.datastorage.database import open_engine
 from inquest.datastorage.identity import content_hash, workflow_id
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import API, CONTEXT, LABELS, add_action_type, add_workflow, content
@@ -213,6 +218,23 @@ async def test_a_new_version_supersedes_and_going_back_revives_the_old_row(site:
     assert (old["status"], old["isLatestVersion"]) == ("Superseded", False)
 
 
+async def test_versions_posted_at_once_leave_one_latest(site: Site) -> None:
+    await add_action_type(site)
+    engine = open_engine(site.url)
+    other = httpx2.ASGITransport(app=create_app(engine, now=site.clock.now))
+    async with httpx2.AsyncClient(transport=other, base_url="http://other") as http:
+        replicas = (site.http, http)
+        bodies = [{"content": content(version=str(number))} for number in range(8)]
+        posts = (replicas[number % 2].post(f"{API}/workflows", json=body) for number, body in enumerate(bodies))
+        answers = await asyncio.gather(*posts)
+    await engine.dispose()
+
+    rows = (await site.get(f"{API}/workflows")).json()["workflows"]
+    assert {answer.status_code for answer in answers} == {201}
+    assert len([row for row in rows if row["status"] == "Active"]) == 1
+    assert [row["status"] for row in rows if row["isLatestVersion"]] == ["Active"]
+
+
 async def test_the_record_carries_identity_and_content_byte_for_byte(site: Site) -> None:
     text = content(customLabels={"team": "payments"}, detectedLabels={"pdbProtected": "true", "serviceMesh": "*"})
 
@@ -280,7 +302,7 @@ async def test_a_disabled_action_type_is_not_offered_and_comes_back(site: Site) 
     again = await site.post(f"{API}/action-types", {**body, "description": {"what": "new", "whenToUse": "b"}})
     listed = (await site.get(f"{API}/action-types")).json()["actionTypes"]
 
-    assert (again.status_code, again.json()["status"], again.json()["wasReenabled"]) == (200, "reenabled", True)
+    assert (again.status_code, again.json()["status"], again.json()["wasReenabled"]) == (200, ENABLED_AGAIN, True)
     assert [(entry["status"], entry["description"]["what"]) for entry in listed] == [("Active", "new")]
 
 

@@ -213,6 +213,14 @@ async def test_another_object_shows_only_in_scope_hash(site: Site) -> None:
     assert await seen("hash") == ["mine", "stranger", "stranger-2"]
 
 
+async def test_a_regression_of_another_object_is_none_of_this_one(site: Site) -> None:
+    await store(site, started("mine", pre="X"), hash_computed("mine", post_remediation_spec_hash="A"))
+    await store(site, started("stranger", pre="A", target=OTHER, at=at(9)))
+
+    found = {scope: (await history(site, scope=scope))["regressionDetected"] for scope in ("target", "chain", "hash")}
+    assert found == {"target": False, "chain": False, "hash": True}
+
+
 async def test_tiers_are_cut_at_the_window_start_inside_end_outside(site: Site) -> None:
     await store(site, started("edge", pre="A", at=NOW - timedelta(hours=24)))
     await store(site, started("older", pre="A", at=NOW - timedelta(hours=24, microseconds=1)))
