@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.admission import not_in_force
@@ -119,9 +119,7 @@ class Approvals:
             left = looked.request.spec.expires_at - now
             changes: dict[str, Any] = {
                 "phase": ApprovalPhase.PENDING,
-                "time_remaining": duration_from_timedelta(left).split("m")[0] + "m"
-                if left.total_seconds() > 60
-                else "1m",
+                "time_remaining": _minutes(left),
             }
             await publish(self.house, APPROVAL, looked.request, changes, {}, now=now)
             return
@@ -157,6 +155,11 @@ PHASES: Final = {
     ApprovalState.EXPIRED: ApprovalPhase.EXPIRED,
     ApprovalState.VOIDED: ApprovalPhase.VOIDED,
 }
+
+
+def _minutes(left: timedelta) -> str:
+    """Whole minutes, so that the status is not written more than once a minute."""
+    return duration_from_timedelta(timedelta(minutes=max(0, int(left.total_seconds() // 60))))
 
 
 def _is_settled(stand: Stand) -> bool:

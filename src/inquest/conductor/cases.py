@@ -27,7 +27,6 @@ from inquest.api.shared import (
     Phase,
     Resolution,
 )
-from inquest.api.signal import Signal
 from inquest.conductor.approvals import Approvals, Looked
 from inquest.conductor.archive import Archive
 from inquest.conductor.guards import Guards
@@ -35,6 +34,7 @@ from inquest.conductor.house import APPROVAL, CONFIG_MAP, EXECUTION, INVESTIGATI
 from inquest.conductor.ownership import Claim, Ownership
 from inquest.conductor.proposals import Proposals, Unfit
 from inquest.conductor.publish import publish
+from inquest.conductor.signals import resolved_time
 from inquest.errors import (
     AlreadyExists,
     Conflict,
@@ -532,25 +532,13 @@ def fold(journal: Log) -> Case:
     return plot.fold(plot.load(entry.payload) for entry in journal.entries)
 
 
-async def resolved_time(house: House, inv: Investigation) -> datetime | None:
-    """When the source said that the Signal of a case is over."""
-    ref = inv.spec.signal_ref
-    if ref is None:
-        return None
-    try:
-        found = Signal.from_object(await house.status.read(SIGNAL, ref.name, inv.namespace))
-    except NotFound:
-        return None
-    return found.spec.resolved_time
-
-
 def _effect(found: WorkflowExecution) -> ends.Effect:
     """How an ended assessment resolves the case (resources, section 12.4)."""
     seen = found.status.effectiveness
     if seen is None or seen.reason is None:
         return ends.Effect(Resolution.REMEDIATED, None, None)
-    parts = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
-    assessed = Assessment(*parts, reason=EffectivenessReason(seen.reason))
+    health_, alert, metrics = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
+    assessed = Assessment(health_, alert, metrics, EffectivenessReason(seen.reason))
     return ends.Effect(resolution_of(assessed), seen.reason, seen.score)
 
 
@@ -572,7 +560,8 @@ def _fitting(found: Evidence) -> Evidence:
         return found
     half = KEPT_TEXT // 2
     cut = len(found.text) - KEPT_TEXT
-    text = f"{found.text[:half]}\n… [{cut} characters not kept, digest of the whole {found.digest}] …\n{found.text[-half:]}"
+    note = f"\n… [{cut} characters not kept, digest of the whole {found.digest}] …\n"
+    text = found.text[:half] + note + found.text[-half:]
     return replace(found, text=text, status=EvidenceStatus.TRUNCATED)
 
 

@@ -21,10 +21,11 @@ from inquest.api.execution import (
 )
 from inquest.api.investigation import Investigation
 from inquest.api.names import target_string
-from inquest.api.shared import ExecutionPhase, FailureReason, Mode, TargetRef
+from inquest.api.shared import TERMINAL_PHASES, ExecutionPhase, FailureReason, Mode, TargetRef
 from inquest.conductor.guards import Guards
 from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
 from inquest.conductor.publish import publish
+from inquest.conductor.signals import resolved_time
 from inquest.errors import AlreadyExists, Conflict, NotFound
 from inquest.ports import Json
 from inquest.story import plot
@@ -34,7 +35,6 @@ from inquest.story.remedy import (
     JobOutcome,
     Lock,
     clean_up_is_due,
-    drift,
     dropped_parameters,
     guard,
     job,
@@ -46,8 +46,6 @@ from inquest.story.remedy import (
 JOB_POLL: Final = timedelta(seconds=10)
 BUSY_POLL: Final = timedelta(seconds=30)
 ENDED: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK})
-
-__all__ = ["Executions", "drift"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,10 @@ class Executions:
         return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
 
     async def _start(self, found: WorkflowExecution, now: datetime) -> Change:
-        fault = await self._fault(found)
+        inv = await self._investigation(found)
+        if inv is not None and await self._is_awaited(found, inv):
+            return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=2))
+        fault = await self._fault(found, inv)
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
         try:
@@ -120,22 +121,26 @@ class Executions:
             return await self._locked(found, now)
         return await self._running(found, made, now, "JobCreated")
 
-    async def _fault(self, found: WorkflowExecution) -> tuple[FailureReason, str] | None:
+    async def _is_awaited(self, found: WorkflowExecution, inv: Investigation) -> bool:
+        """The case has announced it and will name it in a moment, or after a restart."""
+        facts = await self._facts(inv)
+        announced = any(isinstance(fact, plot.Intended) and fact.name == found.name for fact in facts)
+        return announced and inv.status.phase not in TERMINAL_PHASES and not _names(facts, found)
+
+    async def _fault(self, found: WorkflowExecution, inv: Investigation | None) -> tuple[FailureReason, str] | None:
         """Why this execution must not run at all."""
         text = target_fault(found.spec.target)
         if text:
             return FailureReason.CONFIGURATION_ERROR, text
-        inv = await self._investigation(found)
         if inv is not None and inv.spec.cancel:
             return FailureReason.CANCELLED, "the investigation was cancelled"
-        if inv is None or not await self._is_recorded(found, inv):
+        if inv is None or not _names(await self._facts(inv), found):
             return FailureReason.CONFIGURATION_ERROR, "no journal of a case names this execution"
         return None
 
-    async def _is_recorded(self, found: WorkflowExecution, inv: Investigation) -> bool:
+    async def _facts(self, inv: Investigation) -> tuple[plot.Fact, ...]:
         log = await self.house.journal.read(inv.uid)
-        facts = (plot.load(entry.payload) for entry in log.entries)
-        return any(isinstance(fact, plot.ExecutionCreated) and fact.uid == found.uid for fact in facts)
+        return tuple(plot.load(entry.payload) for entry in log.entries)
 
     async def _locked(self, found: WorkflowExecution, now: datetime) -> Change:
         """Something stands under the Job's name: whose is it?"""
@@ -344,8 +349,6 @@ class Executions:
         return await self._resolved_at(await self._investigation(found)) is not None
 
     async def _resolved_at(self, inv: Investigation | None) -> datetime | None:
-        from inquest.conductor.cases import resolved_time
-
         return await resolved_time(self.house, inv) if inv else None
 
     async def _is_proactive(self, found: WorkflowExecution) -> bool:
@@ -359,6 +362,10 @@ class Executions:
 
     def _sealed(self, obj: Json) -> Any:
         return self.house.redactor.strings(obj)
+
+
+def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:
+    return any(isinstance(fact, plot.ExecutionCreated) and fact.uid == found.uid for fact in facts)
 
 
 def _held(halt: Halt, now: datetime) -> Change:
@@ -395,7 +402,7 @@ def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Ch
     )
     change = _ended_badly(failure, outcome.ended_at or now)
     duration = _seconds(found.status.started_at, outcome.ended_at or now)
-    return Change(change.changes | {"duration_seconds": duration}, change.verdicts, change.event, JOB_POLL)
+    return Change({**change.changes, "duration_seconds": duration}, change.verdicts, change.event, JOB_POLL)
 
 
 def _ended_badly(failure: Failure, at: datetime) -> Change:

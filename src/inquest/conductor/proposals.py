@@ -52,8 +52,7 @@ class Proposals:
         offset, more = 0, True
         while more and offset < MAX_LISTED:
             page = await self.house.datastorage.workflows(action, filters, offset, PAGE)
-            for offer in page.items:
-                found.append(await self.house.datastorage.workflow(offer.workflow_id, filters))
+            found += [await self.house.datastorage.workflow(offer.workflow_id, filters) for offer in page.items]
             offset, more = offset + PAGE, page.has_more
         return tuple(found)
 

@@ -381,6 +381,18 @@ def chain_rules(house: House) -> history_of.ChainRules:
     )
 
 
+async def resolved_time(house: House, inv: Investigation) -> datetime | None:
+    """When the source said that the Signal of a case is over."""
+    ref = inv.spec.signal_ref
+    if ref is None:
+        return None
+    try:
+        found = Signal.from_object(await house.status.read(SIGNAL, ref.name, inv.namespace))
+    except NotFound:
+        return None
+    return found.spec.resolved_time
+
+
 def recommendation(inv: Investigation, now: datetime) -> Recommendation:
     """What a person should do, from the ended Investigation (resources, section 2.2)."""
     status = inv.status
