@@ -363,6 +363,16 @@ def correct(inquiry: Inquiry, message: str, *, turns: int = CORRECTION_TURNS) ->
     return replace(_saying(inquiry, Message("user", message)), concluded=None, spent="", turn_limit=limit, stagnant=0)
 
 
+def squeezed(inquiry: Inquiry) -> Inquiry | None:
+    """What to ask once more after the endpoint found the conversation too long; None when nothing can give way.
+
+    Only the next request is shorter: after a crash the endpoint says it again, and the same gives way again.
+    """
+    results = [result for turn in inquiry.turns[:-2] for result in turn.results if result.evidence is not None]
+    gone = inquiry.evicted | {result.call_id for result in results}
+    return None if gone == inquiry.evicted else replace(inquiry, evicted=gone)
+
+
 def plan_calls(inquiry: Inquiry, calls: tuple[ToolCall, ...]) -> tuple[Planned, ...]:
     """Which calls of a batch are made, and which are repeats or refused (pipeline, sections 6.3, 6.4)."""
     return _planned(inquiry, calls)[0]

@@ -97,6 +97,10 @@ class FakeCluster:
         ]
 
 
+def configured(_: FakeCluster) -> Sequence[ResourceKind]:
+    return KINDS
+
+
 def run_of(name: str, number: int = 1, /, **arguments: Any) -> Run:
     evidence_id = f"E{number}"
     call = ToolCall(f"call-{number}", name, canonical(arguments))

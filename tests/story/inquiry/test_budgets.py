@@ -15,6 +15,7 @@ from inquest.story.inquiry import (
     capped,
     correct,
     estimate,
+    squeezed,
     with_reply,
     with_results,
 )
@@ -205,6 +206,16 @@ def test_pure_repeats_give_way_first() -> None:
     state = turn(state, call(kind="Node", name="n"), text="w" * 500)
 
     assert {result.call_id for result in state.turns[1].results} <= state.evicted
+
+
+def test_a_conversation_that_was_too_long_is_asked_once_more_without_its_old_results() -> None:
+    state = after_turns(inquiry(), 4)
+    shorter = squeezed(state)
+
+    assert shorter is not None
+    assert len(shorter.evicted) == 2
+    assert squeezed(shorter) is None
+    assert squeezed(after_turns(inquiry(), 2)) is None
 
 
 def test_a_window_that_is_full_reserves_the_turn() -> None:

@@ -218,6 +218,8 @@ def _rendered(error: BaseException) -> str:
             return f"Error from server (NotFound): {error}"
         case errors.Forbidden():
             return f"Error from server (Forbidden): {error}"
+        case errors.Misconfigured():
+            return f"error: {error}"
         case errors.UnknownKind():
             return f"error: the server doesn't have a resource type: {error}"
         case errors.AmbiguousKind():

@@ -203,7 +203,7 @@ async def _logs(desk: Desk, given: args.Logs, *, previous: bool) -> Output:
     if not lines:
         reasons = "; ".join(absent) or "nothing was written, or nothing matches the filters"
         return Output(f"(no logs available: {reasons})", empty=True, resolved=said)
-    cut = any(text.count("\n") + 1 >= given.tail_lines for text in texts if isinstance(text, str) and text)
+    cut = any(len(text.splitlines()) >= given.tail_lines for text in texts if isinstance(text, str))
     return Output("\n".join([*lines, _footer(containers, lines, absent, given)]), cut=cut, resolved=said)
 
 
