@@ -1,4 +1,7 @@
-"""What the peer was seen to answer, our own service answers too: more members, never others (reference, section 13)."""
+"""What the peer was seen to answer, our own service answers too: more members, never others (reference, section 13).
+
+`kubernaut-1.4.json` holds exchanges recorded from Kubernaut DataStorage 1.4.1, whose output is under Apache-2.0.
+"""
 
 from __future__ import annotations
 
