@@ -381,8 +381,8 @@ def _bounds(declaration: Declaration, name: str, value: Any) -> list[str]:
     low, high = declaration.get("minimum"), declaration.get("maximum")
     if not _is_number(value):
         return []
-    below = [f"{name}: {value:g} is below the minimum {low}"] if _is_number(low) and value < low else []
-    above = [f"{name}: {value:g} is above the maximum {high}"] if _is_number(high) and value > high else []
+    below = [f"{name}: {_shown(value)} is below the minimum {low}"] if _is_number(low) and value < low else []
+    above = [f"{name}: {_shown(value)} is above the maximum {high}"] if _is_number(high) and value > high else []
     return below + above
 
 
