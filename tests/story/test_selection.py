@@ -470,8 +470,8 @@ def test_a_cluster_scoped_target_has_an_empty_namespace() -> None:
     [
         (finding("OOMKilled"), "IncreaseMemoryLimits"),
         (finding("BadRevision"), "RollbackDeployment"),
-        (finding("CrashLoopBackOff", recentRollout="true"), "RollbackDeployment"),
-        (finding("CrashLoopBackOff", recentRollout="false"), ""),
+        (finding("CrashLoopBackOff", previousRevision="4"), "RollbackDeployment"),
+        (finding("CrashLoopBackOff", previousRevision=""), ""),
         (finding("CrashLoopBackOff"), ""),
         (finding("ImagePullFailing", previousRevision="4"), "RollbackDeployment"),
         (finding("ImagePullFailing"), ""),

@@ -582,10 +582,10 @@ class ActionRule:
 ACTION_RULES: Final = (
     ActionRule("OOMKilled", "IncreaseMemoryLimits"),
     ActionRule("BadRevision", "RollbackDeployment"),
-    ActionRule("CrashLoopBackOff", "RollbackDeployment", ("recentRollout",)),
+    # Detectors name a previous revision only where the present one is young: without it no rollout is to blame.
+    ActionRule("CrashLoopBackOff", "RollbackDeployment", ("previousRevision",)),
     ActionRule("ImagePullFailing", "RollbackDeployment", ("previousRevision",)),
 )
-_NO: Final = frozenset({"", "false", "no", "0"})
 
 
 def action_for(finding: Finding) -> str:
@@ -594,8 +594,7 @@ def action_for(finding: Finding) -> str:
 
 
 def _calls_for(rule: ActionRule, finding: Finding) -> bool:
-    facts = finding.facts
-    return rule.category == finding.category and all(facts.get(name, "").lower() not in _NO for name in rule.needs)
+    return rule.category == finding.category and all(finding.facts.get(name) for name in rule.needs)
 
 
 def choose(finding: Finding, records: Sequence[WorkflowRecord]) -> SelectionReply:
