@@ -6,6 +6,7 @@ only then used. Right before anything with consequences the case is fenced and t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation
 from inquest.api.meta import timedelta_from_duration
-from inquest.api.names import INVESTIGATION_LABEL, approval_name, execution_name
+from inquest.api.names import INVESTIGATION_LABEL, approval_name, execution_name, label_value
 from inquest.api.shared import (
     TERMINAL_PHASES,
     ApprovalState,
@@ -98,6 +99,8 @@ class Cases:
     ownership: Ownership = field(init=False)
     archive: Archive = field(init=False)
     proposals: Proposals = field(init=False)
+    _hands: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
+    """One at a time for a case: a decision may ring while it is being worked on."""
 
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.house)
@@ -106,6 +109,14 @@ class Cases:
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Investigation as far as it goes now; gives when to look again."""
+        hand = self._hands.setdefault((namespace, name), asyncio.Lock())
+        async with hand:
+            again = await self._look(namespace, name)
+        if again is None and not hand.locked():
+            self._hands.pop((namespace, name), None)
+        return again
+
+    async def _look(self, namespace: str, name: str) -> timedelta | None:
         try:
             found = await self.ownership.read(namespace, name)
         except NotFound:
@@ -118,6 +129,17 @@ class Cases:
         if claim is None:
             return timedelta(seconds=5)
         return await self._work(claim)
+
+    async def release_all(self) -> None:
+        """Give up every case of this replica on purpose: it is not counted, and another may go on at once."""
+        for raw in await self.house.status.list(INVESTIGATION):
+            found = Investigation.from_object(raw)
+            if found.status.phase in TERMINAL_PHASES:
+                continue
+            try:
+                await self.ownership.release(found)
+            except (Conflict, NotFound):
+                continue
 
     async def _work(self, claim: Claim) -> timedelta | None:
         try:
@@ -499,7 +521,7 @@ class Cases:
     async def _finish(self, inv: Investigation) -> timedelta | None:
         """After the terminal status: the Lease goes, the records go out, the slots go (reliability, section 3.8)."""
         for lease in await self.house.status.list(
-            LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={inv.name}"
+            LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
         ):
             await self.house.status.delete(LEASE, lease["metadata"]["name"], self.house.namespace)
         again = await self.archive.store(inv)

@@ -1,0 +1,1 @@
+"""The command line: `inquest run` and what people ask of it."""

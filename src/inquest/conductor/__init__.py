@@ -1,0 +1,63 @@
+"""Observe, decide, perform, record: one room for each kind, and one value that holds what they need.
+
+`signals` opens cases, `cases` works on them, `approvals` asks people, `executions` runs Jobs and looks whether they
+helped, `catalogue` keeps DataStorage in step, `archive` closes the books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.conductor.cases import Cases
+from inquest.conductor.catalogue import Catalogue
+from inquest.conductor.executions import Executions
+from inquest.conductor.house import APPROVAL, House
+from inquest.conductor.signals import Signals
+from inquest.errors import NotFound
+
+Look = Callable[[str, str], Awaitable[timedelta | None]]
+"""Namespace and name of an object to when it is to be looked at again."""
+
+
+@dataclass
+class Conductor:
+    """One look for each kind; every look may happen twice."""
+
+    house: House
+    signals: Signals = field(init=False)
+    cases: Cases = field(init=False)
+    executions: Executions = field(init=False)
+    catalogue: Catalogue = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.signals = Signals(self.house)
+        self.cases = Cases(self.house)
+        self.executions = Executions(self.house)
+        self.catalogue = Catalogue(self.house)
+
+    @property
+    def looks(self) -> Mapping[str, Look]:
+        """By kind."""
+        return {
+            "Signal": self.signals.look,
+            "Investigation": self.cases.look,
+            "RemediationApprovalRequest": self._decision,
+            "WorkflowExecution": self.executions.look,
+            "ActionType": self.catalogue.action_type,
+            "RemediationWorkflow": self.catalogue.workflow,
+        }
+
+    async def _decision(self, namespace: str, name: str) -> timedelta | None:
+        """A request changed: its case is looked at now, whatever else is going on."""
+        try:
+            found = RemediationApprovalRequest.from_object(await self.house.status.read(APPROVAL, name, namespace))
+        except NotFound:
+            # Deleted while pending: the case makes it again at its next look.
+            return None
+        return await self.cases.look(namespace, found.spec.investigation_ref.name)
+
+
+__all__ = ["Conductor", "House", "Look"]

@@ -1,0 +1,254 @@
+"""The process: watch, dispatcher, replica Lease, probes and the self-check around the conductor.
+
+Nothing is claimed before the rights were asked about and found not to be too many (reliability, section 9).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+
+from inquest.access import CHECK_SECONDS, excess
+from inquest.api.names import EXECUTION_LABEL
+from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, rank_of
+from inquest.errors import InquestError
+from inquest.operator.health import Line, health_app, metrics_app, serving
+from inquest.operator.heartbeat import ReplicaLease
+from inquest.operator.supervisor import Supervisor, supervisor_for
+from inquest.operator.watcher import OURS, Ring
+from inquest.ports import Json, ResourceKind
+from inquest.settings import Settings
+from inquest.telemetry import set_up_logging
+from inquest.wiring import Wired, opened, redactor_of
+
+log = structlog.stdlib.get_logger(__name__)
+
+SWEEP_SECONDS: Final = 60.0
+READY_LOOK_SECONDS: Final = 0.2
+QUEUE_AGE_SECONDS: Final = 300.0
+
+
+@dataclass
+class Directory:
+    """Uids by name, so that one room can ring for an object of another."""
+
+    uids: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def note(self, key: Key, *, gone: bool) -> None:
+        """What the watch has told."""
+        place = (key.kind, key.namespace, key.name)
+        if gone:
+            self.uids.pop(place, None)
+        else:
+            self.uids[place] = key.uid
+
+    def key(self, kind: str, namespace: str, name: str) -> Key | None:
+        """The key of an object that was seen."""
+        uid = self.uids.get((kind, namespace, name))
+        return Key(kind, uid, namespace, name) if uid else None
+
+
+@dataclass
+class Process:
+    """Everything that lives as long as the process does."""
+
+    settings: Settings
+    directory: Directory = field(default_factory=Directory)
+    dispatcher: Dispatcher | None = None
+    too_many: tuple[str, ...] = ("not asked yet",)
+    """Rights that Inquest should not have; while there is one, nothing is claimed."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set; then everything is let go in order."""
+        async with opened(self.settings, self.offer) as wired, AsyncExitStack() as stack:
+            await self._check_rights(wired)
+            self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
+            supervisor = supervisor_for(wired.kube, self._ring, wired.clock)
+            lease = self._lease(wired, supervisor)
+            await lease.renew()
+            await self._serve(stack, wired, supervisor)
+            self.dispatcher.start()
+            tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
+            try:
+                await _first(stop.wait(), *tasks)
+            finally:
+                await self._let_go(wired, lease, tasks)
+
+    def offer(self, kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
+        """Ring for an object by name; one that was never seen will ring by itself."""
+        key = Key(kind.kind, uid, namespace, name) if uid else self.directory.key(kind.kind, namespace, name)
+        if key is not None and self.dispatcher is not None:
+            self.dispatcher.offer(key, rank=Rank.CRITICAL)
+
+    # --- parts ------------------------------------------------------------------------------------------------
+
+    def _lanes(self, wired: Wired) -> tuple[Lane, ...]:
+        looks = {kind: self._handler(look) for kind, look in wired.conductor.looks.items()}
+        chosen = self.settings.runner.max_concurrent
+        return (
+            Lane("decisions", 4, {"RemediationApprovalRequest": looks["RemediationApprovalRequest"]}),
+            Lane("signals", 8, {"Signal": looks["Signal"]}),
+            Lane("executions", 8, {"WorkflowExecution": looks["WorkflowExecution"]}),
+            Lane("investigations", chosen, {"Investigation": looks["Investigation"]}),
+            Lane("catalogue", 2, {kind: looks[kind] for kind in ("ActionType", "RemediationWorkflow")}),
+        )
+
+    def _handler(self, look: Callable[[str, str], Awaitable[timedelta | None]]) -> Handler:
+        async def handle(key: Key) -> Due | None:
+            if self.too_many:
+                return Due(30.0, progress=False)
+            again = await look(key.namespace, key.name)
+            return Due(again.total_seconds()) if again is not None else None
+
+        return handle
+
+    def _ring(self, ring: Ring) -> None:
+        """What the watch tells, on this event loop."""
+        self.directory.note(ring.key, gone=ring.gone)
+        if self.dispatcher is None:
+            return
+        if ring.key.kind == "Job":
+            self._ring_for_job(ring)
+            return
+        rank = rank_of(ring.key.kind, ring.body)
+        self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh)
+
+    def _ring_for_job(self, ring: Ring) -> None:
+        """A Job changed: its execution is looked at."""
+        uid = ((ring.body.get("metadata") or {}).get("labels") or {}).get(EXECUTION_LABEL, "")
+        found = (place for place, known in self.directory.uids.items() if known == uid)
+        for kind, namespace, name in found:
+            if self.dispatcher is not None:
+                self.dispatcher.offer(Key(kind, uid, namespace, name), rank=Rank.CRITICAL)
+
+    def _lease(self, wired: Wired, supervisor: Supervisor) -> ReplicaLease:
+        house = wired.conductor.house
+        return ReplicaLease(
+            wired.kube.status,
+            house.redactor,
+            wired.clock,
+            namespace=house.namespace,
+            replica=wired.replica,
+            written=supervisor.pulse.expects,
+        )
+
+    def _background(self, wired: Wired, supervisor: Supervisor, lease: ReplicaLease) -> tuple[Any, ...]:
+        return (
+            supervisor.run(),
+            lease.run(),
+            self._resync(wired, supervisor).run(),
+            self._sweep(wired),
+            self._ask_again(wired),
+            self._announce(wired, supervisor),
+        )
+
+    def _resync(self, wired: Wired, supervisor: Supervisor) -> Resync:
+        async def pages(kind: ResourceKind, namespace: str) -> AsyncIterator[tuple[Json, ...]]:
+            items = await wired.kube.status.list(kind, namespace)
+            for item in items:
+                meta = item["metadata"]
+                key = Key(kind.kind, str(meta["uid"]), str(meta.get("namespace") or ""), str(meta["name"]))
+                self.directory.note(key, gone=False)
+            yield items
+
+        if self.dispatcher is None:
+            raise AssertionError("the dispatcher is made first")
+        return Resync(self.dispatcher, pages, OURS, wired.clock, listed=supervisor.pulse.expects)
+
+    async def _serve(self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor) -> None:
+        alive = (
+            Line("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
+            Line("queue", self._queue_fault),
+        )
+        ready = (
+            Line("kinds and watch", supervisor.unready),
+            Line("rights", lambda: ", ".join(self.too_many)),
+            Line("policy", wired.policy_fault, required=False),
+        )
+        server = self.settings.server
+        app = health_app(alive=alive, ready=ready)
+        health = await stack.enter_async_context(serving(app, server.host, server.health_port))
+        metrics = await stack.enter_async_context(serving(metrics_app(), server.host, server.metrics_port))
+        log.info("serving", health=health, metrics=metrics)
+
+    def _queue_fault(self) -> str:
+        oldest = self.dispatcher.oldest() if self.dispatcher else 0.0
+        return f"an object has waited for {oldest:.0f} s" if oldest > QUEUE_AGE_SECONDS else ""
+
+    # --- background -------------------------------------------------------------------------------------------
+
+    async def _check_rights(self, wired: Wired) -> None:
+        house = wired.conductor.house
+        namespaces = (house.namespace, house.execution_namespace)
+        self.too_many = await excess(wired.kube.status, namespaces, tolerated=self.settings.access_allow_excess)
+        if self.too_many:
+            log.error("rights that must not be there", rights=self.too_many)
+
+    async def _ask_again(self, wired: Wired) -> None:
+        while True:
+            await wired.clock.sleep(CHECK_SECONDS)
+            try:
+                await self._check_rights(wired)
+            except InquestError as error:
+                log.warning("rights could not be asked about", error=str(error))
+
+    async def _sweep(self, wired: Wired) -> None:
+        """Catalogue entries whose resource went while nobody watched."""
+        while True:
+            await wired.clock.sleep(SWEEP_SECONDS)
+            try:
+                await wired.conductor.catalogue.sweep()
+            except InquestError as error:
+                log.warning("sweep failed", error=str(error))
+
+    async def _announce(self, wired: Wired, supervisor: Supervisor) -> None:
+        """Say once that everything is up; then nothing more."""
+        while supervisor.unready() or self.too_many:
+            await wired.clock.sleep(READY_LOOK_SECONDS)
+        log.info("operator is ready", replica=wired.replica, model=self.settings.model.provider)
+        await asyncio.Event().wait()
+
+    async def _let_go(self, wired: Wired, lease: ReplicaLease, tasks: list[asyncio.Task[Any]]) -> None:
+        """Work stops, cases are released, the Lease goes; another replica may go on at once."""
+        if self.dispatcher is not None:
+            await self.dispatcher.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await wired.conductor.cases.release_all()
+        await lease.release()
+        traffic = wired.kube.traffic
+        log.info("stopped", reads=traffic.reads, writes=traffic.writes)
+
+
+async def _first(*awaited: Any) -> None:
+    """Until one of them ends; what failed is raised."""
+    tasks = [asyncio.ensure_future(one) for one in awaited]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+async def operate(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT; a second one is a crash like any other."""
+    redactor = redactor_of(settings)
+    set_up_logging(level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.text(text).value)
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_once, stop, loop, number)
+    await Process(settings).run(stop)
+
+
+def _stop_once(stop: asyncio.Event, loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:
+    stop.set()
+    loop.remove_signal_handler(number)
+
+
+__all__ = ["Process", "operate"]

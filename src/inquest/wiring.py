@@ -1,0 +1,186 @@
+"""Settings to adapters to Conductor: opens everything and closes everything, in one place."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import httpx2
+import structlog
+from pydantic import SecretStr
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.datastorage import DataStorageClient
+from inquest.adapters.eyes import ClusterEyes
+from inquest.adapters.herald import KubeHerald, WebhookReceiver
+from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
+from inquest.adapters.llm import Endpoint, OpenAIModel, Patience
+from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
+from inquest.adapters.redact import Redactor
+from inquest.adapters.tools import Tools
+from inquest.adapters.tools.desk import Backends, Desk
+from inquest.adapters.tools.guard import Scope
+from inquest.conductor import Conductor, House
+from inquest.datastorage.app import create_app
+from inquest.datastorage.database import migrate, open_engine
+from inquest.errors import Misconfigured
+from inquest.journal import Journal
+from inquest.ports import Policy, Reach, ResourceKind
+from inquest.settings import ModelSettings, Settings
+from inquest.story.inquiry import Invocation, Run, ToolResult, ToolSchema
+
+log = structlog.stdlib.get_logger(__name__)
+
+PACKAGED_POLICY: Final = Path(__file__).parent / "policies" / "approval.rego"
+SOURCE_POLICY: Final = Path(__file__).parents[2] / "policies" / "approval.rego"
+
+Offer = Callable[[ResourceKind, str, str, str], None]
+
+
+@dataclass(frozen=True)
+class Wired:
+    """What is open: the conductor and what the process itself needs of the adapters."""
+
+    conductor: Conductor
+    kube: Kube
+    clock: SystemClock
+    replica: str
+    policy_fault: Callable[[], str]
+
+
+class ToolBench:
+    """`ports.Tools` over the tool registry: a desk for each batch, with what this case may reach."""
+
+    def __init__(self, backends: Backends) -> None:
+        self._backends = backends
+        self._tools = Tools(backends)
+
+    def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]:
+        return self._tools.schemas(invocation)
+
+    async def run(self, invocation: Invocation, runs: tuple[Run, ...], reach: Reach) -> tuple[ToolResult, ...]:
+        desk = Desk(
+            self._backends,
+            Scope(reach.namespace, reach.others),
+            reach.filters,
+            reach.infrastructure,
+            {item.id: item for item in reach.evidence},
+        )
+        return await self._tools.batch(invocation, runs, desk)
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """The redactor, knowing the secrets that this process itself holds."""
+    key = settings.model.key()
+    return Redactor([key] if key else [])
+
+
+@asynccontextmanager
+async def opened(settings: Settings, offer: Offer) -> AsyncIterator[Wired]:
+    """Everything open; closed in reverse order, whatever happens."""
+    async with AsyncExitStack() as stack:
+        clock, redactor = SystemClock(), redactor_of(settings)
+        source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
+        kube = await stack.enter_async_context(Kube(source, clock))
+        policy, fault = await _policy(settings, stack)
+        datastorage = await _datastorage(settings, clock, stack)
+        replica = f"{settings.replica}/{secrets.token_hex(4)}"
+        herald = KubeHerald(kube.status, clock, await _receivers(settings, stack), instance=settings.replica)
+        stack.push_async_callback(herald.aclose)
+        house = House(
+            settings=settings,
+            cluster=kube.cluster,
+            eyes=ClusterEyes(kube.cluster, redactor, clock),
+            tools=ToolBench(Backends(kube.cluster, redactor, clock, datastorage)),
+            status=kube.status,
+            policy=policy,
+            datastorage=datastorage,
+            herald=herald,
+            clock=clock,
+            redactor=redactor,
+            journal=Journal(kube.status, settings.kubernetes.namespace),
+            model=await _model(settings.model, clock, stack),
+            replica=replica,
+            random=Random(secrets.randbits(64)),
+            offer=offer,
+        )
+        yield Wired(Conductor(house), kube, clock, replica, fault)
+
+
+async def _policy(settings: Settings, stack: AsyncExitStack) -> tuple[Policy, Callable[[], str]]:
+    """OPA at a URL, or as a child of this process."""
+    chosen = settings.policy
+    if chosen.url:
+        return OpaPolicy.at(chosen.url, query=chosen.query), lambda: ""
+    binary = find_binary(chosen.opa_binary)
+    if binary is None:
+        raise Misconfigured(f"policy.opa_binary: there is no program {chosen.opa_binary}, and policy.url is not set")
+    server = OpaServer(binary, chosen.file or default_policy(), notify=_log_policy)
+    await stack.enter_async_context(server)
+    if chosen.strict and server.fault:
+        raise Misconfigured(f"policy.strict: {server.fault}")
+    return OpaPolicy(server, query=chosen.query), lambda: server.fault
+
+
+def default_policy() -> Path:
+    """The policy that ships with the product."""
+    return PACKAGED_POLICY if PACKAGED_POLICY.exists() else SOURCE_POLICY
+
+
+def _log_policy(reason: str, message: str) -> None:
+    log.info("policy", reason=reason, detail=message)
+
+
+async def _datastorage(settings: Settings, clock: SystemClock, stack: AsyncExitStack) -> DataStorageClient:
+    """A service elsewhere, or the bundled one in this process: the same client either way."""
+    chosen = settings.datastorage
+    if chosen.mode == "external":
+        client = DataStorageClient.remote(chosen.url, clock=clock)
+        stack.push_async_callback(client.close)
+        return client
+    engine: AsyncEngine = open_engine(chosen.database)
+    stack.push_async_callback(engine.dispose)
+    await migrate(engine)
+    app = create_app(engine)
+    stack.push_async_callback(app.state.service.close)
+    client = DataStorageClient.in_process(app, clock=clock)
+    stack.push_async_callback(client.close)
+    return client
+
+
+async def _model(chosen: ModelSettings, clock: SystemClock, stack: AsyncExitStack) -> OpenAIModel | None:
+    if chosen.provider == "none":
+        return None
+    model = OpenAIModel(
+        tuple(_endpoints(chosen)),
+        clock=clock,
+        patience=Patience(whole=chosen.timeout.total_seconds(), attempts=chosen.max_attempts),
+        stream=chosen.stream,
+        temperature=chosen.temperature,
+    )
+    stack.push_async_callback(model.aclose)
+    return model
+
+
+def _endpoints(chosen: ModelSettings) -> Iterable[Endpoint]:
+    key = SecretStr(chosen.key())
+    yield Endpoint(chosen.endpoint, chosen.name, key)
+    for entry in chosen.failover:
+        name, _, url = entry.partition("@")
+        yield Endpoint(url, name, key)
+
+
+async def _receivers(settings: Settings, stack: AsyncExitStack) -> tuple[WebhookReceiver, ...]:
+    if not settings.herald.webhooks:
+        return ()
+    client = await stack.enter_async_context(httpx2.AsyncClient())
+    return tuple(WebhookReceiver(client, url) for url in settings.herald.webhooks)
+
+
+__all__ = ["Offer", "Wired", "opened", "redactor_of"]
