@@ -89,7 +89,7 @@ class Redactor:
         text = _in_yaml(text, self._structure(level))
         text = _in_fragments(text, self._structure(level))
         text = without_values(without_blocks(without_shapes(text)))
-        text = without_opaque(text, lambda token: self._is_clean(_decoded(token), level))
+        text = without_opaque(text, _remembered(lambda token: self._is_clean(_decoded(token), level)))
         text = without_percent(text, lambda run: self._is_clean(unquote(run), level))
         return self._known.sub(MARK, text) if self._known else text
 
@@ -399,10 +399,10 @@ def _forms(value: str) -> Iterator[str]:
             yield encoded[dropped : len(encoded) - (1 if (skipped + len(content)) % 3 else 0)]
 
 
-def _remembered(leaf: Callable[[str], str]) -> Callable[[str], str]:
-    seen: dict[str, str] = {}
+def _remembered(leaf: Callable[[str], T]) -> Callable[[str], T]:
+    seen: dict[str, T] = {}
 
-    def remembered(text: str) -> str:
+    def remembered(text: str) -> T:
         if text not in seen:
             seen[text] = leaf(text)
         return seen[text]

@@ -200,6 +200,12 @@ _HARMLESS: Final = re.compile(
     r"|[|>][-+0-9]*|\[REDACTED\][)\]}>.]*",
     re.IGNORECASE,
 )
+_PROSE_KEYS: Final = frozenset({"token", "secret", "cookie", "credential", "credentials"})
+_PROSE: Final = re.compile(
+    r":[ ](?:serviceaccounts?|configmaps?|failed|failure|error|invalid|unexpected|unable|cannot|could|couldn't|timed"
+    r"|context|the|no|not|missing|expired|is|was|rpc|unknown|request|Get|Post|dial|connection)[ ](?=\S)"
+)
+"""`failed to fetch token: serviceaccount "x" not found` says what failed; closed, since a word can be a secret."""
 _KEY_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _LINE_KEYS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -277,6 +283,8 @@ def _value_span(text: str, position: int, *, start: int, key: str) -> tuple[int,
         return _unless_harmless(text, *match.span("quoted"))
     if match[0].startswith(MARK):
         return _unless_harmless(text, *match.span())
+    if key.lower() in _PROSE_KEYS and _PROSE.match(text, position - 2):
+        return (0, 0)
     brackets = len(match[0]) - len(match[0].rstrip("])}")) if text[position - 3 : position].count('"') else 0
     return _unless_harmless(text, match.start(), match.end() - brackets)
 

@@ -141,6 +141,7 @@ UNCHANGED: dict[str, str] = {
     "base64 of harmless JSON": b64('{"replicas": 3, "strategy": "RollingUpdate", "paused": false}'),
     "a compressed harmless text": base64.b64encode(gzip.compress(b"nothing to see here, move along " * 9)).decode(),
     "prose": "Basic authentication is disabled; the bearer token is invalid, system: out of memory",
+    "prose about a token": 'failed to fetch token: serviceaccount "x" not found',
     "an empty value": '{"password":""}',
     "a class": "at com.example.payments.internal.AbstractTransactionalSettlementServiceFactoryBean.run(X.java:12)",
     "a path": "/var/lib/kubelet/pods/3f0c8d0e-91a1-4c44-8d55-6f3f4f0c9f11/volumes/kubernetes.io~projected/x",
