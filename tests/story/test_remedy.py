@@ -789,9 +789,14 @@ FAILURES: dict[str, tuple[dict[str, Any], dict[str, Any] | None, Outcome]] = {
         (FailureReason.IMAGE_PULL_BACK_OFF, False),
     ),
     "C-WF-3 invalid configuration": (
-        FAILED,
-        ended(message="invalid value"),
+        job_status(type="Failed", reason="X", message="invalid pod template"),
+        ended(),
         (FailureReason.CONFIGURATION_ERROR, False),
+    ),
+    "code that complains of configuration has run": (
+        FAILED,
+        ended(message="configuration reloaded, then: boom"),
+        (FailureReason.CONFIGURATION_ERROR, True),
     ),
     "another fault of the code": (FAILED, ended(2, message="no such thing"), (FailureReason.TASK_FAILED, True)),
     "a room is no oom": (FAILED, ended(2, message="no room left"), (FailureReason.TASK_FAILED, True)),
@@ -824,6 +829,15 @@ def test_what_will_never_start_has_ended_before_its_deadline() -> None:
     assert (pulls.reason, pulls.ran) == (FailureReason.IMAGE_PULL_BACK_OFF, False)
     assert (roots.reason, roots.ran) == (FailureReason.CONFIGURATION_ERROR, False)
     assert (lacks.reason, lacks.ran) == (FailureReason.CONFIGURATION_ERROR, False)
+
+
+def test_a_job_whose_pod_is_refused_has_ended_before_its_deadline() -> None:
+    def refused(text: str) -> FailureReason | None:
+        return job_outcome(RUNNING, [], [{"reason": "FailedCreate", "message": text}]).reason
+
+    assert refused('pods "a" is forbidden: exceeded quota: q') is FailureReason.RESOURCE_EXHAUSTED
+    assert refused('pods "a" is forbidden: violates PodSecurity') is FailureReason.FORBIDDEN
+    assert refused("failed calling webhook") is None
 
 
 def test_what_may_still_start_has_not_ended() -> None:

@@ -856,6 +856,8 @@ def _hardened(container: Manifest, execution: WorkflowExecution, mounts: Sequenc
     return {
         **container,
         "securityContext": {**(container.get("securityContext") or {}), **_CONTAINER_SECURITY},
+        # What the code said before it failed is all that the status can tell people.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "env": [*(container.get("env") or []), *(_env(execution) if own else ())],
         "volumeMounts": [*(container.get("volumeMounts") or []), *(mounts if own else ()), scratch],
     }
@@ -957,7 +959,12 @@ _STUCK: Final = frozenset(
     {"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 )
 """Reasons of waiting that do not end by waiting."""
-_MISSING_MOUNT: Final = re.compile(r"(secret|configmap) \"[^\"]+\" not found", re.IGNORECASE)
+_STUCK_EVENTS: Final[tuple[tuple[str, re.Pattern[str], str], ...]] = (
+    ("FailedMount", re.compile(r"(secret|configmap) \"[^\"]+\" not found", re.IGNORECASE), "InvalidConfiguration"),
+    ("FailedCreate", re.compile(r"exceeded quota"), "ExceededQuota"),
+    ("FailedCreate", re.compile(r"is forbidden"), "Forbidden"),
+)
+"""Reason of an event, what its message holds, and the word for it: nothing of this ends by waiting."""
 
 
 def job_outcome(found: Json, pods: Sequence[Json], events: Iterable[Json]) -> JobOutcome:
@@ -986,6 +993,8 @@ class _State:
     waiting: str = ""
     exit_code: int | None = None
     texts: tuple[str, ...] = ()
+    own: str = ""
+    """What the container's code wrote before it ended."""
 
     @property
     def failed(self) -> bool:
@@ -1007,7 +1016,8 @@ def _state(status: Json, of_pod: tuple[str, ...]) -> _State:
         started=bool(ended.get("startedAt") or (state.get("running") or {}).get("startedAt")),
         waiting=str(waiting.get("reason") or ""),
         exit_code=ended.get("exitCode"),
-        texts=(*_texts(ended), *_texts(waiting), *of_pod),
+        texts=(*_texts({"reason": ended.get("reason")}), *_texts(waiting), *of_pod),
+        own=str(ended.get("message") or ""),
     )
 
 
@@ -1019,20 +1029,20 @@ def _stuck(states: Iterable[_State], events: Iterable[Json]) -> Iterator[tuple[s
     yield from (state.texts for state in states if state.waiting in _STUCK)
     for event in events:
         text = str(event.get("message") or event.get("note") or "")
-        if event.get("reason") == "FailedMount" and _MISSING_MOUNT.search(text):
-            yield "InvalidConfiguration", text
+        found = (word for reason, part, word in _STUCK_EVENTS if event.get("reason") == reason and part.search(text))
+        yield from ((word, text) for word in found)
 
 
 def _failure(condition: Json, states: Sequence[_State], stuck: tuple[str, ...]) -> JobOutcome:
     culprit = next((state for state in states if state.failed), None)
-    everybody = tuple(text for state in states for text in state.texts)
-    said = tuple(dict.fromkeys((*stuck, *(culprit.texts if culprit else ()), *_texts(condition), *everybody)))
+    around = (*stuck, *_texts(condition), *(text for state in states for text in state.texts))
+    own = culprit.own if culprit else ""
     started = any(state.started for state in states if state.container == CONTAINER)
-    reason, ran = _word(said, started, culprit is not None)
+    reason, ran = _word(around, own, started=started, failed=culprit is not None)
     return JobOutcome(
         ended=True,
         reason=reason,
-        message="; ".join(said)[:1024],
+        message="; ".join(dict.fromkeys(text for text in (own, *around) if text))[:1024],
         ran=ran,
         exit_code=culprit.exit_code if culprit else None,
         container=culprit.container if culprit else "",
@@ -1040,13 +1050,15 @@ def _failure(condition: Json, states: Sequence[_State], stuck: tuple[str, ...]) 
     )
 
 
-def _word(said: Sequence[str], started: bool, failed: bool) -> tuple[FailureReason, bool]:
+def _word(around: Sequence[str], own: str, *, started: bool, failed: bool) -> tuple[FailureReason, bool]:
     # Reasons are single words and say it better than messages: a pull that failed by a timeout is no deadline.
-    for text in ("; ".join(word for word in said if " " not in word), "; ".join(said)):
+    for text in ("; ".join(word for word in around if " " not in word), "; ".join(around)):
         for pattern, reason, ran in _FAILURE_WORDS:
             if pattern.search(text.lower()):
                 return reason, started if ran is None else ran
-    return FailureReason.TASK_FAILED if failed else FailureReason.UNKNOWN, started
+    # Code that could say something has run, whatever it complains about.
+    named = next((reason for pattern, reason, _ in _FAILURE_WORDS if pattern.search(own.lower())), None)
+    return named or (FailureReason.TASK_FAILED if failed else FailureReason.UNKNOWN), started
 
 
 def _at(condition: Json) -> datetime | None:
