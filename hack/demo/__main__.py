@@ -76,7 +76,9 @@ def forget_earlier_run(stage: Stage) -> None:
     if "signals.inquest.dev" in stage.kubectl("get", "crd", "-o", "name"):
         for wfe in stage.list("wfe"):
             name = wfe["metadata"]["name"]
-            stage.kubectl("patch", "wfe", name, "-n", NAMESPACE, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+            stage.kubectl(
+                "patch", "wfe", name, "-n", NAMESPACE, "--type=merge", "-p", '{"metadata":{"finalizers":null}}'
+            )
         stage.kubectl("delete", "sig,inv,rar,wfe", "--all", "-n", NAMESPACE, "--timeout=60s", seconds=90)
         stage.kubectl("delete", "jobs", "--all", "-n", "inquest-workflows", "--ignore-not-found", seconds=90)
         selector = "app.kubernetes.io/managed-by=inquest"

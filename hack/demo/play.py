@@ -102,7 +102,9 @@ def watch_investigation(stage: Stage) -> dict[str, Any] | None:
     chosen = status.get("selectedWorkflow", {})
     parameters = {k: v for k, v in chosen.get("parameters", {}).items() if not k.startswith("TARGET_RESOURCE")}
     say(f"    workflow    {status.get('workflowDisplay', '-')} with {parameters}")
-    say(f"    ruling      {status.get('ruling', {}).get('decision', '-')}: {status.get('ruling', {}).get('reason', '-')}")
+    say(
+        f"    ruling      {status.get('ruling', {}).get('decision', '-')}: {status.get('ruling', {}).get('reason', '-')}"
+    )
     return next(iter(stage.list("rar")), None)
 
 

@@ -90,10 +90,15 @@ def install(stage: Stage, images: Mapping[str, Image]) -> None:
         stage.kubectl("apply", "-f", "-", stdin=_namespace(namespace))
     stage.kubectl("apply", "--server-side", "-f", str(REPOSITORY / "crds"))
     stage.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s", seconds=90)
-    manifests = [*render_rbac(NAMESPACE, EXECUTION_NAMESPACE), *render_admission(NAMESPACE, ACCOUNT, EXECUTION_NAMESPACE)]
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
+    manifests = [
+        account,
+        *render_rbac(NAMESPACE, EXECUTION_NAMESPACE),
+        *render_admission(NAMESPACE, ACCOUNT, EXECUTION_NAMESPACE),
+    ]
     if "mutatingadmissionpolicies" in stage.kubectl("api-resources", "--api-group=admissionregistration.k8s.io"):
         manifests += render_mutating()
-    stage.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(manifests))
+    stage.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([*manifests, _approver("admin")]))
     install_catalogue(stage, images["kubectl"].pinned)
 
 
@@ -189,6 +194,17 @@ def tail(path: Path, lines: int = 25) -> str:
 
 def _namespace(name: str) -> str:
     return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def _approver(user: str) -> dict[str, Any]:
+    """The user of the demo may approve; an approver is bound by name."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "demo-approver", "namespace": NAMESPACE},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "inquest-approver"},
+    }
 
 
 def _command_of(pid: int) -> str:
