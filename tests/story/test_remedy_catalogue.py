@@ -92,3 +92,16 @@ def test_an_account_may_patch_workloads_and_nothing_else(workflow: RemediationWo
     assert len(bound) == 1
     assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "patch"}
     assert not {"secrets", "*"} & {name for rule in rules for name in rule["resources"]}
+
+
+def test_the_guide_shows_objects_that_are_valid() -> None:
+    text = (CATALOGUE.parent / "docs" / "how-to" / "write-a-workflow.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    documents = [one for block in blocks for one in yaml.safe_load_all(block)]
+
+    action, workflow = documents[0], documents[1]
+
+    assert ActionType.model_validate(action).spec.name == workflow["spec"]["actionType"]
+    assert RemediationWorkflow.model_validate(workflow).spec.execution.service_account_name in {
+        one["metadata"]["name"] for one in documents if one["kind"] == "ServiceAccount"
+    }
