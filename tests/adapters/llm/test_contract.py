@@ -186,6 +186,16 @@ async def test_a_retry_after_beyond_the_wait_budget_goes_to_the_next_endpoint(sc
     assert (reply.text, clock.sleeps) == ("second", [])
 
 
+async def test_a_wait_that_is_too_long_keeps_the_class_of_the_error(script: Start, clock: FakeClock) -> None:
+    serving = script("steps: [{error: {status: 503, retry_after: 300}}]")
+
+    async with connected(clock, serving) as model:
+        with pytest.raises(Unavailable, match="attempt 1"):
+            await model.ask(redacted())
+
+    assert clock.sleeps == []
+
+
 @row("L29")
 async def test_rate_limited_for_ever_ends_within_the_wait_budget(script: Start, clock: FakeClock) -> None:
     serving = script("steps: [{error: {status: 429, retry_after: 20}}]")

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest import errors
-from inquest.adapters.tools.hints import ADMISSION, ARROW, HINTS, LACKS_RIGHT, annotate, failed, failure_of, hint_for
+from inquest.adapters.tools.hints import (
+    ADMISSION,
+    ARROW,
+    HINTS,
+    LACKS_RIGHT,
+    annotate,
+    command_text,
+    failure_of,
+    hint_for,
+)
 
 from .conftest import row
 
@@ -115,14 +124,19 @@ def test_twice_is_once() -> None:
     assert annotate(once) == once
 
 
+@row("E19")
+def test_a_warning_is_no_failure() -> None:
+    assert command_text(0, "web-1\n", "Warning: v1 Endpoints is deprecated") == "web-1"
+
+
 @row("E20")
 def test_a_failure_without_a_word_says_so() -> None:
-    assert failed(7, "", "") == "[kubectl exited 7]\nnothing on stderr"
+    assert command_text(7, "", "") == "[kubectl exited 7]\nnothing on stderr"
 
 
 @row("E29")
 def test_partial_output_is_no_evidence_of_absence() -> None:
-    text = failed(1, "NAME\nweb-1\n", CASES["E03"][0])
+    text = command_text(1, "NAME\nweb-1\n", CASES["E03"][0])
 
     assert text.splitlines() == [
         "[kubectl exited 1]",

@@ -16,8 +16,7 @@ from inquest.adapters.tools import REGISTRY, Backends, Desk, Scope, Tools
 from inquest.errors import Unavailable
 from inquest.ports import Redacted
 from inquest.story.evidence import EvidenceStatus, digest_of
-from inquest.story.inquiry import Invocation, Run, ToolCall
-from inquest.story.reply import SUBMIT_NAMES
+from inquest.story.inquiry import Invocation, Run, ToolCall, submit_tools
 
 from .conftest import NOW, Bench, FakeCluster, FixedClock, configured, deployment, pod, row, run_of
 
@@ -172,7 +171,8 @@ def test_phases_do_not_share_their_tools() -> None:
 
     assert set(first) & set(second) == {"todo_write"}
     assert not [name for name in second if name.startswith("kubectl_")]
-    assert not (set(first) | set(second)) & SUBMIT_NAMES
+    submit = {tool.name for invocation in Invocation for tool in submit_tools(invocation)}
+    assert not (set(first) | set(second)) & submit
 
 
 @row("RV-03")

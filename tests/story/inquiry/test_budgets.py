@@ -197,6 +197,19 @@ def test_old_results_give_way_as_whole_exchanges_and_the_last_two_turns_stay() -
     assert called == [message.tool_call_id for message in tools]
 
 
+def test_the_last_two_turns_stay_even_where_only_they_are_large() -> None:
+    state = roomy(10_000)
+    for number, size in enumerate((200, 201, 6_000, 6_001)):
+        state = turn(
+            state, call(kind="Pod", name=f"p{number}"), call("kubectl_describe", name=f"{number}"), text="x" * size
+        )
+    evidence = state.turns[-2].results[0].evidence
+
+    assert evidence is not None
+    assert state.evicted.isdisjoint(result.call_id for past in state.turns[-2:] for result in past.results)
+    assert state.turns[0].results[0].call_id in state.evicted
+
+
 @row("C07")
 def test_pure_repeats_give_way_first() -> None:
     state = roomy(9_000, stagnant_turns=9)

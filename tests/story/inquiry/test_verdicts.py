@@ -151,6 +151,12 @@ def test_a_second_cut_goes_to_the_reader_as_it_is() -> None:
     assert state.corrected
 
 
+def test_a_cut_reply_on_the_reserved_turn_goes_to_the_corrective_turn_with_the_larger_limit() -> None:
+    request = asked(with_reply(inquiry(turns=1), CUT)).request
+
+    assert (request.forced, request.max_tokens) == (SUBMIT_ONLY, 10_000)
+
+
 @row("pipeline-20.7-06")
 def test_complete_calls_run_although_the_reply_was_cut() -> None:
     state = with_reply(inquiry(), says(call(kind="Pod"), ToolCall("", "kubectl_get", '{"kind": "No'), finish="length"))

@@ -175,8 +175,10 @@ def annotate(text: str | None, *, application: bool = False) -> str:
     return f"{raw}\n{ARROW}{words_of(hint, raw)}"
 
 
-def failed(code: int, stdout: str, stderr: str, *, application: bool = False) -> str:
-    """A failed command as a model is shown it: marker, partial output and that it proves nothing, raw error, hint."""
+def command_text(code: int, stdout: str, stderr: str, *, application: bool = False) -> str:
+    """A command as a model is shown it; a failed one with marker, partial output, raw error and hint."""
+    if code == 0:
+        return stdout.rstrip()
     partial = ["partial output, not evidence of absence", stdout.rstrip()] if stdout.strip() else []
     error = annotate(stderr.rstrip(), application=application) or "nothing on stderr"
     return "\n".join([f"[kubectl exited {code}]", *partial, error])
