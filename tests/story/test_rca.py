@@ -276,6 +276,16 @@ def test_a_reply_without_target_is_about_the_signals() -> None:
     assert (found.target, [cause.object for cause in found.causes]) == (None, [API])
 
 
+@pytest.mark.parametrize(
+    ("named", "further"),
+    [pytest.param(API, API, id="pipeline-20.5-03"), pytest.param(None, None, id="none named: the signal's stays")],
+)
+def test_what_the_root_cause_names_is_investigated_further(named: TargetRef | None, further: TargetRef | None) -> None:
+    pod = TargetRef(kind="Pod", name="p-1", namespace="shop")
+
+    assert diagnosis_from_reply(replace(REPLY, target=named), CheckedClaims(), signal_target=pod).target == further
+
+
 def test_what_is_missing_or_contradictory_is_said() -> None:
     bare = RcaReply("s", signal_name="OOMKilled", target=API, actionable=False, outcome="actionable", dropped_claims=2)
     problems = (Problem("confidence", "7", "must be a number"),)

@@ -439,6 +439,7 @@ UNCHECKABLE = [
     pytest.param({"statement": "", "evidence": CLAIM["evidence"]}, id="blank statement"),
     pytest.param({"statement": "s", "evidence": [{"id": "E1", "quote": "ab"}]}, id="short quote"),
     pytest.param({"statement": "s", "evidence": [{"quote": "OOMKilled"}]}, id="no id"),
+    pytest.param({"statement": "s", "evidence": [*CLAIM["evidence"], {"id": "E2", "quote": "a"}]}, id="one bad quote"),
     pytest.param("text", id="text"),
 ]
 

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from inquest.api.shared import Severity, TargetRef
+from inquest.api.shared import TargetRef
+from inquest.story.candidates import MAX_LEVELS, NOTHING, Found, candidates, leading, objects_in, squeezed, trimmed
 from inquest.story.evidence import Citation
-from inquest.story.inquiry import Invocation, ModelReply, ToolSchema
+from inquest.story.inquiry import Invocation, ModelReply
+from inquest.story.submit import (
+    DUE_DILIGENCE,
+    OUTCOME_ALIASES,
+    OUTCOME_WORDS,
+    ROLES,
+    SEVERITIES,
+    SUBMIT_NAMES,
+)
+from inquest.story.submit import SUBMIT_NO_WORKFLOW as SUBMIT_NO_WORKFLOW
+from inquest.story.submit import SUBMIT_RESULT as SUBMIT_RESULT
+from inquest.story.submit import SUBMIT_TOOLS as SUBMIT_TOOLS
+from inquest.story.submit import SUBMIT_WITH_WORKFLOW as SUBMIT_WITH_WORKFLOW
 
 T = TypeVar("T")
 
-MAX_CHARACTERS: Final = 1_000_000
-"""Of one reply; what follows is not read (pipeline, 3.2)."""
-MAX_LEVELS: Final = 3
-"""Of JSON inside a string inside JSON (pipeline, 3.1)."""
-MAX_FENCES: Final = 100
-"""Fenced blocks of one text that are tried; each costs a pass over the rest."""
-MAX_HEADER: Final = 80
-"""Characters of a line that can be a section header."""
 MAX_LABELLED: Final = 500
 """Characters of a summary that is taken from prose."""
 MIN_QUOTE: Final = 3
@@ -127,166 +132,6 @@ class Reading:
         return not self.usable or bool(self.problems)
 
 
-# --- the submit tools --------------------------------------------------------------------------------
-
-SEVERITIES: Final = tuple(word.value for word in Severity)
-OUTCOME_WORDS: Final = ("actionable", "not_actionable", "problem_resolved", "insufficient_data", "inconclusive")
-OUTCOME_ALIASES: Final[Mapping[str, str]] = {
-    "resolved": "problem_resolved",
-    "self_resolved": "problem_resolved",
-    "predictive_no_action": "not_actionable",
-}
-REVIEW_REASONS: Final = (
-    "workflow_not_found",
-    "image_mismatch",
-    "parameter_validation_failed",
-    "no_matching_workflows",
-    "low_confidence",
-    "llm_parsing_error",
-    "investigation_inconclusive",
-    "rca_incomplete",
-)
-ROLES: Final = ("root_cause", "contributing", "symptom", "ruled_out")
-DUE_DILIGENCE: Final = (
-    "causal_completeness",
-    "target_accuracy",
-    "evidence_sufficiency",
-    "alternative_hypotheses",
-    "scope_completeness",
-    "proportionality",
-    "regression_awareness",
-    "confidence_calibration",
-)
-
-Schema = Mapping[str, Any]
-
-
-def _object(required: Sequence[str], about: str = "", /, **properties: Schema) -> Schema:
-    shape: dict[str, Any] = {"type": "object", "properties": properties}
-    return shape | ({"required": list(required)} if required else {}) | _described(about)
-
-
-def _list(items: Schema, description: str = "", **more: Any) -> Schema:
-    return {"type": "array", "items": items, **more} | _described(description)
-
-
-def _string(description: str = "", *words: str) -> Schema:
-    return {"type": "string"} | ({"enum": list(words)} if words else {}) | _described(description)
-
-
-def _described(description: str) -> dict[str, Any]:
-    return {"description": description} if description else {}
-
-
-_CONFIDENCE: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 1}
-_BOOLEAN: Final[Schema] = {"type": "boolean"}
-_SEVERITY: Final = _string("", *SEVERITIES)
-_TARGET: Final = _object(
-    ("kind", "name"),
-    "The owner that must change, not its pod; no namespace for cluster-scoped resources.",
-    api_version=_string(),
-    kind=_string(),
-    name=_string(),
-    namespace=_string(),
-)
-_CLAIM: Final = _object(
-    ("statement", "evidence"),
-    statement=_string("One sentence."),
-    role=_string("", *ROLES),
-    evidence=_list(
-        _object(
-            ("id", "quote"),
-            id=_string("Evidence id such as E3."),
-            quote=_string("A value or line copied from that evidence, unchanged."),
-        ),
-        minItems=1,
-    ),
-)
-_RCA_CORE: Final[Mapping[str, Schema]] = {
-    "summary": _string("One sentence first; names the object and the field that is wrong."),
-    "severity": _SEVERITY,
-    "signal_name": _string("The name that fits the effect best."),
-    "contributing_factors": _list(_string()),
-    "remediation_target": _TARGET,
-}
-_COMMON: Final[Mapping[str, Schema]] = {
-    "confidence": _CONFIDENCE,
-    "severity": _SEVERITY,
-    "investigation_outcome": _string("", *OUTCOME_WORDS),
-    "actionable": _BOOLEAN,
-    "needs_human_review": _BOOLEAN,
-    "human_review_reason": _string(f"One of {', '.join(REVIEW_REASONS)}, or your own words."),
-}
-# Invocation 1 hears no word of workflows, not even in a reason.
-_COMMON_RCA: Final[Mapping[str, Schema]] = {
-    **_COMMON,
-    "human_review_reason": _string("One of investigation_inconclusive, rca_incomplete, or your own words."),
-}
-_WORKFLOW: Final[Mapping[str, Schema]] = {
-    "workflow_id": _string("Id from the catalogue."),
-    "confidence": _CONFIDENCE,
-    "rationale": _string(),
-    "parameters": _object((), "Only the workflow's parameters, never TARGET_RESOURCE_*."),
-}
-_DETECTED_LABELS: Final[Mapping[str, Schema]] = {"detected_labels": {"type": "object"}}
-
-SUBMIT_RESULT: Final = ToolSchema(
-    name="submit_result",
-    description="Submit the root cause analysis; call it once, when the investigation is over.",
-    parameters=_object(
-        ("root_cause_analysis", "confidence"),
-        root_cause_analysis=_object(
-            ("summary",),
-            **_RCA_CORE,
-            cause=_object(
-                (),
-                "JSON path in the target, and what stands there and is wrong.",
-                field=_string(),
-                value=_string(),
-            ),
-            investigation_analysis=_string("Under 500 words."),
-            causal_chain=_list(_string(), "From the symptom to the root cause, which comes last.", minItems=2),
-            due_diligence=_object((), **{name: _string() for name in DUE_DILIGENCE}),
-            claims=_list(_CLAIM, "What the conclusion rests on; code checks every quote."),
-        ),
-        **_COMMON_RCA,
-        **_DETECTED_LABELS,
-    ),
-)
-SUBMIT_WITH_WORKFLOW: Final = ToolSchema(
-    name="submit_result_with_workflow",
-    description="Submit the one workflow that fits, with its parameters.",
-    parameters=_object(
-        ("root_cause_analysis", "selected_workflow", "confidence"),
-        root_cause_analysis=_object(("summary",), **_RCA_CORE),
-        selected_workflow=_object(
-            ("workflow_id", "confidence"),
-            **_WORKFLOW,
-            execution_engine=_string(),
-            execution_bundle=_string(),
-        ),
-        alternative_workflows=_list(_object(("workflow_id", "confidence"), **_WORKFLOW), "For people, never executed."),
-        **_COMMON,
-        **_DETECTED_LABELS,
-    ),
-)
-SUBMIT_NO_WORKFLOW: Final = ToolSchema(
-    name="submit_result_no_workflow",
-    description="Submit that no workflow is to run: nothing fits, nothing is left to do, or it cannot be told.",
-    parameters=_object(
-        ("root_cause_analysis",),
-        root_cause_analysis=_object(("summary",), **_RCA_CORE),
-        reasoning=_string("Why nothing fits."),
-        **_COMMON,
-    ),
-)
-SUBMIT_TOOLS: Final[Mapping[Invocation, tuple[ToolSchema, ...]]] = {
-    Invocation.RCA: (SUBMIT_RESULT,),
-    Invocation.SELECTION: (SUBMIT_WITH_WORKFLOW, SUBMIT_NO_WORKFLOW),
-}
-SUBMIT_NAMES: Final = frozenset(tool.name for tools in SUBMIT_TOOLS.values() for tool in tools)
-
-
 # --- reading -----------------------------------------------------------------------------------------
 
 
@@ -310,15 +155,15 @@ def _places(invocation: Invocation, reply: ModelReply) -> list[tuple[str, str]]:
 
 def _read_place(invocation: Invocation, tool: str, text: str) -> Reading:
     if invocation is Invocation.SELECTION and tool == SUBMIT_NO_WORKFLOW.name:
-        return _reading_of(_declined(next(_candidates(text), {})))
+        return _reading_of(_declined(next(candidates(text), {})))
     make = _rca if invocation is Invocation.RCA else _offered if tool == SUBMIT_WITH_WORKFLOW.name else _told
     first: Reading | None = None
-    for found in _candidates(text):
+    for found in candidates(text):
         reading = _reading_of(make(found))
         if reading.usable:
             return reading
         first = first or reading
-    return first or Reading(None, failure=NO_JSON if _trimmed(text) else EMPTY)
+    return first or Reading(None, failure=NO_JSON if trimmed(text) else EMPTY)
 
 
 Read = tuple[RcaReply | SelectionReply, list[Problem]]
@@ -344,197 +189,8 @@ def better(old: Reading, new: Reading) -> Reading:
     return new if not old.usable or len(new.problems) <= len(old.problems) else old
 
 
-# --- candidates (pipeline, 3.2 and 3.3) --------------------------------------------------------------
-
-Found = Mapping[str, Any]
-Span = tuple[int, int]
-
-_LEADING: Final = re.compile(r'[\["]|\{\s*["}]')
-_OPENING: Final = re.compile(r'\{(?=\s*["}])')
-# A string that never ends swallows the rest, so that no quote is looked at twice.
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
-_FENCE: Final = re.compile(r"```[ \t]*([\w+-]*)")
-_FENCE_END: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
-_ESCAPE: Final = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
-)
-_HEADER: Final = re.compile(r"\s{0,3}#{1,6}\s+([^#]+?)\s*")
-_NOTHING: Final = frozenset({"", "null", "none", "~", "n/a"})
-_SECTIONS: Final = (
-    "root_cause_analysis",
-    "selected_workflow",
-    "alternative_workflows",
-    "confidence",
-    "severity",
-    "actionable",
-    "investigation_outcome",
-    "detected_labels",
-    "needs_human_review",
-    "human_review_reason",
-    "reasoning",
-)
-
-_DECODER: Final = json.JSONDecoder(parse_constant=lambda _: None)
-
-
-def _candidates(text: str) -> Iterator[Found]:
-    text = _trimmed(text)
-    value, end = _leading(text)
-    yield from _objects_in(value)
-    rest = text[end:]
-    if sections := _sections(rest):
-        yield sections
-    fences = _fences(rest)
-    for fence in fences:
-        yield from _objects_of_fence(rest, fence)
-    yield from _scanned(rest, tuple(span for fence in fences if (span := _decoded_span(rest, fence))))
-
-
-def _trimmed(text: str) -> str:
-    """The part that is read, without lone surrogates: they decode, but nothing can write them again."""
-    cut = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode().strip("\ufeff \t\r\n\f\v")
-    return _ESCAPE.sub(lambda hit: r"\ufffd" if hit[1] else hit[0], cut) if "\\" in cut else cut
-
-
-def _leading(text: str) -> tuple[Any, int]:
-    """The JSON value with which a text begins and where it ends; 0 when there is none (C1)."""
-    if not _LEADING.match(text):
-        return None, 0
-    try:
-        return _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return None, 0
-
-
-def _objects_in(value: Any, levels: int = MAX_LEVELS) -> Iterator[Found]:
-    """An object, the only member of a list, or what a string holds; other values are no verdict."""
-    if isinstance(value, Mapping):
-        yield value
-    elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping | str):
-        yield from _objects_in(value[0], levels)
-    elif isinstance(value, str) and levels:
-        text = _trimmed(value)
-        inner, end = _leading(text)
-        yield from _objects_in(inner, levels - 1)
-        yield from _scanned(text[end:])
-
-
-def _scanned(text: str, skip: Sequence[Span] = ()) -> Iterator[Found]:
-    """Every balanced object of a text that decodes (C4); a fragment of an unfinished one is never a verdict."""
-    at = 0
-    while opening := _OPENING.search(text, at):
-        start = opening.start()
-        at = next((end for begin, end in skip if begin <= start < end), 0)
-        if at:
-            continue
-        at = _closing(text, start)
-        if not at:
-            return
-        yield from _decoded(text[start:at])
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 0
-    for token in _TOKEN.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(text[token.start()], 0)
-        if depth == 0:
-            return token.end()
-    return 0
-
-
-def _decoded(text: str) -> Iterator[Found]:
-    value, end = _leading(text)
-    if end == len(text) and isinstance(value, Mapping):
-        yield value
-
-
-@dataclass(frozen=True)
-class _Fence:
-    """A fenced block by the positions of its content."""
-
-    label: str
-    start: int
-    end: int
-    closed: bool
-
-    @property
-    def rank(self) -> int:
-        return 2 if not self.closed else int(self.label.lower() != "json")
-
-
-def _fences(text: str) -> list[_Fence]:
-    """Fenced blocks in the order in which they are tried (C3)."""
-    found: list[_Fence] = []
-    at = 0
-    while len(found) < MAX_FENCES and (opening := _FENCE.search(text, at)):
-        start = opening.end()
-        end, at = _fence_end(text, start)
-        found.append(_Fence(opening[1], start, end, closed=at > end))
-    return sorted(found, key=lambda fence: fence.rank)
-
-
-def _fence_end(text: str, start: int) -> Span:
-    # A closing fence on a line of its own is looked for first: JSON strings hold no line breaks, but may hold fences.
-    if end := _FENCE_END.search(text, start):
-        return end.start(), end.end()
-    end_of_text = len(text)
-    bare = text.find("```", start)
-    return (end_of_text, end_of_text) if bare < 0 else (bare, bare + 3)
-
-
-def _objects_of_fence(text: str, fence: _Fence) -> Iterator[Found]:
-    content = text[fence.start : fence.end].strip()
-    value, end = _leading(content)
-    yield from _objects_in(value)
-    yield from _scanned(content[end:])
-
-
-def _decoded_span(text: str, fence: _Fence) -> Span | None:
-    """Where in the text a fence's leading value stands: it was tried, its inside is not searched again."""
-    content = text[fence.start : fence.end]
-    start = fence.start + len(content) - len(content.lstrip())
-    _, length = _leading(content.strip())
-    return (start, start + length) if length else None
-
-
-def _sections(text: str) -> Found:
-    """What stands under known headings, by their names (C2)."""
-    bodies: dict[str, list[str]] = {}
-    name, inside = "", False
-    for line in text.split("\n"):
-        header = "" if inside else _header(line)
-        name = header or name
-        if header:
-            bodies[name] = []
-        elif name:
-            bodies[name].append(line)
-        inside ^= line.count("```") % 2 == 1
-    return {name: _section_value("\n".join(lines).strip()) for name, lines in bodies.items()}
-
-
-def _header(line: str) -> str:
-    found = _HEADER.fullmatch(line.rstrip("\r")) if len(line) <= MAX_HEADER else None
-    return _HEADERS.get(_squeezed(re.sub(r"[*`:\s]", "", found[1])), "") if found else ""
-
-
-def _section_value(body: str) -> Any:
-    fences = _fences(body)
-    if fences:
-        body = body[fences[0].start : fences[0].end].strip()
-    if body.lower() in _NOTHING:
-        return None
-    value, end = _leading(body)
-    return value if end else body
-
-
 # --- keys and fields (pipeline, 3.4 and 3.5) ---------------------------------------------------------
 
-
-def _squeezed(key: str) -> str:
-    return key.lower().replace("_", "").replace("-", "")
-
-
-_HEADERS: Final[Mapping[str, str]] = {_squeezed(name): name for name in _SECTIONS}
 
 REQUIRED: Final = "is required"
 
@@ -550,8 +206,8 @@ class _Form:
     def raw(self, name: str) -> Any:
         if name in self.found:
             return self.found[name]
-        wanted = _squeezed(name)
-        return next((value for key, value in self.found.items() if _squeezed(key) == wanted), None)
+        wanted = squeezed(name)
+        return next((value for key, value in self.found.items() if squeezed(key) == wanted), None)
 
     def text(self, name: str) -> str:
         """A trimmed string; other types count as empty."""
@@ -616,7 +272,7 @@ class _Form:
 
     def review_reason(self) -> str:
         reason = self.text("human_review_reason")
-        return "" if reason.lower() in _NOTHING else reason
+        return "" if reason.lower() in NOTHING else reason
 
 
 def _shown(raw: Any) -> str:
@@ -665,7 +321,7 @@ def _outcome_from(raw: Any) -> str | None:
 
 def _object_from(raw: Any) -> Found | None:
     """An object, or the one that a string contains; lists are never halved."""
-    return None if isinstance(raw, list) else next(_objects_in(raw), None)
+    return None if isinstance(raw, list) else next(objects_in(raw), None)
 
 
 def _list_from(raw: Any) -> list[Any] | None:
@@ -688,7 +344,7 @@ def _json_in(raw: Any) -> Any:
     for _ in range(MAX_LEVELS):
         if not isinstance(raw, str):
             break
-        value, end = _leading(_trimmed(raw))
+        value, end = leading(trimmed(raw))
         if not end:
             break
         raw = value
@@ -915,7 +571,7 @@ _LABELLED: Final = re.compile(r"^[\s#*_>-]*root[ _-]?cause[\s*_]*:[\s*_]*(\S.*)$
 
 def labelled_summary(text: str) -> str:
     """What prose says after `Root cause:`; for people only, never a verdict (behaviours, 13.1)."""
-    found = _LABELLED.search(_trimmed(text))
+    found = _LABELLED.search(trimmed(text))
     return found[1].strip(" *_\r")[:MAX_LABELLED] if found else ""
 
 
