@@ -45,8 +45,7 @@ class Catalogue:
         found = await self._read(ACTION_TYPE, ActionType, namespace, name)
         if not isinstance(found, ActionType):
             return None
-        words = {key: value for key, value in found.spec.to_object().items() if key != "name"}
-        result = await self._attempt_action_type(found.spec.name, words)
+        result = await self._attempt_action_type(found.spec.name, _words(found))
         return await self._told(ACTION_TYPE, found, result)
 
     async def workflow(self, namespace: str, name: str) -> timedelta | None:
@@ -79,7 +78,8 @@ class Catalogue:
         )
 
     async def _attempt_workflow(self, found: RemediationWorkflow) -> Attempt:
-        if not await self._has_action_type(found.spec.action_type):
+        action = await self._action_type(found.spec.action_type)
+        if action is None:
             message = f"spec.actionType: no ActionType is named {found.spec.action_type}"
             verdicts = {
                 "Valid": false("ActionTypeNotFound", message),
@@ -89,6 +89,8 @@ class Catalogue:
             }
             return Attempt({"registration": Registered.INVALID, "message": message}, verdicts, again=True)
         try:
+            # The order in which resources arrive is nobody's: what the workflow rests on is registered first.
+            await self.house.datastorage.register_action_type(action.spec.name, _words(action))
             held = await self.house.datastorage.register_workflow(content_of(found))
         except Unavailable as error:
             return _pending(error, "Registered")
@@ -96,9 +98,11 @@ class Catalogue:
             return _refused(error)
         return _accepted(held)
 
-    async def _has_action_type(self, name: str) -> bool:
-        found = await self.house.status.list(ACTION_TYPE)
-        return any(obj.get("spec", {}).get("name") == name for obj in found)
+    async def _action_type(self, name: str) -> ActionType | None:
+        """The ActionType of that name; of several the oldest, which is the registered one."""
+        found = [ActionType.from_object(obj) for obj in await self.house.status.list(ACTION_TYPE)]
+        named = [one for one in found if one.spec.name == name]
+        return min(named, key=lambda one: str(one.metadata.creation_timestamp), default=None)
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
         try:
@@ -113,6 +117,10 @@ class Catalogue:
             changes["registered_at"] = getattr(found.status, "registered_at", None) or now
         await publish(self.house, kind, found, changes, result.verdicts, now=now)
         return RETRY if result.again else None
+
+
+def _words(found: ActionType) -> dict[str, str]:
+    return {key: value for key, value in found.spec.to_object().items() if key != "name"}
 
 
 def content_of(found: RemediationWorkflow) -> str:

@@ -280,7 +280,9 @@ class Signals:
         changes: dict[str, Any] = {}
         if inv is not None and inv.status.phase in TERMINAL_PHASES and not is_duplicate:
             changes["recommendation"] = recommendation(inv, now)
-        await publish(self.house, SIGNAL, found, changes, {"Concluded": verdict}, now=now)
+        known = "recommendation" in changes
+        said = {"Recommended": true("FromPlaybook" if not _asked_a_model(inv) else "Generated")} if known else {}
+        await publish(self.house, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
         ended = inv is None or inv.status.phase in TERMINAL_PHASES
         return None if ended else LOOK_AGAIN
 
@@ -403,10 +405,14 @@ def recommendation(inv: Investigation, now: datetime) -> Recommendation:
         action=(status.message or "")[:500],
         urgency=Urgency.NONE if remediated or status.resolution is Resolution.NO_ACTION_REQUIRED else Urgency.SOON,
         remediate=status.selected_workflow is not None,
-        source=RecommendationSource.MODEL if status.usage and status.usage.turns else RecommendationSource.PLAYBOOK,
+        source=RecommendationSource.MODEL if _asked_a_model(inv) else RecommendationSource.PLAYBOOK,
         cached=False,
         generated_at=now,
     )
+
+
+def _asked_a_model(inv: Investigation | None) -> bool:
+    return bool(inv and inv.status.usage and inv.status.usage.turns)
 
 
 def _next_look(decision: Decision, now: datetime) -> timedelta | None:

@@ -225,7 +225,8 @@ def _fell(before: Component, now: Component) -> bool:
 
 
 def _next_look(view: EffectView) -> datetime:
-    return min(max(view.windows.check_after, view.now + LOOK), view.windows.deadline)
+    first = view.windows.check_after
+    return first if view.now < first else min(view.now + LOOK, view.windows.deadline)
 
 
 # --- components (12.1) ------------------------------------------------------------------------------------
