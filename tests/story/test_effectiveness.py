@@ -21,6 +21,7 @@ from inquest.story.effectiveness import (
     Metric,
     Timing,
     assess,
+    hashes_match,
     health_score,
     improvement,
     metrics_score,
@@ -28,6 +29,14 @@ from inquest.story.effectiveness import (
     weighted,
     windows,
 )
+
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
+from inquest.story.spec_hash import drift_hash, spec_hash
 
 ENDED = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -245,7 +254,8 @@ def test_the_first_look_and_the_deadline() -> None:
     assert (found.check_after, found.alert_check_after, found.deadline) == (CHECK, CHECK, DEADLINE)
 
 
-def test_c_em_4_the_deadline_moves_behind_the_first_check() -> None:
+@row("C-EM-4")
+def test_the_deadline_moves_behind_the_first_check() -> None:
     found = windows(ENDED, Timing(stabilization=40 * MINUTE), proactive=True)
 
     assert found.alert_check_after == ENDED + 45 * MINUTE
@@ -264,6 +274,22 @@ def test_it_looks_every_half_minute_from_the_first_check_and_once_at_the_deadlin
     assert assess(view(1, **waiting)).next_look == CHECK
     assert assess(view(6, **waiting)).next_look == ENDED + 6.5 * MINUTE
     assert assess(view(29.9, **waiting)).next_look == DEADLINE
+
+
+def spec_with(image: str) -> dict[str, Any]:
+    volumes = [{"name": "c", "configMap": {"name": "settings"}}]
+    return {"kind": "Deployment", "spec": {"template": {"spec": {"image": image, "volumes": volumes}}}}
+
+
+@row("C-EM-3")
+def test_hashes_compare_specs_and_only_the_drift_hash_sees_config_maps() -> None:
+    before, after = {"settings": {"data": {"a": "1"}}}, {"settings": {"data": {"a": "2"}}}
+
+    assert hashes_match(spec_hash(spec_with("a")), spec_hash(spec_with("a"))) is True
+    assert hashes_match(spec_hash(None), spec_hash({})) is True
+    assert drift_hash(spec_with("a"), before) != drift_hash(spec_with("a"), after)
+    assert hashes_match(spec_hash(spec_with("a")), spec_hash(spec_with("b"))) is False
+    assert hashes_match("", spec_hash(spec_with("a"))) is None
 
 
 numbers = st.none() | st.floats(min_value=-1e6, max_value=1e6)

@@ -24,6 +24,12 @@ from inquest.story.history import (
     level,
 )
 
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 HASH = "sha256:now"
 
@@ -132,7 +138,8 @@ def test_no_guard_holds(found: History) -> None:
     assert chain_block(found, HASH, NOW) is None
 
 
-def test_c_tr_7_without_a_hash_only_the_count_holds() -> None:
+@row("C-TR-7")
+def test_without_a_hash_only_the_count_holds() -> None:
     three = history(*(entry(m, hash_match="preRemediation") for m in (10, 20, 30)))
     five = history(*(entry(m) for m in (10, 20, 30, 40, 50)))
 
@@ -185,7 +192,8 @@ def test_warnings(found: History, expected: list[str]) -> None:
     assert names(found) == expected
 
 
-def test_pipeline_20_6_03_the_strong_form_needs_that_nothing_ever_helped() -> None:
+@row("pipeline-20.6-03")
+def test_the_strong_form_needs_that_nothing_ever_helped() -> None:
     weak, strong = series(0.2, 0.3), series(0.0, 0.0)
 
     assert [warning.strong for warning in history_warnings(weak)] == [False]
@@ -202,7 +210,8 @@ def test_a_score_as_a_word(score: float | None, expected: str) -> None:
     assert level(score) == expected
 
 
-def test_pipeline_20_6_05_half_a_metric_and_no_pending_pod_are_not_rendered() -> None:
+@row("pipeline-20.6-05")
+def test_half_a_metric_and_no_pending_pod_are_not_rendered() -> None:
     text = history_section(history(entry(health_checks={"pendingCount": 0}, metric_deltas={"cpuBefore": 0.8})))
 
     assert "pending_pods" not in text
@@ -240,7 +249,8 @@ def test_the_section_tells_what_is_known_and_nothing_else() -> None:
     ]
 
 
-def test_pipeline_20_6_01_no_history_is_silent_and_an_unavailable_one_is_not() -> None:
+@row("pipeline-20.6-01")
+def test_no_history_is_silent_and_an_unavailable_one_is_not() -> None:
     assert history_section(history()) == ""
     assert "unavailable" in history_section(UNAVAILABLE)
     assert "\n" not in history_section(UNAVAILABLE)

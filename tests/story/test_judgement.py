@@ -40,6 +40,12 @@ from inquest.story.judgement import (
     what_follows,
 )
 
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="checkout", namespace="shop")
 
@@ -113,7 +119,8 @@ def test_an_automatic_ruling_needs_history_and_a_fact_of_the_api_server() -> Non
     assert not unknown.degraded
 
 
-def test_c_tr_8_what_policy_asked_for_keeps_its_own_reason() -> None:
+@row("C-TR-8")
+def test_what_policy_asked_for_keeps_its_own_reason() -> None:
     assert ruled(says(True, reason="production"), history_available=False).reason == "production"
     assert ruled(says(False, deny=True), history_available=False).decision is RulingDecision.DENIED
 
@@ -203,7 +210,8 @@ def test_what_follows(
     assert (found.review is HumanReviewReason.POLICY_DENIED) == (state is ApprovalState.DENIED)
 
 
-def test_c_rg_9_without_a_workflow_nothing_is_asked() -> None:
+@row("C-RG-9")
+def test_without_a_workflow_nothing_is_asked() -> None:
     assert (NO_WORKFLOW.phase, NO_WORKFLOW.reason) == (Phase.FAILED, Reason.NO_WORKFLOW_SELECTED)
 
 
@@ -296,7 +304,8 @@ def test_the_whole_document() -> None:
     }
 
 
-def test_c_rg_7_what_is_not_known_is_empty_and_never_null() -> None:
+@row("C-RG-7")
+def test_what_is_not_known_is_empty_and_never_null() -> None:
     document = policy_document(question(business=Business(business_unit="pay", criticality="Medium")))
 
     assert document["custom_labels"] == {}
@@ -306,7 +315,8 @@ def test_c_rg_7_what_is_not_known_is_empty_and_never_null() -> None:
     assert document["inquest"]["history"] == "unavailable"
 
 
-def test_c_rg_1_a_missing_target_is_null_and_a_null_threshold_leaves_no_key() -> None:
+@row("C-RG-1")
+def test_a_missing_target_is_null_and_a_null_threshold_leaves_no_key() -> None:
     document = policy_document(question(remediation_target=None, confidence_threshold=None))
 
     assert document["remediation_target"] is None

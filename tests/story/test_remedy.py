@@ -73,6 +73,12 @@ from inquest.story.remedy import (
     workflow_execution,
 )
 
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 CATALOGUE = Path(__file__).parents[2] / "catalogue"
@@ -240,7 +246,8 @@ def request(**spec: Any) -> RemediationApprovalRequest:
     return RemediationApprovalRequest.from_object(found)
 
 
-def test_c_ra_1_the_request_has_one_name_its_owner_and_fifteen_minutes() -> None:
+@row("C-RA-1")
+def test_the_request_has_one_name_its_owner_and_fifteen_minutes() -> None:
     found = manifest()
 
     assert found["metadata"]["name"] == "rar-inv-abc"
@@ -250,7 +257,8 @@ def test_c_ra_1_the_request_has_one_name_its_owner_and_fifteen_minutes() -> None
     assert found == manifest()
 
 
-def test_c_rg_8_without_a_diagnosis_the_request_still_stands() -> None:
+@row("C-RG-8")
+def test_without_a_diagnosis_the_request_still_stands() -> None:
     spec = manifest()["spec"]
 
     assert spec["reason"] == "Production environment"
@@ -430,7 +438,8 @@ def test_whether_an_approval_stands(seen: ApprovalView, expected: Standing) -> N
     assert (found.void is not None) == (expected is Standing.VOIDED)
 
 
-def test_c_ra_3_a_rejection_says_who_or_why() -> None:
+@row("C-RA-3")
+def test_a_rejection_says_who_or_why() -> None:
     assert approval_stands(view(spec=decided("Rejected"))).message == "Rejected by jane"
     said = decided("Rejected", decisionReason="not on a Friday")
     assert approval_stands(view(spec=said)).message == "not on a Friday"
@@ -535,7 +544,8 @@ def test_each_guard(seen: GuardView, expected: Ending) -> None:
     assert (halt.until is None) == (halt.phase is not None)
 
 
-def test_c_tr_4_a_blocked_execution_goes_on_when_its_holder_has_ended() -> None:
+@row("C-TR-4")
+def test_a_blocked_execution_goes_on_when_its_holder_has_ended() -> None:
     busy = guard(guarded(holder=HOLDER))
 
     assert busy is not None
@@ -573,7 +583,8 @@ def container(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return next(one for one in found["spec"]["template"]["spec"]["containers"] if one["name"] == "workflow")
 
 
-def test_c_wf_1_a_target_has_one_job_name() -> None:
+@row("C-WF-1")
+def test_a_target_has_one_job_name() -> None:
     one = job(execution(), namespace="inquest-workflows")["metadata"]
     other = target_string(TARGET.model_copy(update={"name": "cart"}))
 
@@ -643,7 +654,8 @@ def test_what_is_not_declared_does_not_reach_the_job() -> None:
     assert dropped_parameters(found.spec) == ("CONTAINER", "MEMORY_LIMIT")
 
 
-def test_c_wf_5_the_job_is_made_from_the_pinned_copy_alone() -> None:
+@row("C-WF-5")
+def test_the_job_is_made_from_the_pinned_copy_alone() -> None:
     found = job(execution(), namespace="inquest-workflows")
 
     assert container(found)["image"] == pinned().execution.image
@@ -725,7 +737,8 @@ def test_whose_job_holds_the_target(found: dict[str, Any] | None, expected: Lock
     assert lock_on(found, UID) is expected
 
 
-def test_c_wf_4_a_job_goes_after_its_cooldown_if_it_is_still_ours() -> None:
+@row("C-WF-4")
+def test_a_job_goes_after_its_cooldown_if_it_is_still_ours() -> None:
     ours = {"metadata": {"labels": {"inquest.dev/execution": UID}}}
 
     def due(found: dict[str, Any], minutes: int) -> bool:

@@ -31,6 +31,11 @@ from inquest.story.signal import (
 )
 
 
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 def signal(**changes: Any) -> SignalContent:
     target = {"kind": "Pod", "name": "checkout-1", "namespace": "shop"}
     content = {"name": "KubePodCrashLooping", "severity": "critical", "source": {"type": "Manual"}, "target": target}
@@ -164,7 +169,8 @@ def test_a_priority_that_somebody_gave_beats_the_table() -> None:
     assert (by_signal.priority, by_signal.priority_source) == (Priority.P3, "signal")
 
 
-def test_c_rg_7_business_of_a_labelled_namespace() -> None:
+@row("C-RG-7")
+def test_business_of_a_labelled_namespace() -> None:
     around = Surroundings({"inquest.dev/environment": "staging", "inquest.dev/team": "pay"})
 
     context = classify(signal(), around).context
@@ -178,7 +184,8 @@ def test_c_rg_7_business_of_a_labelled_namespace() -> None:
     assert context.custom_labels == {"team": ("pay",)}
 
 
-def test_c_rg_7_nothing_is_there_without_labels() -> None:
+@row("C-RG-7")
+def test_nothing_is_there_without_labels() -> None:
     context = classify(signal(), Surroundings()).context
 
     assert context.custom_labels == {}
@@ -217,7 +224,8 @@ def test_a_predicted_name_becomes_the_fault_that_it_foresees() -> None:
     assert mode_from_name("predictedoomkill") is Mode.REACTIVE
 
 
-def test_c_in_1_two_alerts_and_two_pods_of_one_deployment_are_one_case() -> None:
+@row("C-IN-1")
+def test_two_alerts_and_two_pods_of_one_deployment_are_one_case() -> None:
     root = TargetRef(kind="Deployment", name="checkout", namespace="shop")
     other_pod = signal(name="HighLatency", target={"kind": "Pod", "name": "checkout-2", "namespace": "shop"})
 

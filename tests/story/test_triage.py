@@ -27,6 +27,12 @@ from inquest.story.triage import (
     triage,
 )
 
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 MANAGED = ({"inquest.dev/managed": "true"},)
@@ -235,7 +241,8 @@ BLOCKERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("change", ["fingerprint", "target name"])
-def test_c_tr_10_without_fingerprint_or_name_nothing_earlier_blocks(change: str) -> None:
+@row("C-TR-10")
+def test_without_fingerprint_or_name_nothing_earlier_blocks(change: str) -> None:
     seen = observed(**BLOCKERS)
     nameless = seen.spec.model_copy(update={"target": seen.spec.target.model_copy(update={"name": ""})})
 
@@ -245,14 +252,16 @@ def test_c_tr_10_without_fingerprint_or_name_nothing_earlier_blocks(change: str)
     assert triage(free).phase is SignalPhase.ACCEPTED
 
 
-def test_c_tr_10_the_rules_work_for_a_node() -> None:
+@row("C-TR-10")
+def test_the_rules_work_for_a_node() -> None:
     node = content(target={"kind": "Node", "name": "n1"})
     ended = tuple(replace(failed(minutes), namespace="") for minutes in (1, 2, 3))
 
     assert triage(observed(spec=node, namespaced=False, ended=ended)).reason == "ConsecutiveFailures"
 
 
-def test_c_tr_3_the_younger_signal_joins_the_oldest_case() -> None:
+@row("C-TR-3")
+def test_the_younger_signal_joins_the_oldest_case() -> None:
     older = OpenCase(ObjectRef(name="inv-oldest"), "sig-9", NOW - 3 * HOUR)
     mine = OpenCase(ObjectRef(name="inv-mine"), "sig-1", NOW)
 
@@ -306,7 +315,8 @@ def test_failures_of_another_namespace_are_not_counted() -> None:
     assert triage(observed(ended=ended)).phase is SignalPhase.ACCEPTED
 
 
-def test_c_tr_6_the_label_frees_a_blocked_signal_at_the_next_look() -> None:
+@row("C-TR-6")
+def test_the_label_frees_a_blocked_signal_at_the_next_look() -> None:
     blocked = observed(scope_labels=({},), blocked_for="OutOfScope", blocked_count=2)
 
     assert triage(blocked).reason == "OutOfScope"
@@ -332,7 +342,8 @@ def test_when_the_next_case_is_allowed(case: EndedCase, failures: int, wait: tim
     assert next_allowed(case, earlier, TriageRules()) == (NOW + wait if wait else None)
 
 
-def test_c_lc_3_the_hold_can_be_switched_off() -> None:
+@row("C-LC-3")
+def test_the_hold_can_be_switched_off() -> None:
     case = completed(Resolution.NO_ACTION_REQUIRED)
 
     assert next_allowed(case, (), TriageRules(no_action_hold=timedelta(0))) is None

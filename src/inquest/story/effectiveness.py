@@ -158,6 +158,11 @@ _INCONCLUSIVE: Final = (
 )
 
 
+def hashes_match(pre: str, post: str) -> bool | None:
+    """Whether the run left the spec as it was; None where the hash before it is not known. No part of the score."""
+    return pre == post if pre and post else None
+
+
 # --- endings (12.3) -------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,11 @@ from inquest.ports import Redacted, seal
 DEFAULT_POLICY = Path(__file__).parents[3] / "policies" / "approval.rego"
 
 
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 class Told:
     """What the server said, and a way to wait for it."""
 

@@ -26,7 +26,7 @@ from inquest.adapters.opa import (
 from inquest.api.shared import RulingDecision
 from inquest.errors import Misconfigured
 from inquest.story.judgement import Answer, Ruling, ruling
-from tests.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document
+from tests.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 Ask = Callable[..., Awaitable[Answer]]
@@ -148,7 +148,8 @@ async def test_a_policy_of_another_package_can_be_asked(running: Start, tmp_path
     assert ruled(answer).decision is RulingDecision.AUTO_APPROVED
 
 
-async def test_rv_13_a_policy_that_loops_is_cut_off_by_the_deadline(running: Start, tmp_path: Path) -> None:
+@row("RV-13")
+async def test_a_policy_that_loops_is_cut_off_by_the_deadline(running: Start, tmp_path: Path) -> None:
     policy = tmp_path / "approval.rego"
     policy.write_text(LOOP)
 
@@ -163,7 +164,8 @@ async def test_rv_13_a_policy_that_loops_is_cut_off_by_the_deadline(running: Sta
     assert ruled(quick).reason == "quick"
 
 
-async def test_c_rg_5_a_missing_policy_is_said_and_asks(running: Start, told: Told, tmp_path: Path) -> None:
+@row("C-RG-5")
+async def test_a_missing_policy_is_said_and_asks(running: Start, told: Told, tmp_path: Path) -> None:
     async with running(tmp_path / "nothing.rego") as server:
         answer = await OpaPolicy(server).ask(document())
         await server.reload()
@@ -173,7 +175,8 @@ async def test_c_rg_5_a_missing_policy_is_said_and_asks(running: Start, told: To
     assert told.words.count("PolicyMissing") == 1
 
 
-async def test_c_rg_6_a_policy_that_was_deleted_after_loading_still_rules(running: Start, tmp_path: Path) -> None:
+@row("C-RG-6")
+async def test_a_policy_that_was_deleted_after_loading_still_rules(running: Start, tmp_path: Path) -> None:
     policy = tmp_path / "approval.rego"
     policy.write_text(SAYS.format("still here"))
 
@@ -186,7 +189,8 @@ async def test_c_rg_6_a_policy_that_was_deleted_after_loading_still_rules(runnin
     assert not found.degraded
 
 
-async def test_rv_13_a_reload_that_does_not_compile_keeps_the_last_good_one(
+@row("RV-13")
+async def test_a_reload_that_does_not_compile_keeps_the_last_good_one(
     running: Start, told: Told, tmp_path: Path
 ) -> None:
     policy = tmp_path / "approval.rego"

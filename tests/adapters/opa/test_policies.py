@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from inquest.adapters.opa import restricted
+from tests.adapters.opa.conftest import row
 
 POLICIES = Path(__file__).parents[3] / "policies"
 DEFAULT = POLICIES / "approval.rego"
@@ -21,7 +22,8 @@ def opa(binary: str, *arguments: object) -> str:
     return done.stdout
 
 
-def test_c_rg_2_the_tests_of_the_default_policy_pass_and_reach_all_of_it(opa_binary: str) -> None:
+@row("C-RG-2")
+def test_the_tests_of_the_default_policy_pass_and_reach_all_of_it(opa_binary: str) -> None:
     paths = (DEFAULT, POLICIES / "approval_test.rego")
 
     found = json.loads(opa(opa_binary, "test", "--coverage", "--format=json", *paths))
