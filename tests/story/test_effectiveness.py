@@ -29,14 +29,13 @@ from inquest.story.effectiveness import (
     weighted,
     windows,
 )
+from inquest.story.spec_hash import drift_hash, spec_hash
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
     """Name the reference's rows that a test stands for."""
     return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
 
-
-from inquest.story.spec_hash import drift_hash, spec_hash
 
 ENDED = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
