@@ -102,9 +102,8 @@ def watch_investigation(stage: Stage) -> dict[str, Any] | None:
     chosen = status.get("selectedWorkflow", {})
     parameters = {k: v for k, v in chosen.get("parameters", {}).items() if not k.startswith("TARGET_RESOURCE")}
     say(f"    workflow    {status.get('workflowDisplay', '-')} with {parameters}")
-    say(
-        f"    ruling      {status.get('ruling', {}).get('decision', '-')}: {status.get('ruling', {}).get('reason', '-')}"
-    )
+    ruling = status.get("ruling", {})
+    say(f"    ruling      {ruling.get('decision', '-')}: {ruling.get('reason', '-')}")
     return next(iter(stage.list("rar")), None)
 
 
@@ -130,7 +129,7 @@ def watch_end(stage: Stage) -> dict[str, Any]:
     act(5, "A Job raises the limit in a real pod; then its effect is verified")
     say("    kubectl get jobs -n inquest-workflows")
     say("    (the demo waits seconds for the workload to settle; the default is five minutes)")
-    found = until(lambda: _ended(stage), "the end of the case", stage, STEP_SECONDS * 2)
+    found: dict[str, Any] = until(lambda: _ended(stage), "the end of the case", stage, STEP_SECONDS * 2)
     status = found["status"]
     say(f"    {status['phase']}, {status.get('resolution', '-')}: {status.get('message', '-')}")
     return found
@@ -149,7 +148,8 @@ def is_healthy(stage: Stage) -> bool:
     """Whether the workload runs with every replica ready."""
     kind, name, namespace = WORKLOAD
     found = stage.read(kind, name, namespace)
-    return found.get("status", {}).get("readyReplicas", 0) == found.get("spec", {}).get("replicas", 1)
+    ready, wanted = found.get("status", {}).get("readyReplicas", 0), found.get("spec", {}).get("replicas", 1)
+    return int(ready) == int(wanted)
 
 
 def until(look: Callable[[], Any], what: str, stage: Stage, seconds: float = STEP_SECONDS) -> Any:

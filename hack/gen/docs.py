@@ -1,7 +1,7 @@
 """Reference pages that come from code: settings, conditions and reasons, phases, rights.
 
-    python -m hack.gen.docs            writes them
-    python -m hack.gen.docs --check    exits 1 with a diff where one is out of date
+python -m hack.gen.docs            writes them
+python -m hack.gen.docs --check    exits 1 with a diff where one is out of date
 """
 
 from __future__ import annotations

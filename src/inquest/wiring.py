@@ -24,15 +24,17 @@ from inquest.adapters.llm import Endpoint, OpenAIModel, Patience
 from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Tools
-from inquest.adapters.tools.desk import Backends, Desk
+from inquest.adapters.tools.desk import Backends, Desk, ResourceContextOf
 from inquest.adapters.tools.guard import Scope
+from inquest.api.shared import TargetRef
 from inquest.conductor import Conductor, House
 from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
-from inquest.errors import Misconfigured
+from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
-from inquest.ports import Policy, Reach, ResourceKind
+from inquest.ports import Json, Policy, Reach, ResourceKind
 from inquest.settings import ModelSettings, Settings
+from inquest.story.history import UNAVAILABLE, history_section
 from inquest.story.inquiry import Invocation, Run, ToolResult, ToolSchema
 
 log = structlog.stdlib.get_logger(__name__)
@@ -75,6 +77,27 @@ class ToolBench:
         return await self._tools.batch(invocation, runs, desk)
 
 
+def _context_tool(eyes: ClusterEyes, datastorage: DataStorageClient) -> ResourceContextOf:
+    """The resource-context tools' answer (pipeline, section 12.3): about the root, gaps by name, never an empty lie."""
+
+    async def read(kind: str, name: str, namespace: str) -> Json:
+        context = await eyes.context(TargetRef(kind=kind, name=name, namespace=namespace or None))
+        if context.failure:
+            raise Unavailable("kubernetes", context.failure)
+        known = await datastorage.history(context.root, context.spec_hash) if context.spec_hash else UNAVAILABLE
+        return {
+            "root_owner": context.root.to_object(),
+            "owner_chain": [ref.to_object() for ref in context.chain],
+            "current_spec_hash": context.spec_hash,
+            "detected_labels": context.labels.to_object(),
+            "quota_details": {key: {"hard": found.hard, "used": found.used} for key, found in context.quota.items()},
+            "remediation_history": history_section(known) if known.available else "unavailable",
+            "gaps": [f"{gap.what}: {gap.why}" for gap in context.gaps],
+        }
+
+    return read
+
+
 def redactor_of(settings: Settings) -> Redactor:
     """The redactor, knowing the secrets that this process itself holds."""
     key = settings.model.key()
@@ -93,11 +116,12 @@ async def opened(settings: Settings, offer: Offer) -> AsyncIterator[Wired]:
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
         herald = KubeHerald(kube.status, clock, await _receivers(settings, stack), instance=settings.replica)
         stack.push_async_callback(herald.aclose)
+        eyes = ClusterEyes(kube.cluster, redactor, clock)
         house = House(
             settings=settings,
             cluster=kube.cluster,
-            eyes=ClusterEyes(kube.cluster, redactor, clock),
-            tools=ToolBench(Backends(kube.cluster, redactor, clock, datastorage)),
+            eyes=eyes,
+            tools=ToolBench(Backends(kube.cluster, redactor, clock, datastorage, _context_tool(eyes, datastorage))),
             status=kube.status,
             policy=policy,
             datastorage=datastorage,

@@ -358,7 +358,7 @@ class Cases:
 
     async def _look_up(self, work: Work, step: steps.LookUp) -> plot.Fact:
         try:
-            return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number)
+            return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
         except Unavailable as error:
             return await self._closed(outcome.catalogue_unavailable(str(error)))
 

@@ -13,6 +13,7 @@ from inquest.conductor.house import House
 from inquest.errors import NotFound
 from inquest.story import outcome, plot, remedy, selection, steps
 from inquest.story.plot import Case
+from inquest.story.rca import Caution
 from inquest.story.reply import SelectionReply
 from inquest.story.selection import CatalogueFilters, WorkflowRecord
 
@@ -56,7 +57,14 @@ class Proposals:
             offset, more = offset + PAGE, page.has_more
         return tuple(found)
 
-    async def check(self, reply: SelectionReply, filters: CatalogueFilters, kind: str, number: int) -> plot.Tried:
+    async def check(
+        self,
+        reply: SelectionReply,
+        filters: CatalogueFilters,
+        kind: str,
+        number: int,
+        cautions: tuple[Caution, ...] = (),
+    ) -> plot.Tried:
         """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
         record = None
         if reply.choice is not None:
@@ -65,7 +73,7 @@ class Proposals:
             except NotFound:
                 record = None
         validation = selection.validate(reply.choice, record, kind)
-        return plot.Tried(number, reply, validation, await self.house.now())
+        return plot.Tried(number, reply, validation, await self.house.now(), cautions)
 
     async def bind(self, case: Case, verdict: outcome.Verdict, tried: plot.Tried) -> plot.Selected | Unfit:
         """One exact action on one exact object, with what it will change."""

@@ -23,7 +23,7 @@ from inquest.story.history import History
 from inquest.story.inquiry import Invocation, ModelReply, ToolResult
 from inquest.story.judgement import Ruling
 from inquest.story.outcome import Verdict
-from inquest.story.rca import Diagnosis
+from inquest.story.rca import Caution, Diagnosis
 from inquest.story.remedy import Proposal
 from inquest.story.reply import SelectionReply
 from inquest.story.selection import Validation
@@ -152,6 +152,8 @@ class Tried(Fact):
     reply: SelectionReply
     validation: Validation
     at: datetime
+    cautions: tuple[Caution, ...] = ()
+    """What was wrong with the reply itself."""
 
 
 @dataclass(frozen=True)

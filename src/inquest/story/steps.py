@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import reduce
 from typing import Final
 
-from inquest.api.shared import ApprovalState, ExecutionPhase, Mode, Phase, TargetRef
+from inquest.api.shared import ApprovalState, ExecutionPhase, Mode, Phase, Reason, Resolution, TargetRef
 from inquest.story import ends, outcome, plot, rca, selection
 from inquest.story.context import ResourceContext
 from inquest.story.evidence import Gap, Health
@@ -39,7 +39,7 @@ from inquest.story.labels import infrastructure_sentence
 from inquest.story.plot import Case
 from inquest.story.rca import Diagnosis
 from inquest.story.remedy import Halt, Stand, Standing
-from inquest.story.reply import RcaReply, SelectionReply
+from inquest.story.reply import RcaReply, SelectionReply, contradictions
 from inquest.story.selection import CatalogueFilters
 
 LOOK: Final = timedelta(seconds=30)
@@ -132,6 +132,7 @@ class LookUp:
     filters: CatalogueFilters
     target_kind: str
     number: int
+    cautions: tuple[rca.Caution, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,10 @@ Step = (
 def next_step(case: Case, view: View) -> Step:
     """What comes next; asked only while the case is open."""
     ended = _stopped(case, view)
-    return Record(plot.Closed(ended, view.now)) if ended else _STEPS[case.phase](case, view)
+    if ended is None:
+        return _STEPS[case.phase](case, view)
+    late = case.phase if ended.reason is Reason.TIMED_OUT else None
+    return Record(plot.Closed(ended, view.now, timeout_phase=late))
 
 
 def _stopped(case: Case, view: View) -> outcome.Verdict | None:
@@ -202,9 +206,14 @@ def _stopped(case: Case, view: View) -> outcome.Verdict | None:
         return ends.stopped_waiting(_chosen(case)) if case.phase is Phase.VERIFYING else outcome.cancelled()
     if case.phase is Phase.PENDING and view.signal_resolved:
         return outcome.signal_resolved()
-    if case.phase in plot.SHARES and view.now - case.opened.at > case.opened.pinned.timeout:
-        return outcome.timed_out(case.phase)
-    return None
+    return outcome.timed_out(case.phase) if _is_spent(case, view) else None
+
+
+def _is_spent(case: Case, view: View) -> bool:
+    """The one budget is what may be used up to the ruling (resources, section 14.1)."""
+    if case.phase not in plot.SHARES or case.last(plot.Ruled) is not None:
+        return False
+    return view.now - case.opened.at > case.opened.pinned.timeout
 
 
 # --- Pending, Investigating -----------------------------------------------------------------------------------------
@@ -248,7 +257,8 @@ def _diagnosed(case: Case, concluded: Concluded) -> Diagnosis:
     reply = concluded.reading.reply
     if not isinstance(reply, RcaReply):
         why = "the model's reply could not be read"
-        found = rca.diagnosis_without_verdict(findings, case.evidence, why, "llm_parsing_error")
+        prose = case.all(plot.Turned)[-1].reply.text
+        found = rca.diagnosis_without_verdict(findings, case.evidence, why, "llm_parsing_error", prose=prose)
         return replace(found, needs_review=True)
     checked = rca.check_claims(reply.claims, case.evidence)
     problems = concluded.reading.problems
@@ -369,10 +379,12 @@ def _choose(case: Case, view: View) -> Step:
     reply = move.reading.reply if move.reading else None
     if not isinstance(reply, SelectionReply):
         return _close(case, view, None, silent=move.reading is None, lost=move.reading is not None)
+    problems = move.reading.problems if move.reading else ()
+    cautions = rca.cautions_from(problems, contradictions(reply))
     if reply.choice is None:
-        return _close(case, view, reply)
+        return Record(plot.Closed(_verdict(case, reply, cautions=cautions), view.now))
     if not tries or not tries[-1].validation.valid:
-        return LookUp(reply, filters_of(case), context_of(case).root.kind, len(tries) + 1)
+        return LookUp(reply, filters_of(case), context_of(case).root.kind, len(tries) + 1, cautions)
     return _settle(case, view, tries[-1])
 
 
@@ -451,7 +463,7 @@ def _close(case: Case, view: View, reply: SelectionReply | None, *, silent: bool
 def _verdict(case: Case, reply: SelectionReply | None, *, silent: bool = False, lost: bool = False) -> outcome.Verdict:
     """The nine outcomes; `silent`: no verdict on the reserved turn, `lost`: a reply that stayed unusable."""
     tries = case.all(plot.Tried)
-    warnings = tries[-1].validation.warnings if tries else ()
+    warnings = (*(tries[-1].validation.warnings if tries else ()), *(tries[-1].cautions if tries else cautions))
     severity = str(case.opened.spec.signal.severity)
     merged = outcome.merge(_diagnosis(case), reply, signal_severity=severity, warnings=warnings)
     return outcome.decide(merged, circumstances(case, silent=silent, lost=lost))
@@ -497,6 +509,8 @@ def _analyzing(case: Case, view: View) -> Step:
     ruled, selected = case.last(plot.Ruled), case.last(plot.Selected)
     if selected is None:
         return Record(plot.Closed(ends.no_workflow_selected(), view.now))
+    if view.signal_resolved:
+        return Record(plot.Closed(ends.signal_resolved(selected.verdict), view.now))
     if ruled is None:
         return Rule(question_of(case, selected))
     following = what_follows(ruled.ruling, dry_run=case.opened.pinned.dry_run)
@@ -570,9 +584,18 @@ def _look_at_request(case: Case, view: View) -> Step:
     state = _STATES.get(stand.standing)
     if state is not None:
         return Record(view_decision(view, stand, state))
-    if stand.standing is Standing.TAMPERED:
+    if stand.standing in (Standing.TAMPERED, Standing.USED):
         return Record(plot.Closed(ends.tampered(stand.message), view.now))
+    if stand.standing is Standing.NOT_APPROVED and _is_over(case, view):
+        why = f"Approval request expired: {stand.message}"
+        return Record(plot.ApprovalDecided(ApprovalState.EXPIRED, "", why, None))
     return Wait(view.now + LOOK)
+
+
+def _is_over(case: Case, view: View) -> bool:
+    """A decision that does not count cannot be made again: without this nothing would ever end the request."""
+    asked = case.last(plot.ApprovalRequested)
+    return asked is not None and view.now > asked.expires_at
 
 
 _STATES: Final[Mapping[Standing, ApprovalState]] = {
@@ -597,6 +620,8 @@ def _executing(case: Case, view: View) -> Step:
         return Record(plot.Closed(ends.execution_gone(_chosen(case)), view.now))
     if seen.phase is ExecutionPhase.FAILED:
         return Record(plot.Closed(ends.execution_failed(_chosen(case), seen.message, ran=seen.ran), view.now))
+    if seen.phase is ExecutionPhase.ROLLED_BACK:
+        return Record(plot.Closed(ends.verified(_chosen(case), _ROLLED_BACK), view.now))
     if seen.phase in (ExecutionPhase.VERIFYING, ExecutionPhase.SUCCEEDED):
         return Record(plot.ExecutionVerifying(view.now))
     return Wait(view.now + LOOK)
@@ -604,13 +629,15 @@ def _executing(case: Case, view: View) -> Step:
 
 def _verifying(case: Case, view: View) -> Step:
     seen = view.execution
-    if seen is None or seen.done is None:
-        return (
-            Wait(view.now + LOOK)
-            if seen is not None
-            else Record(plot.Closed(ends.execution_gone(_chosen(case)), view.now))
-        )
-    return Record(plot.Closed(ends.verified(_chosen(case), seen.done), view.now))
+    if seen is None or seen.phase is ExecutionPhase.FAILED:
+        return Record(plot.Closed(ends.unverifiable(_chosen(case)), view.now))
+    done = _ROLLED_BACK if seen.phase is ExecutionPhase.ROLLED_BACK else seen.done
+    if done is None:
+        return Wait(view.now + LOOK)
+    return Record(plot.Closed(ends.verified(_chosen(case), done), view.now))
+
+
+_ROLLED_BACK: Final = ends.Effect(Resolution.INCONCLUSIVE, None, None, rolled_back=True)
 
 
 # --- what they use --------------------------------------------------------------------------------------------------
@@ -643,7 +670,10 @@ def context_of(case: Case) -> ResourceContext:
 
 
 def _is_resolved(case: Case, target: TargetRef) -> bool:
-    """Whether the target is the one that was looked up last, or in its chain."""
+    """Whether the target is the one that was looked up last, or in its chain; once looked up, it is not again."""
+    facts = [type(fact) for fact in case.facts]
+    if plot.ContextResolved in facts[facts.index(plot.Diagnosed) :]:
+        return True
     context = context_of(case)
     return any(rca.same_object(target, known) for known in (context.target, context.root, *context.chain))
 
