@@ -460,7 +460,14 @@ def _close(case: Case, view: View, reply: SelectionReply | None, *, silent: bool
     return Record(plot.Closed(_verdict(case, reply, silent=silent, lost=lost), view.now))
 
 
-def _verdict(case: Case, reply: SelectionReply | None, *, silent: bool = False, lost: bool = False) -> outcome.Verdict:
+def _verdict(
+    case: Case,
+    reply: SelectionReply | None,
+    *,
+    silent: bool = False,
+    lost: bool = False,
+    cautions: tuple[rca.Caution, ...] = (),
+) -> outcome.Verdict:
     """The nine outcomes; `silent`: no verdict on the reserved turn, `lost`: a reply that stayed unusable."""
     tries = case.all(plot.Tried)
     warnings = (*(tries[-1].validation.warnings if tries else ()), *(tries[-1].cautions if tries else cautions))
