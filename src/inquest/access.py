@@ -7,15 +7,22 @@ known only by asking. The list is data and stands beside the roles that are gran
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+import structlog
+
 from inquest.api.rbac import NEVER, Question
-from inquest.ports import Access, Json
+from inquest.errors import InquestError
+from inquest.ports import Access, Clock, Json
 from inquest.telemetry import ACCESS_EXCESS
+
+_log = structlog.stdlib.get_logger(__name__)
 
 QUESTIONS_AT_ONCE: Final = 8
 CHECK_SECONDS: Final = 600.0
+RETRY_SECONDS: Final = 10.0
+_UNKNOWN: Final = "rights are not verified yet"
 MUST_NOT: Final = (*NEVER, Question("", "/*", "", "get"))
 """The last one is the right to every path that is no resource."""
 WITHOUT_NAMESPACE: Final = frozenset(
@@ -64,6 +71,38 @@ async def excess(status: Rights, namespaces: Sequence[str] = (), *, tolerated: I
     found = set[str]().union(*answers) - set(tolerated)
     _show(found)
     return tuple(sorted(found))
+
+
+class AccessCheck:
+    """The self-check as a line of the readiness probe: at start, every ten minutes, and when somebody asks for it."""
+
+    def __init__(
+        self, status: Rights, clock: Clock, namespaces: Callable[[], Sequence[str]], *, tolerated: Iterable[str] = ()
+    ) -> None:
+        self._status, self._clock, self._namespaces, self._tolerated = status, clock, namespaces, tuple(tolerated)
+        self._fault = _UNKNOWN
+
+    def fault(self) -> str:
+        """Why no case may be claimed; empty when nothing is in the way."""
+        return self._fault
+
+    async def look(self) -> tuple[str, ...]:
+        """Ask now; where nobody answers, the last answer stands."""
+        try:
+            found = await excess(self._status, self._namespaces(), tolerated=self._tolerated)
+        except InquestError as error:
+            _log.warning("rights not verified", error=str(error))
+            return ()
+        self._fault = f"rights that Inquest must not have: {', '.join(found)}" if found else ""
+        if found:
+            _log.error("rights that Inquest must not have", rights=found)
+        return found
+
+    async def run(self) -> None:
+        """Until cancelled; sooner again while there is no answer at all."""
+        while True:
+            await self.look()
+            await self._clock.sleep(CHECK_SECONDS if self._fault != _UNKNOWN else RETRY_SECONDS)
 
 
 async def _all(*questions: Coroutine[Any, Any, set[str]]) -> list[set[str]]:

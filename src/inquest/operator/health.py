@@ -7,14 +7,22 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import Final
 
+import structlog
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from inquest.telemetry import exposition
+from inquest.ports import Clock
+from inquest.telemetry import LOOP_LAG, exposition
+
+_log = structlog.stdlib.get_logger(__name__)
+
+LAG_SECONDS: Final = 0.5
+LAG_WARNING: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,18 @@ def metrics_app() -> Starlette:
         return Response(exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return Starlette(routes=[Route("/metrics", metrics)])
+
+
+async def measure_lag(clock: Clock) -> None:
+    """Until cancelled: how late the event loop is; above one second every task is named."""
+    while True:
+        at = clock.monotonic()
+        await clock.sleep(LAG_SECONDS)
+        lag = max(0.0, clock.monotonic() - at - LAG_SECONDS)
+        LOOP_LAG.set(lag)
+        if lag > LAG_WARNING:
+            names = sorted(task.get_name() for task in asyncio.all_tasks())
+            _log.warning("event loop is late", seconds=round(lag, 2), tasks=names[:100])
 
 
 @asynccontextmanager

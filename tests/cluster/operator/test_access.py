@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from inquest.access import MUST_NOT, excess
+from inquest.access import MUST_NOT, AccessCheck, excess
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
 from inquest.errors import Unavailable
@@ -53,3 +53,14 @@ async def test_a_question_that_nobody_answers_is_no_clean_bill() -> None:
     async with Kube(given(Login("http://127.0.0.1:1", token="t")), SystemClock()) as kube:
         with pytest.raises(Unavailable):
             await excess(kube.status)
+
+
+async def test_nothing_is_claimed_before_the_rights_are_known(own: Kube) -> None:
+    clock = SystemClock()
+    async with Kube(given(Login("http://127.0.0.1:1", token="t")), clock) as nowhere:
+        unknown = AccessCheck(nowhere.status, clock, tuple)
+        await unknown.look()
+    known = AccessCheck(own.status, clock, tuple)
+    await known.look()
+
+    assert (unknown.fault(), known.fault()) == ("rights are not verified yet", "")
