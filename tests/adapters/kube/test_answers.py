@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
+from aiohttp import ClientError
 
 from inquest.adapters.kube import Kube, Login, given
 from inquest.adapters.kube.transport import Bucket, ServerClock
@@ -131,7 +132,7 @@ async def test_a_connection_that_breaks_is_a_failure_with_its_cause() -> None:
         with pytest.raises(Unavailable) as caught:
             await read(kube)
 
-        assert isinstance(caught.value.__cause__, OSError)
+        assert isinstance(caught.value.__cause__, ClientError)
         assert clock.sleeps == [0.2, 0.4]
 
 
