@@ -8,6 +8,9 @@ import sys
 
 from hack.cluster import local
 
+CLUSTERS = ("test", "scenarios", "crash", "adapters-kube", "contract")
+"""Every cluster that a test brings up; the one of the demo is not among them."""
+
 
 def main() -> int:
     """Exit status of the test run; what it started is stopped afterwards, also after a failure."""
@@ -16,7 +19,8 @@ def main() -> int:
     try:
         return subprocess.run(command, env=environment, check=False).returncode
     finally:
-        local.down()
+        for name in CLUSTERS:
+            local.down(name=name)
 
 
 if __name__ == "__main__":

@@ -42,4 +42,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     ran, skipped = _counted(reporter, "passed"), _counted(reporter, "skipped")
     if any(not ran[tier] for tier in TIERS) or skipped:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        reporter.write_line("a tier, or a part of one, could not run on this machine; CI does not accept that", red=True)
+        reporter.write_line(
+            "a tier, or a part of one, could not run on this machine; CI does not accept that", red=True
+        )

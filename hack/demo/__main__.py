@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from hack import HackError
 from hack.cluster import local
@@ -17,6 +19,7 @@ from hack.demo.stage import (
     NAMESPACE,
     STABILIZATION,
     Stage,
+    folder,
     install,
     load_images,
     raise_cluster,
@@ -34,33 +37,36 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make demo")
     parser.add_argument("--model", choices=("none", "scripted", "real"), default=os.environ.get("MODEL", "none"))
     parser.add_argument("--approve", default="no")
+    parser.add_argument("--cluster", default="main", help="another name is another cluster of this checkout")
     parser.add_argument("--down", action="store_true")
     options = parser.parse_args(arguments)
     try:
-        return down() if options.down else up_and_play(options.model, approve=options.approve.lower() == "yes")
+        if options.down:
+            return down(options.cluster)
+        return up_and_play(options.model, options.cluster, approve=options.approve.lower() == "yes")
     except HackError as error:
         return fail(error)
 
 
-def up_and_play(kind: str, *, approve: bool) -> int:
+def up_and_play(kind: str, name: str, *, approve: bool) -> int:
     """Bring everything up, play, say how it went; everything is left up."""
     times = Timetable()
     with model(kind) as settings:
         with times.step("cluster: build what is missing, start Kubernetes"):
-            stage = raise_cluster()
+            stage = raise_cluster(name)
         with times.step("images"):
-            images = load_images()
+            images = load_images(name)
         forget_earlier_run(stage)
         with times.step("CRDs, policies, RBAC, catalogue"):
             install(stage, images)
         with times.step("operator: start, until ready"):
             process = start_operator(stage, settings)
-        idle = resident_megabytes(process.pid)
+        idle, before = resident_megabytes(process.pid), traffic(stage)
         say(f"The operator runs as its own service account; its log: {stage.folder / 'operator.log'}")
         say(f"Settings of the demo: a stabilisation window of {STABILIZATION}, everything else as installed.")
         healthy = play(stage, times, approve=approve)
         times.show()
-        figures(stage, process.pid, idle)
+        figures(stage, process.pid, idle, before)
     say("")
     say("checkout is healthy." if healthy else "checkout is NOT healthy.")
     say("Everything is left up: look around with")
@@ -71,7 +77,7 @@ def up_and_play(kind: str, *, approve: bool) -> int:
 
 def forget_earlier_run(stage: Stage) -> None:
     """A second demo begins with a workload that is broken again and without the case of the first."""
-    stop_operator()
+    stop_operator(stage.folder)
     stage.kubectl("delete", "namespace", "shop", "--ignore-not-found", "--timeout=90s", seconds=120)
     if "signals.inquest.dev" in stage.kubectl("get", "crd", "-o", "name"):
         for wfe in stage.list("wfe"):
@@ -109,19 +115,39 @@ def _real_model() -> Mapping[str, str]:
     return {"provider": "openai", "endpoint": endpoint, "name": name, "api_key": key}
 
 
-def figures(stage: Stage, pid: int, idle: float) -> None:
-    """API traffic of the operator and its memory."""
+def figures(stage: Stage, pid: int, idle: float, before: Mapping[str, int]) -> None:
+    """API traffic of the operator for the case, and its memory."""
     say("")
+    spent = {effect: count - before.get(effect, 0) for effect, count in traffic(stage).items()}
+    say(f"API requests while the case ran: {spent.get('read', 0)} reads, {spent.get('write', 0)} writes")
     say(f"Operator: {idle:.0f} MB resident when it was ready, {resident_megabytes(pid):.0f} MB at the end")
     for line in (stage.folder / "operator.log").read_text(errors="replace").splitlines():
         if "case closed" in line:
             say(f"  {line}")
 
 
-def down() -> int:
+def traffic(stage: Stage) -> dict[str, int]:
+    """Requests to the API server so far, by effect, from the operator's own metrics."""
+    port = _metrics_port((stage.folder / "operator.log").read_text(errors="replace"))
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    counted: dict[str, int] = {}
+    for line in lines:
+        if line.startswith("inquest_api_requests_total{"):
+            effect = line.split('effect="', 1)[1].split('"', 1)[0]
+            counted[effect] = counted.get(effect, 0) + int(float(line.rsplit(" ", 1)[1]))
+    return counted
+
+
+def _metrics_port(log: str) -> int:
+    served = (json.loads(line) for line in log.splitlines() if '"event": "serving"' in line)
+    return int(next(served)["metrics"])
+
+
+def down(name: str) -> int:
     """Stop the operator and the cluster; nothing of ours stays."""
-    stop_operator()
-    say("the demo is gone" if local.down() else "there was nothing to take down")
+    stop_operator(folder(name))
+    say("the demo is gone" if local.down(name=name) else "there was nothing to take down")
     return 0
 
 

@@ -64,23 +64,23 @@ class Stage:
         return found
 
 
-def folder() -> Path:
+def folder(name: str) -> Path:
     """Where the demo keeps its settings, logs and the operator's pid."""
-    found = cluster_folder("main") / "demo"
+    found = cluster_folder(name) / "demo"
     found.mkdir(parents=True, exist_ok=True)
     return found
 
 
-def raise_cluster() -> Stage:
+def raise_cluster(name: str) -> Stage:
     """The local Kubernetes with a real node."""
-    cluster = local.up(Size.REAL)
+    cluster = local.up(Size.REAL, name=name)
     build(["opa"])
-    return Stage(cluster, folder())
+    return Stage(cluster, folder(name))
 
 
-def load_images() -> dict[str, Image]:
+def load_images(name: str) -> dict[str, Image]:
     """Build the demo's images and put them into the node; keyed by their short name."""
-    found = local.load_images(["kubectl", "busybox"])
+    found = local.load_images(["kubectl", "busybox"], name=name)
     return {image.name.rsplit("/", 1)[-1]: image for image in found}
 
 
@@ -112,7 +112,7 @@ def install_catalogue(stage: Stage, pinned: str) -> None:
 
 def start_operator(stage: Stage, model: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Run the operator on this machine with the token of its own account, never as administrator."""
-    stop_operator()
+    stop_operator(stage.folder)
     settings = stage.folder / "settings.yaml"
     write_atomically(settings, yaml.safe_dump(_settings(stage, model)))
     with (stage.folder / "operator.log").open("wb") as log:
@@ -129,9 +129,9 @@ def start_operator(stage: Stage, model: Mapping[str, str]) -> subprocess.Popen[b
     return process
 
 
-def stop_operator() -> None:
+def stop_operator(home: Path) -> None:
     """Stop an operator that an earlier run left; a pid that is no longer ours is let alone."""
-    path = folder() / "operator.pid"
+    path = home / "operator.pid"
     if not path.exists():
         return
     pid = int(path.read_text())

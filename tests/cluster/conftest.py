@@ -30,7 +30,8 @@ from inquest.api.rbac import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
 from tests.cluster.kube import Answer, Cluster, Kubectl, eventually, own_namespace, proposal
 
 ROOT = Path(__file__).resolve().parents[2]
-NAME = "main"
+NAME = "test"
+"""Its own cluster: the one that a person brought up and looks at is left alone."""
 
 
 @pytest.fixture(scope="session")

@@ -152,7 +152,8 @@ def chain_block(history: History, spec_hash: str, now: datetime, rules: ChainRul
     """The first chain guard that holds; None also where the history could not be read (resources, 9.2)."""
     limits = rules or ChainRules()
     recent = tuple(entry for entry in history.newest_first if now - entry.completed_at < limits.window)
-    if not history.available or not recent:
+    # Of scope `hash` an entry may belong to a stranger with the same spec: it must not block (datastorage, 12).
+    if not history.available or not recent or history.scope == "hash":
         return None
     until = recent[0].completed_at + limits.window
     found = (guard(recent, spec_hash, now, limits) for guard in CHAIN_GUARDS)
