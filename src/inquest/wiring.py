@@ -105,7 +105,7 @@ def redactor_of(settings: Settings) -> Redactor:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, offer: Offer) -> AsyncIterator[Wired]:
+async def opened(settings: Settings, offer: Offer, must_hold: Callable[[], None]) -> AsyncIterator[Wired]:
     """Everything open; closed in reverse order, whatever happens."""
     async with AsyncExitStack() as stack:
         clock, redactor = SystemClock(), redactor_of(settings)
@@ -132,6 +132,7 @@ async def opened(settings: Settings, offer: Offer) -> AsyncIterator[Wired]:
             model=await _model(settings.model, clock, stack),
             replica=replica,
             random=Random(secrets.randbits(64)),
+            must_hold=must_hold,
             offer=offer,
         )
         yield Wired(Conductor(house), kube, clock, replica, fault)

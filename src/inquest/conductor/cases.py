@@ -101,6 +101,8 @@ class Cases:
     proposals: Proposals = field(init=False)
     _hands: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
     """One at a time for a case: a decision may ring while it is being worked on."""
+    _stops: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
+    """Set by the watch when a person cancels a case that is in hand."""
 
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.house)
@@ -109,12 +111,23 @@ class Cases:
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Investigation as far as it goes now; gives when to look again."""
-        hand = self._hands.setdefault((namespace, name), asyncio.Lock())
+        place = (namespace, name)
+        hand = self._hands.setdefault(place, asyncio.Lock())
         async with hand:
-            again = await self._look(namespace, name)
+            self._stops[place] = asyncio.Event()
+            try:
+                again = await self._look(namespace, name)
+            finally:
+                del self._stops[place]
         if again is None and not hand.locked():
-            self._hands.pop((namespace, name), None)
+            self._hands.pop(place, None)
         return again
+
+    def stop(self, namespace: str, name: str) -> None:
+        """A person cancelled this case: a model call or a batch of tools that is under way is let go."""
+        event = self._stops.get((namespace, name))
+        if event is not None:
+            event.set()
 
     async def _look(self, namespace: str, name: str) -> timedelta | None:
         try:
@@ -155,6 +168,7 @@ class Cases:
     async def _loop(self, work: Work) -> timedelta | None:
         """Step after step until there is nothing to do but to wait."""
         while work.case.closed is None:
+            self.house.must_hold()
             view = await self._view(work)
             step = steps.next_step(work.case, view)
             if isinstance(step, steps.Wait):
@@ -284,7 +298,23 @@ class Cases:
             steps.Execute: self._execute,
             steps.Record: self._as_said,
         }
-        return (await performers[type(step)](work, step),)
+        performing = performers[type(step)](work, step)
+        if not isinstance(step, steps.Ask | steps.RunBatch):
+            return (await performing,)
+        return await self._unless_stopped(work, performing)
+
+    async def _unless_stopped(self, work: Work, performing: Awaitable[plot.Fact]) -> tuple[plot.Fact, ...]:
+        """The fact, or nothing where the case was cancelled meanwhile: the next view says so."""
+        inv = work.investigation
+        stop = self._stops[inv.namespace, inv.name]
+        task, waiting = asyncio.ensure_future(performing), asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            return (task.result(),) if task.done() else ()
+        finally:
+            for one in (task, waiting):
+                one.cancel()
+            await asyncio.gather(task, waiting, return_exceptions=True)
 
     async def _open(self, work: Work, step: steps.Open) -> plot.Fact:
         inv = work.investigation

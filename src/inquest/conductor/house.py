@@ -70,6 +70,8 @@ class House:
     replica: str
     """`<name>/<boot id>`; the boot id is random at each start of the process."""
     random: Random
+    must_hold: Callable[[], None]
+    """Raises Fenced where this replica cannot prove that it lives; asked before every step and effect."""
     offer: Callable[[ResourceKind, str, str, str], None]
     """Ring for (kind, namespace, name, uid): somebody should look at it soon."""
 

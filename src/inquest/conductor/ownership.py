@@ -51,6 +51,7 @@ class Ownership:
 
     async def prove(self, claim: Claim, log: Log) -> Claim:
         """Fence: a patch that only the owner of this epoch can make; Conflict where that is not us any more."""
+        self.house.must_hold()
         found = await self.read(claim.investigation.namespace, claim.investigation.name)
         if not self._holds(found, claim.author):
             raise Conflict(f"{found.name} is owned by another replica")

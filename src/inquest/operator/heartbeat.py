@@ -51,6 +51,10 @@ class ReplicaLease:
             return False
         return self._clock.monotonic() - self._renewed < DEADLINE_SECONDS
 
+    def lost(self) -> bool:
+        """Whether a namesake that started later has taken the name: only a new start helps."""
+        return self._lost
+
     def must_hold(self) -> None:
         """Raise Fenced where it cannot: no tool, no effect, no model call from here on."""
         if not self.holds():

@@ -17,9 +17,9 @@ import structlog
 
 from inquest.access import CHECK_SECONDS, excess
 from inquest.api.names import EXECUTION_LABEL
-from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, rank_of
+from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, key_of, rank_of
 from inquest.errors import InquestError
-from inquest.operator.health import Line, health_app, metrics_app, serving
+from inquest.operator.health import Line, health_app, measure_lag, metrics_app, serving
 from inquest.operator.heartbeat import ReplicaLease
 from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, Ring
@@ -62,19 +62,22 @@ class Process:
     settings: Settings
     directory: Directory = field(default_factory=Directory)
     dispatcher: Dispatcher | None = None
+    stop_case: Callable[[str, str], None] = lambda namespace, name: None
+    lease: ReplicaLease | None = None
     too_many: tuple[str, ...] = ("not asked yet",)
     """Rights that Inquest should not have; while there is one, nothing is claimed."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then everything is let go in order."""
-        async with opened(self.settings, self.offer) as wired, AsyncExitStack() as stack:
+        async with opened(self.settings, self.offer, self._must_hold) as wired, AsyncExitStack() as stack:
             await self._check_rights(wired)
             self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
             supervisor = supervisor_for(wired.kube, self._ring, wired.clock)
-            lease = self._lease(wired, supervisor)
+            lease = self.lease = self._lease(wired, supervisor)
             await lease.renew()
             await self._serve(stack, wired, supervisor)
             self.dispatcher.start()
+            self.stop_case = wired.conductor.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
             try:
                 await _first(stop.wait(), *tasks)
@@ -86,6 +89,10 @@ class Process:
         key = Key(kind.kind, uid, namespace, name) if uid else self.directory.key(kind.kind, namespace, name)
         if key is not None and self.dispatcher is not None:
             self.dispatcher.offer(key, rank=Rank.CRITICAL)
+
+    def _must_hold(self) -> None:
+        if self.lease is not None:
+            self.lease.must_hold()
 
     # --- parts ------------------------------------------------------------------------------------------------
 
@@ -114,6 +121,8 @@ class Process:
         self.directory.note(ring.key, gone=ring.gone)
         if self.dispatcher is None:
             return
+        if ring.key.kind == "Investigation" and (ring.body.get("spec") or {}).get("cancel"):
+            self.stop_case(ring.key.namespace, ring.key.name)
         if ring.key.kind == "Job":
             self._ring_for_job(ring)
             return
@@ -147,16 +156,15 @@ class Process:
             self._sweep(wired),
             self._ask_again(wired),
             self._announce(wired, supervisor),
+            measure_lag(wired.clock),
         )
 
     def _resync(self, wired: Wired, supervisor: Supervisor) -> Resync:
         async def pages(kind: ResourceKind, namespace: str) -> AsyncIterator[tuple[Json, ...]]:
-            items = await wired.kube.status.list(kind, namespace)
-            for item in items:
-                meta = item["metadata"]
-                key = Key(kind.kind, str(meta["uid"]), str(meta.get("namespace") or ""), str(meta["name"]))
-                self.directory.note(key, gone=False)
-            yield items
+            async for page in wired.kube.status.pages(kind, namespace):
+                for item in page:
+                    self.directory.note(key_of(kind.kind, item["metadata"]), gone=False)
+                yield page
 
         if self.dispatcher is None:
             raise AssertionError("the dispatcher is made first")
@@ -166,9 +174,12 @@ class Process:
         alive = (
             Line("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
             Line("queue", self._queue_fault),
+            Line("dispatcher", lambda: "" if self.dispatcher and self.dispatcher.alive() else "its loop has ended"),
+            Line("lease", lambda: "a namesake has taken it" if self.lease and self.lease.lost() else ""),
         )
         ready = (
             Line("kinds and watch", supervisor.unready),
+            Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
             Line("rights", lambda: ", ".join(self.too_many)),
             Line("policy", wired.policy_fault, required=False),
         )
