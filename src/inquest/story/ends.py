@@ -26,6 +26,9 @@ ANALYSED: Final = {
 }
 
 
+UNASSESSED: Final = {"EffectivenessAssessed": (FALSE, "NotApplicable")}
+
+
 @dataclass(frozen=True)
 class Effect:
     """How the verification of a run ended."""
@@ -54,12 +57,29 @@ def after_ruling(selected: Verdict, ruling: Ruling, following: Following) -> Ver
 def no_workflow_selected() -> Verdict:
     """Analyzing without a workflow: the policy is not asked (resources, section 5.1)."""
     return Verdict(
-        Phase.FAILED, "There is no workflow to rule on", reason=Reason.NO_WORKFLOW_SELECTED, conditions=ANALYSED
+        Phase.FAILED,
+        "There is no workflow to rule on",
+        reason=Reason.NO_WORKFLOW_SELECTED,
+        conditions={**ANALYSED, "WorkflowResolved": (FALSE, "NoWorkflowSelected")},
+    )
+
+
+def signal_resolved(selected: Verdict, message: str = "The Signal was resolved before anything was done") -> Verdict:
+    """Nothing is left to do, and nothing was done."""
+    return replace(
+        selected,
+        phase=Phase.COMPLETED,
+        message=message,
+        reason=Reason.WORKFLOW_NOT_NEEDED,
+        sub_reason=SubReason.SIGNAL_RESOLVED,
+        resolution=Resolution.NO_ACTION_REQUIRED,
+        conditions=ANALYSED,
     )
 
 
 def halted(selected: Verdict, halt: Halt) -> Verdict:
     """A guard ended the case right before the execution (resources, section 9.4)."""
+    why = "RemediationBlocked" if halt.reason is Reason.REMEDIATION_BLOCKED else "NotApplicable"
     return replace(
         selected,
         phase=halt.phase or Phase.FAILED,
@@ -69,7 +89,7 @@ def halted(selected: Verdict, halt: Halt) -> Verdict:
         resolution=halt.resolution,
         needs_review=halt.review is not None,
         review_reason=halt.review,
-        conditions={**ANALYSED, "Executed": (FALSE, "RemediationBlocked")},
+        conditions={**ANALYSED, "Executed": (FALSE, why)},
     )
 
 
@@ -90,15 +110,7 @@ _VOID_WORDS: Final = {
 def not_approved(selected: Verdict, state: ApprovalState, message: str, void: VoidReason | None) -> Verdict:
     """Rejected, expired or void (resources, section 6.3)."""
     if void is VoidReason.SIGNAL_RESOLVED:
-        return replace(
-            selected,
-            phase=Phase.COMPLETED,
-            message="The Signal was resolved while the request waited",
-            reason=Reason.WORKFLOW_NOT_NEEDED,
-            sub_reason=SubReason.SIGNAL_RESOLVED,
-            resolution=Resolution.NO_ACTION_REQUIRED,
-            conditions=ANALYSED,
-        )
+        return signal_resolved(selected, "The Signal was resolved while the request waited")
     return replace(
         selected,
         phase=Phase.FAILED,
@@ -124,28 +136,45 @@ def execution_failed(selected: Verdict, message: str, *, ran: bool) -> Verdict:
         resolution=Resolution.MANUAL_REVIEW_REQUIRED if ran else None,
         needs_review=ran,
         review_reason=HumanReviewReason.INFRASTRUCTURE_FAILURE if ran else None,
-        conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), "EffectivenessAssessed": (FALSE, "NotApplicable")},
+        conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), **UNASSESSED},
     )
 
 
 def verified(selected: Verdict, effect: Effect) -> Verdict:
     """The run was looked at to its end (resources, section 12.4)."""
-    score = "no score" if effect.score is None else f"score {effect.score:.2f}"
-    assessed = {"EffectivenessAssessed": (TRUE, str(effect.reason))} if effect.reason else {}
+    word = "NotApplicable" if effect.rolled_back else "Disabled"
+    assessed = (TRUE, str(effect.reason)) if effect.reason else (FALSE, word)
     return replace(
         selected,
         phase=Phase.COMPLETED,
-        message=f"{effect.resolution}: the workflow ran and was verified ({effect.reason or 'not assessed'}, {score})",
+        message=_told(effect),
         reason=Reason.ROLLED_BACK if effect.rolled_back else Reason.VERIFICATION_COMPLETED,
         resolution=Resolution.INCONCLUSIVE if effect.rolled_back else effect.resolution,
-        conditions={**ANALYSED, "Executed": (TRUE, "JobSucceeded"), **assessed},
+        conditions={**ANALYSED, "Executed": (TRUE, "JobSucceeded"), "EffectivenessAssessed": assessed},
     )
+
+
+def _told(effect: Effect) -> str:
+    if effect.rolled_back:
+        return "The workflow ran and was taken back by its undo workflow"
+    score = "no score" if effect.score is None else f"score {effect.score:.2f}"
+    checked = f"was verified ({effect.reason}, {score})" if effect.reason else "was not verified: that is switched off"
+    return f"{effect.resolution}: the workflow ran and {checked}"
 
 
 def stopped_waiting(selected: Verdict) -> Verdict:
     """Cancelled while verifying: the change has been made, so the word Cancelled would hide it (resources, 3.5)."""
-    effect = Effect(Resolution.INCONCLUSIVE, None, None)
-    return replace(verified(selected, effect), message="Verification was cancelled; the change stays")
+    return _unverified(selected, "Verification was cancelled; the change stays")
+
+
+def unverifiable(selected: Verdict) -> Verdict:
+    """The execution went away while its effect was looked at: the change has been made, nobody knows what it did."""
+    return _unverified(selected, "The workflow ran, but its execution is gone: whether it helped is not known")
+
+
+def _unverified(selected: Verdict, message: str) -> Verdict:
+    ended = verified(selected, Effect(Resolution.INCONCLUSIVE, None, None))
+    return replace(ended, message=message, conditions={**ended.conditions, **UNASSESSED})
 
 
 def tampered(detail: str) -> Verdict:

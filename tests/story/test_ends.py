@@ -1,0 +1,310 @@
+"""How a case ends after the inquiry, one row each."""
+
+from __future__ import annotations
+
+import pytest
+
+from inquest.api.shared import (
+    ApprovalState,
+    EffectivenessReason,
+    HumanReviewReason,
+    Outcome,
+    Phase,
+    Reason,
+    Resolution,
+    SubReason,
+    VoidReason,
+)
+from inquest.story import ends, plot
+from inquest.story.judgement import what_follows
+from inquest.story.outcome import Verdict
+from tests.story import cases
+
+
+def selected() -> Verdict:
+    found = cases.reached(Phase.ANALYZING).last(plot.Selected)
+    assert found is not None
+    return found.verdict
+
+
+def after(decision: str, *, dry_run: bool = False) -> Verdict:
+    ruling = cases.ruling(decision)
+    return ends.after_ruling(selected(), ruling, what_follows(ruling, dry_run=dry_run))
+
+
+def refused(state: ApprovalState, message: str = "", void: VoidReason | None = None) -> Verdict:
+    return ends.not_approved(selected(), state, message, void)
+
+
+Row = tuple[Verdict, Phase, Reason, SubReason | None, Resolution | None, HumanReviewReason | None, str]
+
+ROWS: dict[str, Row] = {
+    "a denial needs a person": (
+        after("Denied"),
+        Phase.FAILED,
+        Reason.POLICY_DENIED,
+        None,
+        Resolution.MANUAL_REVIEW_REQUIRED,
+        HumanReviewReason.POLICY_DENIED,
+        "production",
+    ),
+    "a dry run stops at the ruling": (
+        after("AutoApproved", dry_run=True),
+        Phase.COMPLETED,
+        Reason.ANALYSIS_COMPLETED,
+        None,
+        Resolution.DRY_RUN,
+        None,
+        "Dry run: would go on as AutoApproved (production)",
+    ),
+    "a denied dry run is denied": (
+        after("Denied", dry_run=True),
+        Phase.FAILED,
+        Reason.POLICY_DENIED,
+        None,
+        Resolution.MANUAL_REVIEW_REQUIRED,
+        HumanReviewReason.POLICY_DENIED,
+        "production",
+    ),
+    "C-RG-9 nothing to rule on": (
+        ends.no_workflow_selected(),
+        Phase.FAILED,
+        Reason.NO_WORKFLOW_SELECTED,
+        None,
+        None,
+        None,
+        "There is no workflow to rule on",
+    ),
+    "a guard halts": (
+        ends.halted(selected(), cases.halt()),
+        Phase.FAILED,
+        Reason.REMEDIATION_BLOCKED,
+        SubReason.OUT_OF_SCOPE,
+        Resolution.MANUAL_REVIEW_REQUIRED,
+        HumanReviewReason.REMEDIATION_BLOCKED,
+        "Deployment/api is out of scope",
+    ),
+    "a guard sees that the signal is resolved": (
+        ends.halted(selected(), cases.resolved_halt()),
+        Phase.COMPLETED,
+        Reason.WORKFLOW_NOT_NEEDED,
+        SubReason.SIGNAL_RESOLVED,
+        Resolution.NO_ACTION_REQUIRED,
+        None,
+        "the signal is resolved",
+    ),
+    "C-RA-3 rejected with a reason": (
+        refused(ApprovalState.REJECTED, "Rejected by jane"),
+        Phase.FAILED,
+        Reason.APPROVAL_REJECTED,
+        None,
+        None,
+        None,
+        "Rejected by jane",
+    ),
+    "rejected without a word": (
+        refused(ApprovalState.REJECTED),
+        Phase.FAILED,
+        Reason.APPROVAL_REJECTED,
+        None,
+        None,
+        None,
+        "Approval rejected",
+    ),
+    "expired": (
+        refused(ApprovalState.EXPIRED, "Approval request expired"),
+        Phase.FAILED,
+        Reason.APPROVAL_EXPIRED,
+        None,
+        None,
+        None,
+        "Approval request expired",
+    ),
+    "C-RA-7 voided by drift": (
+        refused(ApprovalState.VOIDED, "drifted", VoidReason.TARGET_DRIFTED),
+        Phase.FAILED,
+        Reason.APPROVAL_VOIDED,
+        SubReason.TARGET_DRIFTED,
+        None,
+        None,
+        "drifted",
+    ),
+    "voided because the target is gone": (
+        refused(ApprovalState.VOIDED, "gone", VoidReason.TARGET_GONE),
+        Phase.FAILED,
+        Reason.APPROVAL_VOIDED,
+        SubReason.TARGET_GONE,
+        None,
+        None,
+        "gone",
+    ),
+    "voided because the workflow changed": (
+        refused(ApprovalState.VOIDED, "changed", VoidReason.WORKFLOW_CHANGED),
+        Phase.FAILED,
+        Reason.APPROVAL_VOIDED,
+        SubReason.WORKFLOW_CHANGED,
+        None,
+        None,
+        "changed",
+    ),
+    "voided because the signal is resolved": (
+        refused(ApprovalState.VOIDED, "x", VoidReason.SIGNAL_RESOLVED),
+        Phase.COMPLETED,
+        Reason.WORKFLOW_NOT_NEEDED,
+        SubReason.SIGNAL_RESOLVED,
+        Resolution.NO_ACTION_REQUIRED,
+        None,
+        "The Signal was resolved while the request waited",
+    ),
+    "the execution failed before its code ran": (
+        ends.execution_failed(selected(), "image pull", ran=False),
+        Phase.FAILED,
+        Reason.EXECUTION_FAILED,
+        None,
+        None,
+        None,
+        "image pull",
+    ),
+    "the execution failed half way": (
+        ends.execution_failed(selected(), "", ran=True),
+        Phase.FAILED,
+        Reason.EXECUTION_FAILED,
+        None,
+        Resolution.MANUAL_REVIEW_REQUIRED,
+        HumanReviewReason.INFRASTRUCTURE_FAILURE,
+        "the execution failed",
+    ),
+    "the execution is gone": (
+        ends.execution_gone(selected()),
+        Phase.FAILED,
+        Reason.EXECUTION_FAILED,
+        None,
+        Resolution.MANUAL_REVIEW_REQUIRED,
+        HumanReviewReason.INFRASTRUCTURE_FAILURE,
+        "the execution is gone",
+    ),
+    "it helped": (
+        ends.verified(selected(), cases.effect()),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.REMEDIATED,
+        None,
+        "Remediated: the workflow ran and was verified (Full, score 0.90)",
+    ),
+    "C-LC-5 nothing could be assessed in time": (
+        ends.verified(
+            selected(),
+            cases.effect(resolution=Resolution.VERIFICATION_TIMED_OUT, reason=EffectivenessReason.EXPIRED, score=None),
+        ),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.VERIFICATION_TIMED_OUT,
+        None,
+        "VerificationTimedOut: the workflow ran and was verified (Expired, no score)",
+    ),
+    "verification is switched off": (
+        ends.verified(selected(), cases.effect(reason=None, score=None)),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.REMEDIATED,
+        None,
+        "Remediated: the workflow ran and was not verified: that is switched off",
+    ),
+    "it was rolled back": (
+        ends.verified(selected(), cases.effect(reason=None, score=None, rolled_back=True)),
+        Phase.COMPLETED,
+        Reason.ROLLED_BACK,
+        None,
+        Resolution.INCONCLUSIVE,
+        None,
+        "The workflow ran and was taken back by its undo workflow",
+    ),
+    "the waiting was cancelled": (
+        ends.stopped_waiting(selected()),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.INCONCLUSIVE,
+        None,
+        "Verification was cancelled; the change stays",
+    ),
+    "the execution went away while it was verified": (
+        ends.unverifiable(selected()),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.INCONCLUSIVE,
+        None,
+        "The workflow ran, but its execution is gone: whether it helped is not known",
+    ),
+    "the journal does not hold": (
+        ends.tampered("slot 3 has another digest"),
+        Phase.FAILED,
+        Reason.INTERNAL_ERROR,
+        None,
+        Resolution.MANUAL_REVIEW_REQUIRED,
+        HumanReviewReason.INFRASTRUCTURE_FAILURE,
+        "Journal tampered: slot 3 has another digest",
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
+def test_an_end(row: Row) -> None:
+    found, phase, reason, sub, resolution, review, message = row
+
+    assert (found.phase, found.reason, found.sub_reason) == (phase, reason, sub)
+    assert (found.resolution, found.review_reason, found.needs_review) == (resolution, review, review is not None)
+    assert found.message == message
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
+def test_an_end_takes_back_nothing_that_was_found(row: Row) -> None:
+    found = row[0]
+
+    assert found.merged in (None, selected().merged)
+    assert found.outcome in (None, Outcome.WORKFLOW_SELECTED)
+
+
+CONDITIONS: dict[str, tuple[Verdict, str, tuple[str, str]]] = {
+    "without a workflow none was resolved": (
+        ends.no_workflow_selected(),
+        "WorkflowResolved",
+        ("False", "NoWorkflowSelected"),
+    ),
+    "a guard blocks": (ends.halted(selected(), cases.halt()), "Executed", ("False", "RemediationBlocked")),
+    "a resolved signal blocks nothing": (
+        ends.halted(selected(), cases.resolved_halt()),
+        "Executed",
+        ("False", "NotApplicable"),
+    ),
+    "a failed Job": (ends.execution_gone(selected()), "Executed", ("False", "JobFailed")),
+    "a Job that succeeded": (ends.verified(selected(), cases.effect()), "Executed", ("True", "JobSucceeded")),
+    "an assessment that ended": (
+        ends.verified(selected(), cases.effect()),
+        "EffectivenessAssessed",
+        ("True", "Full"),
+    ),
+    "an assessment that is switched off": (
+        ends.verified(selected(), cases.effect(reason=None)),
+        "EffectivenessAssessed",
+        ("False", "Disabled"),
+    ),
+    "an assessment that was stopped": (
+        ends.stopped_waiting(selected()),
+        "EffectivenessAssessed",
+        ("False", "NotApplicable"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "name", "expected"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_an_end_says_what_became_of_the_work(found: Verdict, name: str, expected: tuple[str, str]) -> None:
+    assert found.conditions[name] == expected
+
+
+def test_a_message_that_is_too_long_is_cut() -> None:
+    assert len(ends.tampered("x" * 5000).message) == 1024
