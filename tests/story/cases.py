@@ -340,13 +340,15 @@ TOOLS: Final[Mapping[Invocation, tuple[ToolSchema, ...]]] = {
 
 
 def view(seconds: float = 60, **changes: Any) -> steps.View:
-    return steps.View(now=AT + timedelta(seconds=seconds), tools=TOOLS, **changes)
+    """What is seen, a minute after the work began; where a person was asked, nobody has decided."""
+    return steps.View(**{"now": AT + timedelta(seconds=seconds), "tools": TOOLS, "stand": PENDING, **changes})
 
 
 def stand(standing: Standing, message: str = "", void: VoidReason | None = None) -> Stand:
     return Stand(standing, message, void)
 
 
+PENDING: Final = Stand(Standing.PENDING)
 APPROVED: Final = Stand(Standing.STANDS)
 SUCCEEDED: Final = steps.ExecutionSeen(ExecutionPhase.SUCCEEDED, done=ends.Effect(Resolution.REMEDIATED, None, None))
 
@@ -411,7 +413,7 @@ class World:
     def _decide(self, step: steps.Step, now: datetime) -> Fact:
         match step:
             case steps.ChooseByCode():
-                return self.code()
+                return self.code() if self.findings else plot.Unchosen("no detector found anything", now)
             case steps.LookUp(answer, _, _, number):
                 return plot.Tried(number, answer, next(self.validations, valid()), now)
             case steps.Propose(verdict, _):

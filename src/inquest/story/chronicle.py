@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import ValidationError
 
 from inquest.api import investigation as api
 from inquest.api.conditions import Verdict as ConditionVerdict
@@ -20,6 +24,7 @@ from inquest.api.shared import (
     ObjectRef,
     OwnerRef,
     Phase,
+    Reason,
     Severity,
     TargetRef,
 )
@@ -27,15 +32,22 @@ from inquest.story import plot
 from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Health, digest_of
 from inquest.story.history import history_warnings, ineffective_count
 from inquest.story.inquiry import ModelReply, Usage
-from inquest.story.outcome import Merged
+from inquest.story.outcome import Merged, Verdict, selected_message
 from inquest.story.plot import Case
 from inquest.story.rca import Cause, CheckedClaim
+from inquest.story.selection import MAX_TRIES, parameter_texts
 
 MAX_EVIDENCE: Final = 64
+MAX_QUOTAS: Final = 50
+MAX_PARAMETERS: Final = 50
+MESSAGE_OF_CONDITION: Final = 256
+"""The whole message is the status's; here it stands once for each condition."""
 QUOTE_WHEN_CUT: Final = 80
 SUMMARY_WHEN_CUT: Final = 120
 ANALYSIS_WHEN_CUT: Final = 1000
 WARNINGS_WHEN_CUT: Final = 5
+WORDS_WHEN_CUT: Final = 120
+FEW: Final = 8
 
 OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
     "actionable": InvestigationOutcome.ACTIONABLE,
@@ -53,7 +65,9 @@ def status_changes(case: Case, *, now: datetime) -> dict[str, Any]:
     """The status of an Investigation by attribute name; what is not known yet is left out."""
     if not case.facts:
         return {"phase": Phase.PENDING, "target_display": None}
-    changes: dict[str, Any] = {}
+    if case.first(plot.Opened) is None:
+        return {"phase": case.phase, "message": _message(case), **_end(case, now)}
+    changes: dict[str, Any] = {"truncated": ()}
     for part in _PARTS:
         changes |= part(case, now)
     return changes
@@ -75,7 +89,11 @@ def _message(case: Case) -> str:
     if case.closed is not None:
         return case.closed.verdict.message[:1024]
     selected = case.last(plot.Selected)
-    return (selected.verdict.message if selected else _WAITING[case.phase])[:1024]
+    if selected is None:
+        return _WAITING[case.phase]
+    if case.last(plot.Ruled) is None:
+        return selected.verdict.message[:1024]
+    return selected_message(selected.proposal.pin.id, selected.proposal.confidence)
 
 
 _WAITING: Final[Mapping[Phase, str]] = {
@@ -119,7 +137,10 @@ def _context(case: Case, now: datetime) -> dict[str, Any]:
     owner = OwnerRef(**_ref(context.root), uid=context.root_uid or None)
     if case.phase is Phase.INVESTIGATING:
         return {"root_owner": owner}
-    quota = {name: api.Quota(hard=found.hard, used=found.used) for name, found in context.quota.items()}
+    quota = {
+        name: api.Quota(hard=found.hard[:63], used=found.used[:63])
+        for name, found in islice(context.quota.items(), MAX_QUOTAS)
+    }
     shown = api.ResourceContext(
         set_at=resolved.at,
         root_owner=owner,
@@ -203,21 +224,73 @@ def _choice(case: Case, now: datetime) -> dict[str, Any]:
         )
         for number, tried in enumerate(case.all(plot.Tried), start=1)
     )
+    changes = {"validation_attempts": tries[:3], "alternatives": _alternatives(case)}
+    chosen = _selected_workflow(case)
+    if chosen is None:
+        return changes
+    shown = workflow_display(chosen.action_type, chosen.id)
+    return changes | {"selected_workflow": chosen, "workflow_display": shown}
+
+
+def _alternatives(case: Case) -> tuple[api.AlternativeWorkflow, ...]:
+    """What was not chosen, for people; a word that can be no id names nothing."""
+    merged = _merged(case)
+    named = [other for other in merged.alternatives if _WORKFLOW_ID.fullmatch(other.workflow_id)] if merged else []
+    return tuple(
+        api.AlternativeWorkflow(
+            id=other.workflow_id, confidence=_figure(other.confidence), rationale=other.rationale[:500] or None
+        )
+        for other in named[:5]
+    )
+
+
+_WORKFLOW_ID: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _figure(confidence: float | None) -> float | None:
+    return None if confidence is None else min(1.0, max(0.0, confidence))
+
+
+def _selected_workflow(case: Case) -> api.SelectedWorkflow | None:
     selected = case.last(plot.Selected)
     if selected is None:
-        return {"validation_attempts": tries[:3]}
+        return _kept_workflow(case)
     proposal = selected.proposal
-    pin = proposal.pin
-    return {
-        "validation_attempts": tries[:3],
-        "selected_workflow": api.SelectedWorkflow(
-            **pin.model_dump(),
-            parameters=proposal.parameters,
-            confidence=proposal.confidence,
-            rationale=proposal.rationale[:2000] or None,
-        ),
-        "workflow_display": workflow_display(pin.action_type, pin.id),
-    }
+    return api.SelectedWorkflow(
+        **proposal.pin.model_dump(),
+        parameters=_shown_parameters(proposal.parameters),
+        confidence=proposal.confidence,
+        rationale=proposal.rationale[:2000] or None,
+    )
+
+
+def _kept_workflow(case: Case) -> api.SelectedWorkflow | None:
+    """What an ended case would have run stays for the person (resources, 4.5); no record, no exact workflow."""
+    tried, merged = case.last(plot.Tried), _merged(case)
+    workflow = merged.workflow if merged else None
+    if tried is None or workflow is None or tried.validation.record is None or not tried.validation.valid:
+        return None
+    found = tried.validation.record
+    try:
+        return api.SelectedWorkflow(
+            id=(found.content.get("spec") or {}).get("id") or found.name,
+            version=found.version,
+            workflow_id=found.workflow_id,
+            action_type=found.action_type,
+            content_hash=found.content_hash,
+            engine="job",
+            image=found.bundle or None,
+            parameters=_shown_parameters(parameter_texts(tried.validation.parameters)),
+            confidence=workflow.confidence or 0.0,
+            rationale=workflow.rationale[:2000] or None,
+        )
+    except ValidationError:
+        # A catalogue of another make may keep what no workflow of ours can be.
+        return None
+
+
+def _shown_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {name: text[:4096] for name, text in islice(parameters.items(), MAX_PARAMETERS)}
 
 
 def _decision(case: Case, now: datetime) -> dict[str, Any]:
@@ -231,6 +304,9 @@ def _decision(case: Case, now: datetime) -> dict[str, Any]:
         "approval_reason": ruling.reason[:512] or None,
         "degraded": ruling.degraded,
     }
+    created = case.last(plot.ExecutionCreated)
+    if created is not None:
+        changes["execution"] = api.ExecutionSummary(ref=ObjectRef(name=created.name, uid=created.uid))
     return changes | {"approval": _approval(case)}
 
 
@@ -284,11 +360,17 @@ def _end(case: Case, now: datetime) -> dict[str, Any]:
         "human_review_reason": verdict.review_reason,
         "actionability": verdict.actionability,
         "completed_at": at,
-        "duration_seconds": max(0, int((at - case.opened.at).total_seconds())),
+        "duration_seconds": _duration(case, at),
         "timeout_phase": case.closed.timeout_phase,
         "next_allowed": case.closed.next_allowed,
         "consecutive_failures": 0,
     }
+
+
+def _duration(case: Case, until: datetime) -> int:
+    """Whole seconds of work; 0 where it never began."""
+    opened = case.first(plot.Opened)
+    return max(0, int((until - opened.at).total_seconds())) if opened else 0
 
 
 _PARTS: Final = (_opening, _seen, _context, _diagnosis, _choice, _decision, _cost, _end)
@@ -329,11 +411,15 @@ def _claim(found: CheckedClaim) -> api.Claim:
     return api.Claim(
         text=found.text[:500],
         role=found.role,
-        evidence=found.evidence[:16],
+        evidence=tuple(name for name in found.evidence if _EVIDENCE_ID.fullmatch(name))[:16],
         quote=found.quote[:300] or None,
         verdict=found.verdict,
         note=found.note[:200] or None,
     )
+
+
+_EVIDENCE_ID: Final = re.compile(r"E[1-9][0-9]{0,14}")
+"""A model may cite what was never shown to it; the claim's note says so."""
 
 
 def claims_of(case: Case) -> tuple[api.Claim, ...]:
@@ -377,7 +463,8 @@ def verdicts(case: Case) -> dict[str, ConditionVerdict]:
     if not case.facts:
         return found
     found |= {name: unknown("InProgress") for name in ("InvestigationComplete", "AnalysisComplete", "WorkflowResolved")}
-    found["ModelAvailable"] = true("Reachable") if case.opened.pinned.model else true("NotNeeded")
+    opened = case.first(plot.Opened)
+    found["ModelAvailable"] = true("Reachable") if opened and opened.pinned.model else true("NotNeeded")
     for part in (_evidence_condition, _target_condition, _selection_conditions, _ruling_conditions, _end_conditions):
         found |= part(case)
     return found
@@ -386,7 +473,8 @@ def verdicts(case: Case) -> dict[str, ConditionVerdict]:
 def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
     taken = case.first(plot.SnapshotTaken)
     if taken is None:
-        return {"EvidenceComplete": unknown("InProgress")}
+        ended = false("ReadsFailed", "the snapshot was not taken")
+        return {"EvidenceComplete": ended if case.closed else unknown("InProgress")}
     gaps = ", ".join(gap.what for gap in taken.snapshot.gaps)
     return {"EvidenceComplete": false("ReadsFailed", gaps[:1024]) if gaps else true("AllReadsSucceeded")}
 
@@ -394,7 +482,8 @@ def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
 def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
     resolved = case.last(plot.ContextResolved)
     if resolved is None:
-        return {"TargetVerified": unknown("InProgress")}
+        ended = false("NotResolved", "the target was not looked up")
+        return {"TargetVerified": ended if case.closed else unknown("InProgress")}
     context = resolved.context
     if context.verified:
         return {"TargetVerified": true("RootOwnerResolved", target_display(context.root))}
@@ -433,17 +522,53 @@ def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
     if case.closed is None:
         ready = true("Verifying") if case.phase is Phase.VERIFYING else false(str(case.phase))
         return {"Ready": ready}
-    nothing_ran = {"Executed": false("NotApplicable"), "EffectivenessAssessed": false("NotApplicable")}
-    message = case.closed.verdict.message
-    said = case.closed.verdict.conditions
+    verdict = case.closed.verdict
+    message = verdict.message[:MESSAGE_OF_CONDITION]
+    known = _ruling_conditions(case) | (_selection_conditions(case) if verdict.reason in _STOPPED else {})
     found = {
         name: true(reason, message) if status == "True" else false(reason, message)
-        for name, (status, reason) in said.items()
+        for name, (status, reason) in _said(verdict).items()
+        if name not in known or known[name].status == "Unknown" or not _is_beside(name, verdict)
     }
-    ran = case.last(plot.ExecutionCreated) is not None
-    succeeded = case.phase is Phase.COMPLETED
-    found["Ready"] = true("Completed") if succeeded else false(str(case.phase), case.closed.verdict.message)
-    return ({} if ran else nothing_ran) | found
+    ready = true("Completed") if case.phase is Phase.COMPLETED else false(str(case.phase), message)
+    return _not_applicable(case) | found | _stopped_run(case, verdict) | {"Ready": ready}
+
+
+def _said(verdict: Verdict) -> dict[str, tuple[str, str]]:
+    """The conditions of an end; why there is no workflow is always told by the finer word."""
+    said = dict(verdict.conditions)
+    if said.get("WorkflowResolved", ("", ""))[1] == "InvestigationFailed":
+        said["WorkflowResolved"] = ("False", str(verdict.sub_reason or verdict.reason))
+    return said
+
+
+_STOPPED: Final = (Reason.CANCELLED, Reason.TIMED_OUT)
+"""What ends a case from outside takes nothing back that was found before."""
+
+
+def _is_beside(name: str, verdict: Verdict) -> bool:
+    """Whether the end says nothing about this condition, so that what was known stays."""
+    return verdict.reason in _STOPPED or name == "ApprovalRequired"
+
+
+def _not_applicable(case: Case) -> dict[str, ConditionVerdict]:
+    happened = {
+        "ApprovalRequired": case.last(plot.Ruled),
+        "Executed": case.last(plot.ExecutionCreated),
+        "EffectivenessAssessed": None,
+    }
+    return {name: false("NotApplicable") for name, fact in happened.items() if fact is None}
+
+
+def _stopped_run(case: Case, verdict: Verdict) -> dict[str, ConditionVerdict]:
+    """A run that was stopped, or lost from sight, was a run."""
+    named = verdict.conditions.get("Executed", ("", "NotApplicable"))[1]
+    if case.last(plot.ExecutionCreated) is None or named != "NotApplicable":
+        return {}
+    if case.last(plot.ExecutionVerifying) is not None:
+        return {"Executed": true("JobSucceeded")}
+    word = str(verdict.reason) if verdict.reason in _STOPPED else "JobFailed"
+    return {"Executed": false(word, verdict.message[:MESSAGE_OF_CONDITION])}
 
 
 # --- events ---------------------------------------------------------------------------------------------------
@@ -568,8 +693,9 @@ _REVIEW_PRIORITY: Final[Mapping[str, str]] = {
     "PolicyDenied": "High",
     "RemediationBlocked": "High",
     "IneffectiveChain": "High",
-    "InfrastructureFailure": "High",
 }
+_BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ERROR)
+"""What failed is ours to mend, not the case's."""
 
 
 def notice(case: Case) -> Told | None:
@@ -584,11 +710,16 @@ def notice(case: Case) -> Told | None:
 
 def _closing_notice(case: Case, fact: plot.Closed) -> Told | None:
     verdict = fact.verdict
-    command = f"kubectl describe inv {case.opened.name} -n {case.opened.namespace}"
+    opened = case.first(plot.Opened)
+    command = f"kubectl describe inv {opened.name} -n {opened.namespace}" if opened else "kubectl get inv -A"
     if str(verdict.reason) == "TimedOut":
         return Told("Escalation", "Critical", verdict.message, _body(case, command))
     if str(verdict.reason) == "ApprovalExpired":
         return Told("Escalation", "High", verdict.message, _body(case, command))
+    if verdict.reason in _BROKEN:
+        return Told("Escalation", "High", verdict.message, _body(case, command))
+    if verdict.needs_review and verdict.reason is Reason.EXECUTION_FAILED:
+        return Told("ManualReview", "Critical", verdict.message, _body(case, command))
     if verdict.needs_review:
         priority = _REVIEW_PRIORITY.get(str(verdict.review_reason), "Medium")
         return Told("ManualReview", priority, verdict.message, _body(case, command))
@@ -603,6 +734,8 @@ def _summary(case: Case) -> str:
 
 
 def _body(case: Case, command: str) -> str:
+    if case.first(plot.Opened) is None:
+        return f"The work never began.\nLook at it: {command}"
     diagnosis = case.last(plot.Diagnosed)
     cause = diagnosis.diagnosis.summary if diagnosis else "not determined"
     cited = (name for claim in claims_of(case) for name in claim.evidence)
@@ -628,7 +761,10 @@ def trim(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationSt
     for name, cut in _CUTS:
         if size_of(status) <= max_bytes:
             return status
-        status = cut(status).model_copy(update={"truncated": tuple(dict.fromkeys((*status.truncated, name)))})
+        shorter = cut(status)
+        if shorter != status:
+            named = tuple(dict.fromkeys((*status.truncated, name)))
+            status = shorter.model_copy(update={"truncated": named})
     return status
 
 
@@ -651,6 +787,34 @@ def _short_findings(status: api.InvestigationStatus) -> api.InvestigationStatus:
         f.model_copy(update={"summary": f.summary[:SUMMARY_WHEN_CUT] if f.summary else None}) for f in status.findings
     )
     return status.model_copy(update={"findings": tuple(found)})
+
+
+def _few(name: str) -> Any:
+    return lambda status: status.model_copy(update={name: getattr(status, name)[:FEW]})
+
+
+def _few_causes(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    kept = (cause.model_copy(update={"explains": cause.explains[:1]}) for cause in status.causes[:2])
+    return status.model_copy(update={"causes": tuple(kept)})
+
+
+def _short_gaps(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    kept = (gap.model_copy(update={"why": gap.why[:WORDS_WHEN_CUT]}) for gap in status.gaps[:FEW])
+    return status.model_copy(update={"gaps": tuple(kept)})
+
+
+def _short_attempts(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    tries = status.validation_attempts
+    kept = (t.model_copy(update={"errors": tuple(e[:WORDS_WHEN_CUT] for e in t.errors[-1:])}) for t in tries)
+    return status.model_copy(update={"validation_attempts": tuple(kept)})
+
+
+def _short_parameters(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    chosen = status.selected_workflow
+    if chosen is None:
+        return status
+    kept = {name: text for name, text in chosen.parameters.items() if len(text) <= WORDS_WHEN_CUT}
+    return status.model_copy(update={"selected_workflow": chosen.model_copy(update={"parameters": kept})})
 
 
 def _cited_evidence(status: api.InvestigationStatus) -> api.InvestigationStatus:
@@ -685,7 +849,14 @@ _CUTS: Final = (
     ("alternatives", _short_alternatives),
     ("warnings", _last_warnings),
     ("rootCause", _short_analysis),
+    ("gaps", _short_gaps),
+    ("validationAttempts", _short_attempts),
+    ("selectedWorkflow", _short_parameters),
+    ("causes", _few_causes),
+    ("findings", _few("findings")),
+    ("claims", _few("claims")),
 )
+"""The order of resources 3.7; from `gaps` on they are for what no other cut brings into the budget."""
 
 
 # --- records (datastorage, 10.2) ------------------------------------------------------------------------------
@@ -736,6 +907,24 @@ def _turn_records(case: Case, uid: str) -> Iterator[Record]:
             yield Record(step, "aiagent.llm.response", "aiagent", "llm_response", "success", fact.at, data)
         if isinstance(fact, plot.ToolsRan):
             yield from _tool_records(fact, step, uid)
+        if isinstance(fact, plot.Tried):
+            yield _attempt_record(fact, step, uid)
+
+
+def _attempt_record(fact: plot.Tried, step: str, uid: str) -> Record:
+    choice, found = fact.reply.choice, fact.validation
+    data = {
+        "event_type": "aiagent.workflow.validation_attempt",
+        "event_id": event_id(uid, step),
+        "incident_id": uid,
+        "attempt": fact.number,
+        "max_attempts": MAX_TRIES,
+        "is_valid": found.valid,
+        "errors": list(found.errors),
+        "workflow_id": choice.workflow_id if choice else "",
+    }
+    verb, said = "validation_attempt", "success" if found.valid else "failure"
+    return Record(step, "aiagent.workflow.validation_attempt", "aiagent", verb, said, fact.at, data)
 
 
 def _tool_records(fact: plot.ToolsRan, step: str, uid: str) -> Iterator[Record]:
@@ -777,6 +966,7 @@ def _verdict_records(case: Case, uid: str) -> Iterator[Record]:
 
 def _ruling_records(case: Case, uid: str) -> Iterator[Record]:
     ruled, decided = case.last(plot.Ruled), case.last(plot.ApprovalDecided)
+    asked = case.first(plot.ApprovalRequested)
     if ruled is not None:
         data = {
             "event_type": "aianalysis.rego.evaluation",
@@ -787,6 +977,10 @@ def _ruling_records(case: Case, uid: str) -> Iterator[Record]:
         }
         kind = "aianalysis.rego.evaluation"
         yield Record("ruling", kind, "analysis", "policy_evaluation", "success", ruled.at, data)
+    if asked is not None:
+        kind = "orchestrator.approval.requested"
+        data = {"event_type": kind, "rar_name": asked.name, **_case_names(case)}
+        yield Record("asked", kind, "orchestration", "approval_requested", "pending", asked.at, data)
     if decided is not None and decided.state in (ApprovalState.APPROVED, ApprovalState.REJECTED):
         word = str(decided.state).lower()
         who = "approved_by" if decided.state is ApprovalState.APPROVED else "rejected_by"
@@ -833,9 +1027,10 @@ def _effect_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Re
             "hash_match": run.get("preSpecHash") == run["postSpecHash"],
         }
         yield _effect("hash.computed", common | data, at)
-    if found.get("health") is not None:
-        data = {"component": "health", "assessed": True, "score": found["health"]}
-        yield _effect("health.assessed", common | data, at)
+    for component in ("health", "alert", "metrics"):
+        if found.get(component) is not None:
+            data = {"component": component, "assessed": True, "score": found[component]}
+            yield _effect(f"{component}.assessed", common | data, at)
     if found.get("reason"):
         data = {"component": "completed", "reason": found["reason"]}
         yield _effect("assessment.completed", common | data, at)
