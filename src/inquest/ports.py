@@ -12,9 +12,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from inquest.api.shared import DetectedLabels, TargetRef
 from inquest.story.context import ResourceContext
+from inquest.story.conversation import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema
 from inquest.story.evidence import Evidence, Snapshot
 from inquest.story.history import History
-from inquest.story.inquiry import Invocation, ModelReply, ModelRequest, Run, ToolResult, ToolSchema
+from inquest.story.inquiry import Run
 from inquest.story.judgement import Answer
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 

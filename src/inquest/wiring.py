@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest.adapters.clock import SystemClock
+from inquest.adapters.counting import PORTS, Counter
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.adapters.eyes import ClusterEyes
 from inquest.adapters.herald import KubeHerald, WebhookReceiver
@@ -27,15 +28,16 @@ from inquest.adapters.tools import Tools
 from inquest.adapters.tools.desk import Backends, Desk, ResourceContextOf
 from inquest.adapters.tools.guard import Scope
 from inquest.api.shared import TargetRef
-from inquest.conductor import Conductor, House
+from inquest.conductor import Conductor, House, Look
 from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
 from inquest.ports import Json, Policy, Reach, ResourceKind
 from inquest.settings import ModelSettings, Settings
+from inquest.story.conversation import Invocation, ToolResult, ToolSchema
 from inquest.story.history import UNAVAILABLE, history_section
-from inquest.story.inquiry import Invocation, Run, ToolResult, ToolSchema
+from inquest.story.inquiry import Run
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -135,7 +137,27 @@ async def opened(settings: Settings, offer: Offer, must_hold: Callable[[], None]
             must_hold=must_hold,
             offer=offer,
         )
-        yield Wired(Conductor(house), kube, clock, replica, fault)
+        yield Wired(_conductor(house), kube, clock, replica, fault)
+
+
+@dataclass
+class CountedConductor(Conductor):
+    """The conductor of crash tests: what its looks at cases ask of the ports is counted."""
+
+    counter: Counter
+
+    @property
+    def looks(self) -> Mapping[str, Look]:
+        return {kind: self.counter.on_behalf(kind, look) for kind, look in super().looks.items()}
+
+
+def _conductor(house: House) -> Conductor:
+    if house.settings.crash.log is None:
+        return Conductor(house)
+    counter = Counter(house.settings.crash)
+    ports = {name: counter.around(name, getattr(house, name)) for name in PORTS}
+    counted = replace(house, **ports, journal=Journal(ports["status"], house.namespace))
+    return CountedConductor(counted, counter)
 
 
 async def _policy(settings: Settings, stack: AsyncExitStack) -> tuple[Policy, Callable[[], str]]:

@@ -28,6 +28,7 @@ from inquest.api.shared import (
 )
 from inquest.story import ends, outcome, plot, steps
 from inquest.story.context import ResourceContext
+from inquest.story.conversation import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
 from inquest.story.evidence import (
     Citation,
     Evidence,
@@ -41,7 +42,7 @@ from inquest.story.evidence import (
     digest_of,
 )
 from inquest.story.history import History, HistoryEntry
-from inquest.story.inquiry import Invocation, ModelReply, Run, ToolCall, ToolResult, ToolSchema, Usage
+from inquest.story.inquiry import Run
 from inquest.story.judgement import Ruling
 from inquest.story.labels import Quota
 from inquest.story.plot import Case, Fact, Pinned

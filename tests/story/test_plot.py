@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from inquest.api.shared import TERMINAL_PHASES, Phase
 from inquest.errors import OutOfTurn
 from inquest.story import plot
-from inquest.story.inquiry import Invocation, Run
+from inquest.story.conversation import Invocation
+from inquest.story.inquiry import Run
 from inquest.story.outcome import Verdict
 from inquest.story.plot import Case, Fact, advance, dump, fold, load
 from tests.story import cases

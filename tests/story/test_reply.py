@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.api.shared import TargetRef
+from inquest.story.conversation import Invocation, ModelReply, ToolCall, Usage
 from inquest.story.evidence import Citation
-from inquest.story.inquiry import Invocation, ModelReply, ToolCall, Usage
 from inquest.story.outcome import decide, merge
 from inquest.story.rca import Diagnosis
 from inquest.story.reply import (

@@ -25,7 +25,7 @@ from pydantic import SecretStr
 
 from inquest.errors import InquestError, Misconfigured, ModelRefused, RateLimited, Unavailable
 from inquest.ports import Clock, Redacted
-from inquest.story.inquiry import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
+from inquest.story.conversation import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
 
 FORBID_VARIABLE: Final = "INQUEST_FORBID_REAL_MODELS"
 CONNECT_SECONDS: Final = 10.0

@@ -50,11 +50,11 @@ from inquest.errors import (
 from inquest.journal import Draft, Log
 from inquest.ports import Json, Notice, Reach, Redacted, ResourceKind
 from inquest.story import chronicle, ends, history, outcome, plot, remedy, steps
+from inquest.story.conversation import Invocation
 from inquest.story.detectors import detect
 from inquest.story.effectiveness import Assessment, Component, resolution_of
 from inquest.story.evidence import Evidence, EvidenceStatus
 from inquest.story.health import health
-from inquest.story.inquiry import Invocation
 from inquest.story.judgement import policy_document, ruling
 from inquest.story.labels import infrastructure_sentence
 from inquest.story.plot import Case

@@ -29,9 +29,9 @@ from inquest.api.shared import (
     TargetRef,
 )
 from inquest.story import plot
+from inquest.story.conversation import ModelReply, Usage
 from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Health, digest_of
 from inquest.story.history import history_warnings, ineffective_count
-from inquest.story.inquiry import ModelReply, Usage
 from inquest.story.outcome import Merged, Verdict, selected_message
 from inquest.story.plot import Case
 from inquest.story.rca import Cause, CheckedClaim

@@ -20,105 +20,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final
 
+from inquest.story.conversation import (
+    Invocation,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+    Usage,
+)
 from inquest.story.evidence import Evidence
 from inquest.story.framing import frame
-
-if TYPE_CHECKING:
-    from inquest.story.reply import Reading
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """One call that a model asked for; `arguments` is the raw JSON text it wrote."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True)
-class Message:
-    """One message of the conversation in the OpenAI chat form."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str = ""
-
-
-@dataclass(frozen=True)
-class ToolSchema:
-    """A tool as offered: `parameters` is JSON Schema."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one call, as the endpoint reported them."""
-
-    prompt: int = 0
-    cached: int = 0
-    completion: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.prompt + self.completion
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(self.prompt + other.prompt, self.cached + other.cached, self.completion + other.completion)
-
-
-@dataclass(frozen=True)
-class ModelRequest:
-    """One call of the model; `forced` lists the only tools it may answer with, empty: its own choice."""
-
-    model: str
-    messages: tuple[Message, ...]
-    tools: tuple[ToolSchema, ...]
-    forced: tuple[str, ...] = ()
-    max_tokens: int = 8192
-
-
-@dataclass(frozen=True)
-class ModelReply:
-    """What came back; `finish_reason` is the endpoint's word (`stop`, `tool_calls`, `length`)."""
-
-    text: str
-    tool_calls: tuple[ToolCall, ...]
-    finish_reason: str
-    usage: Usage
-    model: str
-    reserved: str = ""
-    """The spent budget for which this was the reserved turn, as `AskModel.stamp` noted it; empty otherwise."""
-
-
-@dataclass(frozen=True)
-class ToolResult:
-    """The answer to one call, in the order of the calls; `content` is what the model is shown."""
-
-    call_id: str
-    tool: str
-    content: str
-    evidence: Evidence | None = None
-    error: bool = False
-    repeat: bool = False
-    terminal: bool = False
-    """The same call cannot succeed in this attempt (behaviours, section 4)."""
-    suspect: tuple[int, ...] = ()
-    """Lines that read like instructions to a model (pipeline, section 18)."""
-
-
-class Invocation(StrEnum):
-    """Which of the two sessions."""
-
-    RCA = "rca"
-    SELECTION = "selection"
-
+from inquest.story.reply import SUBMIT_TOOLS, Reading, corrective_message, read
 
 # --- numbers (pipeline, section 6.1) ---------------------------------------------------------------
 
@@ -393,7 +309,6 @@ def spent_budget(inquiry: Inquiry, *, elapsed: float = 0.0) -> Spent:
 
 def submit_tools(invocation: Invocation) -> tuple[ToolSchema, ...]:
     """The tools through which a verdict comes."""
-    from inquest.story.reply import SUBMIT_TOOLS  # the reader needs the types of this module
 
     return SUBMIT_TOOLS[invocation]
 
@@ -474,7 +389,6 @@ def _ask_for_the_whole(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
 
 def _ask_again(inquiry: Inquiry, reply: ModelReply, reading: Reading) -> Inquiry:
     """The one corrective turn of an invocation (pipeline, section 3.8)."""
-    from inquest.story.reply import corrective_message  # the reader needs the types of this module
 
     asked = Message("user", corrective_message(inquiry.invocation, reading))
     return replace(_saying(_answer_verdict(inquiry, reply), asked), first_reading=reading, corrected=True)
@@ -530,7 +444,6 @@ def _next_max_tokens(reply: ModelReply) -> int:
 
 
 def _read(invocation: Invocation, reply: ModelReply) -> Reading:
-    from inquest.story.reply import read  # the reader needs the types of this module
 
     return read(invocation, reply)
 

@@ -18,9 +18,9 @@ from inquest.api.investigation import InvestigationSpec
 from inquest.api.shared import ApprovalState, Phase, TargetRef, VoidReason
 from inquest.errors import OutOfTurn
 from inquest.story.context import ResourceContext
+from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.evidence import Evidence, Finding, Health, Snapshot
 from inquest.story.history import History
-from inquest.story.inquiry import Invocation, ModelReply, ToolResult
 from inquest.story.judgement import Ruling
 from inquest.story.outcome import Verdict
 from inquest.story.rca import Caution, Diagnosis

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from inquest.api.shared import TargetRef
 from inquest.story.candidates import MAX_LEVELS, NOTHING, Found, candidates, leading, objects_in, squeezed, trimmed
+from inquest.story.conversation import Invocation, ModelReply
 from inquest.story.evidence import Citation
-from inquest.story.inquiry import Invocation, ModelReply
 from inquest.story.submit import (
     DUE_DILIGENCE,
     OUTCOME_ALIASES,

@@ -14,6 +14,7 @@ from typing import Final
 from inquest.api.shared import ApprovalState, ExecutionPhase, Mode, Phase, Reason, Resolution, TargetRef
 from inquest.story import ends, outcome, plot, rca, selection
 from inquest.story.context import ResourceContext
+from inquest.story.conversation import Invocation, Message, ToolSchema
 from inquest.story.evidence import Gap, Health
 from inquest.story.history import history_section
 from inquest.story.inquiry import (
@@ -22,11 +23,8 @@ from inquest.story.inquiry import (
     Calls,
     Concluded,
     Inquiry,
-    Invocation,
-    Message,
     RunTools,
     Slot,
-    ToolSchema,
     begin,
     correct,
     fold,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from inquest.api.shared import Severity
-from inquest.story.inquiry import Invocation, ToolSchema
+from inquest.story.conversation import Invocation, ToolSchema
 
 SEVERITIES: Final = tuple(word.value for word in Severity)
 OUTCOME_WORDS: Final = ("actionable", "not_actionable", "problem_resolved", "insufficient_data", "inconclusive")

@@ -11,7 +11,7 @@ from hack.scripted_model import Serving
 from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, fault_class
 from inquest.errors import Misconfigured, ModelRefused, RateLimited, Unavailable
 from inquest.ports import Redacted, seal
-from inquest.story.inquiry import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
+from inquest.story.conversation import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
 
 from .conftest import KEY, FakeClock, connected, row
 

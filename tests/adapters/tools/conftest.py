@@ -13,7 +13,8 @@ from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Backends, Desk, Scope, Tools
 from inquest.errors import InquestError, Invalid, NotFound, UnknownKind
 from inquest.ports import Json, Listing, ResourceKind
-from inquest.story.inquiry import Invocation, Run, ToolCall, ToolResult, boundary_of, canonical
+from inquest.story.conversation import Invocation, ToolCall, ToolResult
+from inquest.story.inquiry import Run, boundary_of, canonical
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 KINDS = (

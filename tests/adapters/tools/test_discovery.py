@@ -12,7 +12,7 @@ from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Backends, Desk, Scope, Tools
 from inquest.api.shared import DetectedLabels
 from inquest.errors import NotFound
-from inquest.story.inquiry import Invocation
+from inquest.story.conversation import Invocation
 from inquest.story.selection import ActionOffer, CatalogueFilters, Described, Page, WorkflowOffer, WorkflowRecord
 
 from .conftest import FakeCluster, FixedClock, run_of

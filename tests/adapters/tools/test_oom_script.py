@@ -16,19 +16,8 @@ from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Backends, Desk, Scope, Tools
 from inquest.errors import NotFound
 from inquest.ports import seal
-from inquest.story.inquiry import (
-    AskModel,
-    Concluded,
-    Inquiry,
-    Invocation,
-    Message,
-    ModelReply,
-    RunTools,
-    ToolResult,
-    begin,
-    fold,
-    next_move,
-)
+from inquest.story.conversation import Invocation, Message, ModelReply, ToolResult
+from inquest.story.inquiry import AskModel, Concluded, Inquiry, RunTools, begin, fold, next_move
 from inquest.story.rca import stands
 from inquest.story.reply import RcaReply, SelectionReply
 from inquest.story.selection import (

@@ -15,8 +15,9 @@ from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import REGISTRY, Backends, Desk, Scope, Tools
 from inquest.errors import Unavailable
 from inquest.ports import Redacted
+from inquest.story.conversation import Invocation, ToolCall
 from inquest.story.evidence import EvidenceStatus, digest_of
-from inquest.story.inquiry import Invocation, Run, ToolCall, submit_tools
+from inquest.story.inquiry import Run, submit_tools
 
 from .conftest import NOW, Bench, FakeCluster, FixedClock, configured, deployment, pod, row, run_of
 

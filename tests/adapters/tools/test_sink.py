@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from inquest.adapters.redact import Redactor
-from inquest.story.inquiry import (
-    AskModel,
-    Invocation,
-    Message,
-    ModelReply,
-    RunTools,
-    ToolCall,
-    Usage,
-    begin,
-    next_move,
-    with_reply,
-    with_results,
-)
+from inquest.story.conversation import Invocation, Message, ModelReply, ToolCall, Usage
+from inquest.story.inquiry import AskModel, RunTools, begin, next_move, with_reply, with_results
 
 from .conftest import Bench, event, pod
 

@@ -9,21 +9,15 @@ from typing import Any
 
 import pytest
 
+from inquest.story.conversation import Invocation, Message, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
 from inquest.story.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.story.inquiry import (
     AskModel,
     Budgets,
     Concluded,
     Inquiry,
-    Invocation,
-    Message,
-    ModelReply,
     Run,
     RunTools,
-    ToolCall,
-    ToolResult,
-    ToolSchema,
-    Usage,
     begin,
     error_text,
     estimate,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from inquest.story.conversation import Invocation, ToolSchema, Usage
 from inquest.story.inquiry import (
     Budgets,
     Calls,
     Inquiry,
-    Invocation,
     Spent,
-    ToolSchema,
-    Usage,
     capped,
     correct,
     estimate,

@@ -5,18 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inquest.story.inquiry import (
-    AskModel,
-    Concluded,
-    Inquiry,
-    ModelReply,
-    RunTools,
-    Slot,
-    ToolCall,
-    Usage,
-    fold,
-    next_move,
-)
+from inquest.story.conversation import ModelReply, ToolCall, Usage
+from inquest.story.inquiry import AskModel, Concluded, Inquiry, RunTools, Slot, fold, next_move
 
 from .conftest import failed, found, inquiry, says
 

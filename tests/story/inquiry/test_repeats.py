@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from inquest.story.inquiry import Inquiry, Spent, ToolCall, key_of, with_reply, with_results
+from inquest.story.conversation import ToolCall
+from inquest.story.inquiry import Inquiry, Spent, key_of, with_reply, with_results
 
 from .conftest import asked, call, found, inquiry, roomy, row, running, says, turn
 

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.story.inquiry import (
-    Concluded,
-    Inquiry,
-    Invocation,
-    Spent,
-    ToolCall,
-    Usage,
-    next_move,
-    with_reply,
-    with_results,
-)
+from inquest.story.conversation import Invocation, ToolCall, Usage
+from inquest.story.inquiry import Concluded, Inquiry, Spent, next_move, with_reply, with_results
 from inquest.story.reply import Reading, SelectionReply
 
 from .conftest import asked, call, ended, failed, found, inquiry, row, running, says, submit, turn

@@ -22,18 +22,10 @@ from inquest.adapters.tools.desk import Backends, Desk, Output, ResourceContextO
 from inquest.adapters.tools.guard import CLUSTER_KINDS, Scope
 from inquest.adapters.tools.hints import Refused, annotate, failure_of
 from inquest.errors import Invalid
+from inquest.story.conversation import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.story.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.story.framing import frame, suspicious_lines, visible
-from inquest.story.inquiry import (
-    Invocation,
-    Run,
-    ToolCall,
-    ToolResult,
-    ToolSchema,
-    arguments_of,
-    boundary_of,
-    error_text,
-)
+from inquest.story.inquiry import Run, arguments_of, boundary_of, error_text
 
 CALL_SECONDS: Final = 60.0
 AT_ONCE: Final = 8

@@ -1,0 +1,101 @@
+"""What a conversation with a model is made of: values only, in the OpenAI chat form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+from inquest.story.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call that a model asked for; `arguments` is the raw JSON text it wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of the conversation in the OpenAI chat form."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+
+
+@dataclass(frozen=True)
+class ToolSchema:
+    """A tool as offered: `parameters` is JSON Schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call, as the endpoint reported them."""
+
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.prompt + other.prompt, self.cached + other.cached, self.completion + other.completion)
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One call of the model; `forced` lists the only tools it may answer with, empty: its own choice."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...]
+    forced: tuple[str, ...] = ()
+    max_tokens: int = 8192
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """What came back; `finish_reason` is the endpoint's word (`stop`, `tool_calls`, `length`)."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    finish_reason: str
+    usage: Usage
+    model: str
+    reserved: str = ""
+    """The spent budget for which this was the reserved turn, as `AskModel.stamp` noted it; empty otherwise."""
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """The answer to one call, in the order of the calls; `content` is what the model is shown."""
+
+    call_id: str
+    tool: str
+    content: str
+    evidence: Evidence | None = None
+    error: bool = False
+    repeat: bool = False
+    terminal: bool = False
+    """The same call cannot succeed in this attempt (behaviours, section 4)."""
+    suspect: tuple[int, ...] = ()
+    """Lines that read like instructions to a model (pipeline, section 18)."""
+
+
+class Invocation(StrEnum):
+    """Which of the two sessions."""
+
+    RCA = "rca"
+    SELECTION = "selection"
