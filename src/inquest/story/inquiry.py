@@ -200,7 +200,7 @@ class Inquiry:
     stagnant: int = 0
     overspent: bool = False
     evicted: frozenset[str] = frozenset()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     correction: float = 1.0
     truncated: bool = False
     max_tokens: int = FIRST_MAX_TOKENS
