@@ -38,7 +38,7 @@ fmt: install ## Format the code
 lint: install ## Format and lint rules, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/codespell src tests hack docs policies catalogue README.md CONTRIBUTING.md CHANGELOG.md Makefile
+	$(BIN)/codespell src tests hack benchmarks docs policies catalogue examples README.md CONTRIBUTING.md CHANGELOG.md Makefile
 
 .PHONY: types
 types: install ## mypy, strict
@@ -77,6 +77,10 @@ test: install ## Set up what the tests need, run them, count each tier
 crash-all: install ## kill -9 of the operator at every numbered point of the demo's case (long)
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
+
+.PHONY: bench
+bench: install ## Speed as ratios against a baseline run beside it
+	$(BIN)/python -m benchmarks
 
 # --- the local cluster and the demo ---------------------------------------------------------------
 
