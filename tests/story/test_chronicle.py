@@ -29,9 +29,10 @@ from inquest.api.shared import (
 )
 from inquest.datastorage.events import payload_faults
 from inquest.story import chronicle, ends, outcome, plot, steps
+from inquest.story.conversation import Invocation
 from inquest.story.evidence import Citation, Gap, Health
 from inquest.story.history import UNAVAILABLE
-from inquest.story.inquiry import Invocation, Run
+from inquest.story.inquiry import Run
 from inquest.story.judgement import what_follows
 from inquest.story.labels import Quota
 from inquest.story.outcome import Verdict

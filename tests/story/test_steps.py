@@ -1,0 +1,749 @@
+"""What comes next: the whole walk, every early end, and that no interleaving breaks a promise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from inquest.api.shared import (
+    TERMINAL_PHASES,
+    ApprovalState,
+    EffectivenessReason,
+    ExecutionPhase,
+    Outcome,
+    Phase,
+    Reason,
+    Resolution,
+    RulingDecision,
+    SubReason,
+    TargetRef,
+    VoidReason,
+)
+from inquest.story import ends, plot, steps
+from inquest.story.conversation import ModelReply
+from inquest.story.evidence import Gap, Health
+from inquest.story.plot import Case, advance
+from inquest.story.remedy import Halt, Standing
+from inquest.story.steps import Wait, next_step
+from tests.story import cases
+from tests.story.cases import World, view
+
+MODEL = {"model": "m-1"}
+
+
+def walked(world: World, seen: steps.View, case: Case | None = None) -> tuple[list[str], Case]:
+    """The names of the steps until the case waits or ends."""
+    case = case or Case()
+    names: list[str] = []
+    while case.closed is None and len(names) < 60:
+        case, step = world.step(case, seen)
+        fact = f" {type(step.fact).__name__}" if isinstance(step, steps.Record) else ""
+        names.append(type(step).__name__ + fact)
+        if isinstance(step, Wait):
+            break
+    return names, case
+
+
+def end_of(case: Case) -> tuple[Phase, Reason | None, SubReason | None]:
+    assert case.closed is not None
+    verdict = case.closed.verdict
+    return case.phase, verdict.reason, verdict.sub_reason
+
+
+def answers(*replies: ModelReply, **more: Any) -> World:
+    return World(MODEL, replies=iter(replies), **more)
+
+
+# --- the walk without a model -------------------------------------------------------------------------------------
+
+INQUIRY = ["Open", "TakeSnapshot", "ResolveContext", "Record Diagnosed", "ChooseByCode", "Propose", "Rule"]
+
+
+def test_the_walk_without_a_model_waits_for_a_person() -> None:
+    names, case = walked(World(), view())
+
+    assert names == [*INQUIRY, "RequestApproval", "Wait"]
+    assert case.phase is Phase.AWAITING_APPROVAL
+
+
+def test_the_walk_goes_on_when_a_person_approves() -> None:
+    case = cases.reached(Phase.AWAITING_APPROVAL)
+
+    names, case = walked(World(), view(stand=cases.APPROVED, execution=cases.SUCCEEDED, decided_by="jane"), case)
+
+    decided = case.last(plot.ApprovalDecided)
+    assert decided is not None
+    assert (decided.state, decided.by) == (ApprovalState.APPROVED, "jane")
+    assert names == ["Record ApprovalDecided", "Execute", "Record ExecutionVerifying", "Record Closed"]
+    assert end_of(case) == (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None)
+
+
+def test_the_walk_goes_to_its_end_where_policy_says_so() -> None:
+    names, case = walked(World(decision="AutoApproved"), view(execution=cases.SUCCEEDED))
+
+    assert names == [*INQUIRY, "Execute", "Record ExecutionVerifying", "Record Closed"]
+    assert case.last(plot.ApprovalRequested) is None
+
+
+def test_policy_is_asked_about_what_was_proposed() -> None:
+    selected = cases.reached(Phase.ANALYZING)
+
+    step = next_step(selected, view())
+
+    assert isinstance(step, steps.Rule)
+    question = step.question
+    assert (question.action_type, question.workflow["id"]) == ("IncreaseMemoryLimits", "raise-memory")
+    assert question.remediation_target == cases.PINNED_DEPLOYMENT
+    assert (question.confidence, question.severity, question.claims.supported) == (0.95, "critical", 1)
+    assert question.history.available
+    assert question.warnings == ("outside",)
+
+
+def test_the_catalogue_is_asked_with_words_of_the_case_alone() -> None:
+    case = World().run(view(), until=Phase.SELECTING)
+
+    step = next_step(case, view())
+
+    assert isinstance(step, steps.ChooseByCode)
+    filters = step.filters
+    assert (filters.severity, filters.component, filters.environment) == ("critical", "Deployment", "Production")
+    assert (filters.priority, filters.custom_labels) == ("P1", {"team": ("pay",)})
+
+
+# --- early ends ---------------------------------------------------------------------------------------------------
+
+NOBODY = (cases.finding(act=False),)
+Ended = tuple[Phase, Reason | None, SubReason | None, Resolution | None]
+
+INQUIRIES: dict[str, tuple[World, Ended]] = {
+    "C-LC-3 a healthy target needs nothing": (
+        World(findings=(), health=Health.HEALTHY),
+        (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.PROBLEM_RESOLVED, Resolution.NO_ACTION_REQUIRED),
+    ),
+    "nobody should act": (
+        World(findings=NOBODY),
+        (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.NOT_ACTIONABLE, Resolution.NO_ACTION_REQUIRED),
+    ),
+    "nothing was found and nothing is known": (
+        World(findings=(), health=Health.UNKNOWN, gaps=(Gap("pods", "forbidden"),)),
+        (Phase.COMPLETED, Reason.ANALYSIS_COMPLETED, SubReason.INSUFFICIENT_DATA, Resolution.MANUAL_REVIEW_REQUIRED),
+    ),
+    "C-LC-4 without a verified owner nothing is chosen": (
+        World(contexts=lambda target: cases.context(target=target, verified=False, failure="get 500")),
+        (Phase.COMPLETED, Reason.ANALYSIS_COMPLETED, SubReason.RCA_INCOMPLETE, Resolution.MANUAL_REVIEW_REQUIRED),
+    ),
+    "no workflow fits": (
+        World(code=lambda: plot.Unchosen("nothing fits", cases.AT)),
+        (
+            Phase.COMPLETED,
+            Reason.ANALYSIS_COMPLETED,
+            SubReason.NO_MATCHING_WORKFLOWS,
+            Resolution.MANUAL_REVIEW_REQUIRED,
+        ),
+    ),
+    "the choice of code is not valid": (
+        World(code=lambda: cases.tried(1, cases.invalid("parameter_validation_failed"))),
+        (
+            Phase.COMPLETED,
+            Reason.ANALYSIS_COMPLETED,
+            SubReason.PARAMETER_VALIDATION_FAILED,
+            Resolution.MANUAL_REVIEW_REQUIRED,
+        ),
+    ),
+    "C-AR-9 below the gate": (
+        World(code=lambda: cases.tried(choice=cases.choice(confidence=0.69))),
+        (
+            Phase.FAILED,
+            Reason.WORKFLOW_RESOLUTION_FAILED,
+            SubReason.LOW_CONFIDENCE,
+            Resolution.MANUAL_REVIEW_REQUIRED,
+        ),
+    ),
+    "policy denies": (
+        World(decision="Denied"),
+        (Phase.FAILED, Reason.POLICY_DENIED, None, Resolution.MANUAL_REVIEW_REQUIRED),
+    ),
+    "a dry run": (
+        World({"dry_run": True}),
+        (Phase.COMPLETED, Reason.ANALYSIS_COMPLETED, None, Resolution.DRY_RUN),
+    ),
+}
+
+
+@pytest.mark.parametrize(("world", "expected"), INQUIRIES.values(), ids=INQUIRIES.keys())
+def test_an_inquiry_that_ends_early(world: World, expected: Ended) -> None:
+    case = world.run(view())
+
+    assert case.closed is not None
+    assert (*end_of(case), case.closed.verdict.resolution) == expected
+    assert case.all(plot.ApprovalRequested) == ()
+    assert case.all(plot.ExecutionCreated) == ()
+
+
+@pytest.mark.parametrize("name", ["C-LC-3 a healthy target needs nothing", "nobody should act"])
+def test_c_ar_7_where_there_is_nothing_to_do_policy_is_not_asked(name: str) -> None:
+    case = INQUIRIES[name][0].run(view())
+
+    assert case.last(plot.Ruled) is None
+
+
+AUTOMATIC = World(decision="AutoApproved")
+
+
+def halted(halt: Halt) -> Case:
+    return AUTOMATIC.run(view(halt=halt))
+
+
+HALTS: dict[str, tuple[Halt, Ended]] = {
+    "out of scope": (
+        cases.halt(),
+        (
+            Phase.FAILED,
+            Reason.REMEDIATION_BLOCKED,
+            SubReason.OUT_OF_SCOPE,
+            Resolution.MANUAL_REVIEW_REQUIRED,
+        ),
+    ),
+    "C-TR-9 the same was tried before": (
+        cases.halt(SubReason.INEFFECTIVE_CHAIN),
+        (
+            Phase.FAILED,
+            Reason.REMEDIATION_BLOCKED,
+            SubReason.INEFFECTIVE_CHAIN,
+            Resolution.MANUAL_REVIEW_REQUIRED,
+        ),
+    ),
+    "the signal is resolved": (
+        cases.resolved_halt(),
+        (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.SIGNAL_RESOLVED, Resolution.NO_ACTION_REQUIRED),
+    ),
+}
+
+
+@pytest.mark.parametrize("approved", [False, True], ids=["by policy", "by a person"])
+@pytest.mark.parametrize(("halt", "expected"), HALTS.values(), ids=HALTS.keys())
+def test_a_guard_halts_right_before_the_execution(halt: Halt, expected: Ended, approved: bool) -> None:
+    waiting = advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())
+
+    case = World().run(view(halt=halt), waiting) if approved else halted(halt)
+
+    assert case.closed is not None
+    assert (*end_of(case), case.closed.verdict.resolution) == expected
+    assert case.last(plot.ExecutionCreated) is None
+
+
+def test_a_busy_target_is_left_to_the_execution_to_wait_for() -> None:
+    busy = Halt("ResourceBusy", "another changes it", until=cases.AT)
+
+    blocked = steps.ExecutionSeen(ExecutionPhase.BLOCKED)
+
+    assert AUTOMATIC.run(view(halt=busy, execution=blocked)).phase is Phase.EXECUTING
+
+
+DECISIONS: dict[str, tuple[Standing, VoidReason | None, tuple[Phase, Reason, SubReason | None]]] = {
+    "C-RA-3 rejected": (Standing.REJECTED, None, (Phase.FAILED, Reason.APPROVAL_REJECTED, None)),
+    "expired": (Standing.EXPIRED, None, (Phase.FAILED, Reason.APPROVAL_EXPIRED, None)),
+    "C-RA-7 drifted": (
+        Standing.VOIDED,
+        VoidReason.TARGET_DRIFTED,
+        (Phase.FAILED, Reason.APPROVAL_VOIDED, SubReason.TARGET_DRIFTED),
+    ),
+    "resolved meanwhile": (
+        Standing.VOIDED,
+        VoidReason.SIGNAL_RESOLVED,
+        (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.SIGNAL_RESOLVED),
+    ),
+    "not the request of this case": (Standing.TAMPERED, None, (Phase.FAILED, Reason.INTERNAL_ERROR, None)),
+    "used by another execution": (Standing.USED, None, (Phase.FAILED, Reason.INTERNAL_ERROR, None)),
+}
+
+
+@pytest.mark.parametrize(("standing", "void", "expected"), DECISIONS.values(), ids=DECISIONS.keys())
+def test_what_is_not_approved_is_not_executed(
+    standing: Standing, void: VoidReason | None, expected: tuple[Phase, Reason, SubReason | None]
+) -> None:
+    seen = view(stand=cases.stand(standing, "said", void))
+
+    case = World().run(seen, cases.reached(Phase.AWAITING_APPROVAL))
+
+    assert end_of(case) == expected
+    assert case.last(plot.ExecutionCreated) is None
+
+
+@pytest.mark.parametrize("standing", [Standing.PENDING, Standing.WAIT, Standing.NOT_APPROVED])
+def test_c_ra_4_a_request_that_nobody_decided_is_looked_at_again(standing: Standing) -> None:
+    seen = view(stand=cases.stand(standing))
+
+    assert next_step(cases.reached(Phase.AWAITING_APPROVAL), seen) == Wait(seen.now + timedelta(seconds=30))
+
+
+def test_a_decision_that_does_not_count_expires_with_the_request() -> None:
+    late = cases.TIMEOUT.total_seconds() + 1
+    seen = view(late, stand=cases.stand(Standing.NOT_APPROVED, "bob may not approve"))
+
+    case = World().run(seen, cases.reached(Phase.AWAITING_APPROVAL))
+
+    assert end_of(case) == (Phase.FAILED, Reason.APPROVAL_EXPIRED, None)
+    assert case.closed is not None
+    assert "bob may not approve" in case.closed.verdict.message
+
+
+def test_missing_policies_hold_a_decision_whatever_the_time() -> None:
+    seen = view(cases.TIMEOUT.total_seconds() + 1, stand=cases.stand(Standing.WAIT))
+
+    assert isinstance(next_step(cases.reached(Phase.AWAITING_APPROVAL), seen), Wait)
+
+
+def test_c_ra_1_a_request_that_was_deleted_is_made_again() -> None:
+    step = next_step(cases.reached(Phase.AWAITING_APPROVAL), view(stand=None))
+
+    assert isinstance(step, steps.RequestApproval)
+
+
+FROZEN: dict[str, Case] = {
+    "before the request": advance(cases.reached(Phase.ANALYZING), plot.Ruled(cases.ruling(), cases.AT)),
+    "before an automatic run": advance(
+        cases.reached(Phase.ANALYZING), plot.Ruled(cases.ruling("AutoApproved"), cases.AT)
+    ),
+    "after the approval": advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided()),
+}
+
+
+@pytest.mark.parametrize("case", FROZEN.values(), ids=FROZEN.keys())
+@pytest.mark.parametrize("seconds", [60, 3600], ids=["soon", "late"])
+def test_nothing_begins_while_the_kill_switch_is_on(case: Case, seconds: int) -> None:
+    seen = view(seconds, frozen=True)
+
+    assert next_step(case, seen) == Wait(seen.now + steps.LOOK)
+
+
+def test_a_signal_that_is_resolved_before_the_ruling_asks_nobody() -> None:
+    for case in (cases.reached(Phase.ANALYZING), FROZEN["before the request"]):
+        ended = World().run(view(signal_resolved=True), case)
+
+        assert end_of(ended) == (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.SIGNAL_RESOLVED)
+        assert ended.last(plot.ApprovalRequested) is None
+
+
+def test_a_signal_that_is_resolved_while_it_waits_begins_nothing() -> None:
+    case = World().run(view(signal_resolved=True))
+
+    assert end_of(case) == (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.SIGNAL_RESOLVED)
+    assert len(case.facts) == 1
+
+
+OPEN = tuple(phase for phase in Phase if phase not in TERMINAL_PHASES)
+
+
+@pytest.mark.parametrize("phase", OPEN)
+def test_a_person_stops_a_case_in_any_phase(phase: Phase) -> None:
+    case = World().run(view(cancelled=True), cases.reached(phase))
+
+    assert case.closed is not None
+    if phase is Phase.VERIFYING:
+        assert end_of(case) == (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None)
+        assert case.closed.verdict.resolution is Resolution.INCONCLUSIVE
+    else:
+        assert end_of(case) == (Phase.CANCELLED, Reason.CANCELLED, None)
+
+
+@pytest.mark.parametrize("phase", [Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING])
+def test_c_lc_6_time_that_is_spent_ends_the_case_and_names_the_phase(phase: Phase) -> None:
+    start = cases.reached(phase)
+
+    case = World().run(view(cases.TIMEOUT.total_seconds() + 1), start)
+
+    assert end_of(case) == (Phase.FAILED, Reason.TIMED_OUT, None)
+    assert case.closed is not None
+    assert case.closed.timeout_phase is phase
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.AWAITING_APPROVAL, Phase.EXECUTING, Phase.VERIFYING])
+def test_what_waits_for_people_and_jobs_has_clocks_of_its_own(phase: Phase) -> None:
+    seen = view(24 * 3600, execution=steps.ExecutionSeen(ExecutionPhase.RUNNING))
+
+    step = next_step(cases.reached(phase), seen)
+
+    assert isinstance(step, steps.Open if phase is Phase.PENDING else Wait)
+
+
+def test_c_er_3_below_the_budget_the_case_goes_on() -> None:
+    short = World({"timeout": timedelta(minutes=5)})
+    case = short.run(view(), until=Phase.SELECTING)
+
+    assert isinstance(next_step(case, view(299)), steps.ChooseByCode)
+    assert end_of(short.run(view(360), case)) == (Phase.FAILED, Reason.TIMED_OUT, None)
+
+
+RUNS: dict[str, tuple[Phase, steps.ExecutionSeen | None, Ended]] = {
+    "failed half way": (
+        Phase.EXECUTING,
+        steps.ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True),
+        (Phase.FAILED, Reason.EXECUTION_FAILED, None, Resolution.MANUAL_REVIEW_REQUIRED),
+    ),
+    "C-WF-3 failed before it ran": (
+        Phase.EXECUTING,
+        steps.ExecutionSeen(ExecutionPhase.FAILED, "image pull"),
+        (Phase.FAILED, Reason.EXECUTION_FAILED, None, None),
+    ),
+    "gone while it ran": (
+        Phase.EXECUTING,
+        None,
+        (Phase.FAILED, Reason.EXECUTION_FAILED, None, Resolution.MANUAL_REVIEW_REQUIRED),
+    ),
+    "undone at once": (
+        Phase.EXECUTING,
+        steps.ExecutionSeen(ExecutionPhase.ROLLED_BACK),
+        (Phase.COMPLETED, Reason.ROLLED_BACK, None, Resolution.INCONCLUSIVE),
+    ),
+    "it helped": (
+        Phase.VERIFYING,
+        steps.ExecutionSeen(ExecutionPhase.SUCCEEDED, done=cases.effect()),
+        (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None, Resolution.REMEDIATED),
+    ),
+    "C-LC-5 the target was deleted": (
+        Phase.VERIFYING,
+        steps.ExecutionSeen(
+            ExecutionPhase.SUCCEEDED,
+            done=ends.Effect(Resolution.REMEDIATED, EffectivenessReason.UNRECOVERABLE, None),
+        ),
+        (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None, Resolution.REMEDIATED),
+    ),
+    "undone afterwards": (
+        Phase.VERIFYING,
+        steps.ExecutionSeen(ExecutionPhase.ROLLED_BACK),
+        (Phase.COMPLETED, Reason.ROLLED_BACK, None, Resolution.INCONCLUSIVE),
+    ),
+    "gone while it was verified": (
+        Phase.VERIFYING,
+        None,
+        (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None, Resolution.INCONCLUSIVE),
+    ),
+}
+
+
+@pytest.mark.parametrize(("phase", "seen", "expected"), RUNS.values(), ids=RUNS.keys())
+def test_a_run_comes_back_to_its_case(phase: Phase, seen: steps.ExecutionSeen | None, expected: Ended) -> None:
+    case = World().run(view(execution=seen), cases.reached(phase))
+
+    assert case.closed is not None
+    assert (*end_of(case), case.closed.verdict.resolution) == expected
+
+
+@pytest.mark.parametrize("phase", [None, ExecutionPhase.PENDING, ExecutionPhase.BLOCKED, ExecutionPhase.RUNNING])
+def test_a_run_that_goes_on_is_waited_for(phase: ExecutionPhase | None) -> None:
+    seen = view(execution=steps.ExecutionSeen(phase))
+
+    assert isinstance(next_step(cases.reached(Phase.EXECUTING), seen), Wait)
+
+
+def test_an_assessment_that_goes_on_is_waited_for() -> None:
+    seen = view(execution=steps.ExecutionSeen(ExecutionPhase.VERIFYING))
+
+    assert isinstance(next_step(cases.reached(Phase.VERIFYING), seen), Wait)
+
+
+# --- the walk with a model ----------------------------------------------------------------------------------------
+
+GET = cases.reply("", cases.call("get", kind="pod"))
+
+
+def test_the_walk_with_a_model() -> None:
+    names, case = walked(answers(GET, cases.submitted(), cases.chose()), view())
+
+    assert names == [
+        "Open",
+        "TakeSnapshot",
+        "ResolveContext",
+        "Ask",
+        "RunBatch",
+        "Ask",
+        "Record Diagnosed",
+        "Ask",
+        "LookUp",
+        "Propose",
+        "Rule",
+        "RequestApproval",
+        "Wait",
+    ]
+    assert [item.id for item in case.evidence] == ["E1", "E2"]
+    diagnosed = case.last(plot.Diagnosed)
+    assert diagnosed is not None
+    assert (diagnosed.diagnosis.confidence, diagnosed.diagnosis.checked.supported) == (0.9, 1)
+
+
+def test_evidence_of_both_invocations_is_numbered_in_one_row() -> None:
+    listed = cases.reply("", cases.call("list_workflows"))
+
+    case = answers(GET, cases.submitted(), listed, cases.chose()).run(view())
+
+    assert [item.id for item in case.evidence] == ["E1", "E2", "E3"]
+
+
+def test_a_reply_that_cannot_be_read_is_corrected_once() -> None:
+    case = answers(cases.reply("hm"), cases.submitted(), cases.chose()).run(view())
+
+    assert len(case.all(plot.Turned)) == 2
+    assert case.phase is Phase.AWAITING_APPROVAL
+
+
+def test_a_case_that_was_read_again_asks_the_same_question() -> None:
+    world = answers(GET, cases.submitted())
+    case = world.run(view(), until=Phase.SELECTING)
+
+    for length in range(3, len(case.facts)):
+        before = plot.fold(case.facts[:length])
+        assert next_step(before, view()) == next_step(refolded(before), view())
+
+
+INVALID = cases.invalid()
+MODELS: dict[str, tuple[Callable[[], World], tuple[Phase, Outcome | None], int, int]] = {
+    "C-AR-1 a choice": (
+        lambda: answers(cases.submitted(), cases.chose()),
+        (Phase.AWAITING_APPROVAL, None),
+        1,
+        1,
+    ),
+    "the second try is valid": (
+        lambda: answers(cases.submitted(), cases.chose("wrong"), cases.chose(), validations=iter([INVALID])),
+        (Phase.AWAITING_APPROVAL, None),
+        2,
+        2,
+    ),
+    "three tries and no more": (
+        lambda: answers(cases.submitted(), *[cases.chose("wrong")] * 3, validations=iter([INVALID] * 3)),
+        (Phase.COMPLETED, Outcome.VALIDATION_FAILED),
+        3,
+        3,
+    ),
+    "declined": (
+        lambda: answers(cases.submitted(), cases.declined()),
+        (Phase.COMPLETED, Outcome.NO_MATCHING_WORKFLOWS),
+        1,
+        0,
+    ),
+    "declined after a try": (
+        lambda: answers(cases.submitted(), cases.chose("wrong"), cases.declined(), validations=iter([INVALID])),
+        (Phase.COMPLETED, Outcome.NO_MATCHING_WORKFLOWS),
+        2,
+        1,
+    ),
+    "C-AR-9 a choice below the gate": (
+        lambda: answers(cases.submitted(), cases.chose(confidence=0.69)),
+        (Phase.FAILED, Outcome.LOW_CONFIDENCE),
+        1,
+        1,
+    ),
+    "C-AR-4 a diagnosis that stays unreadable": (
+        lambda: answers(cases.reply("hm"), cases.reply("hm"), findings=()),
+        (Phase.COMPLETED, Outcome.INCONCLUSIVE),
+        0,
+        0,
+    ),
+    "a choice that stays unreadable": (
+        lambda: answers(cases.submitted(), cases.reply("hm"), cases.reply("hm")),
+        (Phase.COMPLETED, Outcome.INCONCLUSIVE),
+        2,
+        0,
+    ),
+    "a model that is sure that nobody should act": (
+        lambda: answers(cases.submitted(investigation_outcome="not_actionable", actionable=False)),
+        (Phase.COMPLETED, Outcome.NOT_ACTIONABLE),
+        0,
+        0,
+    ),
+    "C-AR-3 a model that asks for a person": (
+        lambda: answers(cases.submitted(needs_human_review=True, human_review_reason="call_the_dba")),
+        (Phase.COMPLETED, Outcome.HUMAN_REVIEW_REQUESTED),
+        0,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "expected", "asked", "tried"), MODELS.values(), ids=MODELS.keys())
+def test_an_inquiry_with_a_model(
+    make: Callable[[], World], expected: tuple[Phase, Outcome | None], asked: int, tried: int
+) -> None:
+    case = make().run(view())
+
+    verdict = case.closed.verdict if case.closed else None
+    assert (case.phase, verdict and verdict.outcome) == expected
+    assert (len(case.all(plot.SelectionTurned)), len(case.all(plot.Tried))) == (asked, tried)
+    assert [one.number for one in case.all(plot.Tried)] == list(range(1, tried + 1))
+
+
+def test_a_model_that_stays_silent_on_its_last_turn_leaves_the_findings() -> None:
+    world = World({**MODEL, "max_turns": 1}, replies=iter([GET]))
+
+    case = world.run(view())
+
+    diagnosed = case.last(plot.Diagnosed)
+    assert diagnosed is not None
+    assert diagnosed.diagnosis.summary == cases.finding().summary
+    assert case.closed is not None
+    assert case.closed.verdict.outcome is Outcome.RCA_INCOMPLETE
+
+
+def test_a_choice_that_stays_silent_on_its_last_turn_is_inconclusive() -> None:
+    listed = cases.reply("", cases.call("list_workflows"))
+    world = World({**MODEL, "max_turns": 2}, replies=iter([cases.submitted(), listed, listed]))
+
+    case = world.run(view())
+
+    assert case.closed is not None
+    assert case.closed.verdict.outcome is Outcome.INCONCLUSIVE
+
+
+def test_near_the_end_of_its_time_the_next_turn_is_the_last() -> None:
+    step = next_step(answers().run(view(), until=Phase.INVESTIGATING), view())
+    case = plot.fold([cases.opened(**MODEL), cases.taken(), cases.resolved()])
+
+    late = next_step(case, view(580))
+
+    assert isinstance(step, steps.TakeSnapshot)
+    assert isinstance(late, steps.Ask)
+    assert late.move.reserved == "TimeBudgetSpent"
+    assert {tool.name for tool in late.move.request.tools} == {"submit_result"}
+
+
+OTHER = TargetRef(api_version="apps/v1", kind="Deployment", name="db", namespace="shop")
+TARGETS: dict[str, tuple[dict[str, Any], TargetRef]] = {
+    "another object": ({"kind": "Deployment", "name": "db", "namespace": "shop"}, OTHER),
+    "a node with a namespace that it does not have": (
+        {"kind": "Node", "name": "n-1", "namespace": "shop"},
+        TargetRef(kind="Node", name="n-1"),
+    ),
+    "a kind in another spelling": (
+        {"kind": "Deployments", "name": "db", "namespace": "shop"},
+        OTHER,
+    ),
+}
+
+
+@pytest.mark.parametrize(("named", "found"), TARGETS.values(), ids=TARGETS.keys())
+def test_the_target_of_the_diagnosis_is_looked_up_once(named: dict[str, Any], found: TargetRef) -> None:
+    def look(target: TargetRef) -> Any:
+        known = cases.context(target=target)
+        return known if target == cases.POD else replace(known, target=found, root=found, chain=())
+
+    case = answers(cases.submitted(remediation_target=named), cases.chose(), contexts=look).run(view())
+
+    assert [fact.context.root for fact in case.all(plot.ContextResolved)] == [cases.DEPLOYMENT, found]
+    assert case.phase is Phase.AWAITING_APPROVAL
+
+
+# --- any order of things ------------------------------------------------------------------------------------------
+
+
+def refolded(case: Case) -> Case:
+    """What a process knows that starts anew: the slots, and nothing else."""
+    return plot.fold(plot.load(json.loads(json.dumps(plot.dump(fact)))) for fact in case.facts)
+
+
+def count(facts: Iterable[plot.Fact], kind: type[plot.Fact]) -> int:
+    return sum(isinstance(fact, kind) for fact in facts)
+
+
+class Interleavings(RuleBasedStateMachine):
+    """Steps, crashes, people, time and drift in any order: I2, I3, I4 and I8 of the invariants hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.case = Case()
+        self.seen = view()
+        self.ended: Case | None = None
+
+    @rule(decision=st.sampled_from([str(word) for word in RulingDecision]), dry_run=st.booleans())
+    @precondition(lambda self: not self.case.facts)
+    def policy_will_say(self, decision: str, dry_run: bool) -> None:
+        self.world = World({"dry_run": dry_run}, decision=decision)
+
+    @rule(times=st.integers(1, 6))
+    def step(self, times: int) -> None:
+        for _ in range(times):
+            if self.case.closed is None:
+                self.case, _ = self.world.step(self.case, self.seen)
+        self.ended = self.ended or (self.case if self.case.closed else None)
+
+    @rule()
+    def crash(self) -> None:
+        again = refolded(self.case)
+
+        assert again == self.case
+        if again.closed is None:
+            assert next_step(again, self.seen) == next_step(self.case, self.seen)
+        self.case = again
+
+    @rule(
+        standing=st.sampled_from(Standing),
+        void=st.sampled_from(VoidReason),
+        gone=st.booleans(),
+    )
+    def people_decide(self, standing: Standing, void: VoidReason, gone: bool) -> None:
+        word = void if standing is Standing.VOIDED else None
+        self.seen = replace(self.seen, stand=None if gone else cases.stand(standing, "said", word), decided_by="jane")
+
+    @rule()
+    def cancel(self) -> None:
+        self.seen = replace(self.seen, cancelled=True)
+
+    @rule(resolved=st.booleans(), frozen=st.booleans())
+    def the_world_changes(self, resolved: bool, frozen: bool) -> None:
+        self.seen = replace(self.seen, signal_resolved=resolved, frozen=frozen)
+
+    @rule(halt=st.sampled_from([None, cases.halt(), cases.resolved_halt(), cases.halt(SubReason.TARGET_DRIFTED)]))
+    def drift(self, halt: Halt | None) -> None:
+        self.seen = replace(self.seen, halt=halt)
+
+    @rule(seconds=st.sampled_from([1, 60, 600, 901]))
+    def time_passes(self, seconds: int) -> None:
+        self.seen = replace(self.seen, now=self.seen.now + timedelta(seconds=seconds))
+
+    @rule(phase=st.sampled_from([None, *ExecutionPhase]), done=st.booleans())
+    def the_run_goes_on(self, phase: ExecutionPhase | None, done: bool) -> None:
+        found = steps.ExecutionSeen(phase, "said", ran=True, done=cases.effect() if done else None)
+        self.seen = replace(self.seen, execution=found if phase else None)
+
+    @invariant()
+    def i2_nobody_is_asked_without_a_ruling(self) -> None:
+        kinds = [type(fact) for fact in self.case.facts]
+        if plot.ApprovalRequested in kinds:
+            assert plot.Ruled in kinds[: kinds.index(plot.ApprovalRequested)]
+
+    @invariant()
+    def i3_there_is_at_most_one_execution(self) -> None:
+        assert count(self.case.facts, plot.ExecutionCreated) <= 1
+        assert count(self.case.facts, plot.Ruled) <= 1
+
+    @invariant()
+    def i4_an_end_stays_the_end(self) -> None:
+        if self.ended is not None:
+            assert self.case == self.ended
+            assert self.case.phase in TERMINAL_PHASES
+
+    @invariant()
+    def i8_nothing_runs_without_leave(self) -> None:
+        kinds = [type(fact) for fact in self.case.facts]
+        if plot.ExecutionCreated not in kinds:
+            return
+        before = plot.fold(self.case.facts[: kinds.index(plot.ExecutionCreated)])
+        ruled, decided = before.last(plot.Ruled), before.last(plot.ApprovalDecided)
+        assert ruled is not None
+        assert not before.opened.pinned.dry_run
+        assert ruled.ruling.decision is RulingDecision.AUTO_APPROVED or (
+            ruled.ruling.asks and decided is not None and decided.state is ApprovalState.APPROVED
+        )
+
+
+TestInterleavings = Interleavings.TestCase
+TestInterleavings.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
