@@ -7,7 +7,7 @@ only then used. Right before anything with consequences the case is fenced and t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -16,7 +16,8 @@ import structlog
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
-from inquest.api.investigation import OWNER_FIELDS, Investigation
+from inquest.api.investigation import OWNER_FIELDS, Investigation, NoticePriority, NoticeState, NoticeType
+from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.meta import timedelta_from_duration
 from inquest.api.names import INVESTIGATION_LABEL, approval_name, execution_name, label_value
 from inquest.api.shared import (
@@ -35,7 +36,7 @@ from inquest.conductor.house import APPROVAL, CONFIG_MAP, EXECUTION, INVESTIGATI
 from inquest.conductor.ownership import Claim, Ownership
 from inquest.conductor.proposals import Proposals, Unfit
 from inquest.conductor.publish import publish
-from inquest.conductor.signals import resolved_time
+from inquest.conductor.signals import known_history, resolved_time
 from inquest.errors import (
     AlreadyExists,
     Conflict,
@@ -43,13 +44,12 @@ from inquest.errors import (
     ModelRefused,
     NotFound,
     RateLimited,
-    Retryable,
     Tampered,
     Unavailable,
 )
 from inquest.journal import Draft, Log
 from inquest.ports import Json, Notice, Reach, Redacted, ResourceKind
-from inquest.story import chronicle, ends, history, outcome, plot, remedy, steps
+from inquest.story import chronicle, ends, outcome, plot, remedy, steps
 from inquest.story.conversation import Invocation
 from inquest.story.detectors import detect
 from inquest.story.effectiveness import Assessment, Component, resolution_of
@@ -92,6 +92,14 @@ class Work:
 
 
 @dataclass
+class Hand:
+    """The lock on a case, and how many looks hold it or wait for it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wanted: int = 0
+
+
+@dataclass
 class Cases:
     """Works on Investigations."""
 
@@ -99,7 +107,7 @@ class Cases:
     ownership: Ownership = field(init=False)
     archive: Archive = field(init=False)
     proposals: Proposals = field(init=False)
-    _hands: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
+    _hands: dict[tuple[str, str], Hand] = field(default_factory=dict)
     """One at a time for a case: a decision may ring while it is being worked on."""
     _stops: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     """Set by the watch when a person cancels a case that is in hand."""
@@ -112,16 +120,18 @@ class Cases:
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Investigation as far as it goes now; gives when to look again."""
         place = (namespace, name)
-        hand = self._hands.setdefault(place, asyncio.Lock())
-        async with hand:
-            self._stops[place] = asyncio.Event()
-            try:
-                again = await self._look(namespace, name)
-            finally:
-                del self._stops[place]
-        if again is None and not hand.locked():
-            self._hands.pop(place, None)
-        return again
+        hand = self._hands.setdefault(place, Hand())
+        hand.wanted += 1
+        try:
+            async with hand.lock:
+                self._stops[place] = asyncio.Event()
+                return await self._look(namespace, name)
+        finally:
+            hand.wanted -= 1
+            if not hand.wanted:
+                # Who waits for the lock must find it again: a second one would let two looks in at once.
+                self._hands.pop(place, None)
+                self._stops.pop(place, None)
 
     def stop(self, namespace: str, name: str) -> None:
         """A person cancelled this case: a model call or a batch of tools that is under way is let go."""
@@ -344,10 +354,7 @@ class Cases:
 
     async def _context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
         context = await self.house.eyes.context(step.target)
-        try:
-            known = await self.house.datastorage.history(context.root, context.spec_hash)
-        except Retryable:
-            known = history.UNAVAILABLE
+        known = await known_history(self.house, context)
         return plot.ContextResolved(context, known, await self.house.now())
 
     async def _ask(self, work: Work, step: steps.Ask) -> plot.Fact:
@@ -517,12 +524,21 @@ class Cases:
         for said in chronicle.announcements(before, work.case):
             text = self.house.redactor.text(said.message)
             await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
-        told = chronicle.notice(work.case)
-        if told is not None:
-            key = f"{work.investigation.uid}/{told.type}/{len(work.case.facts)}"
-            inv = work.investigation
+
+    async def _notify(self, inv: Investigation, case: Case, now: datetime) -> tuple[NoticeSent, ...]:
+        """Tell what the journal says is worth telling and the status does not know: also after a crash in between."""
+        sent = {notice.key: notice for notice in inv.status.notices}
+        for number, told in _notices(case):
+            key = f"{inv.uid}/{told.type}/{number}"
+            if key in sent:
+                continue
             message = Notice(key, told.type, told.priority, told.title, told.body, inv.namespace, inv.name)
             await self.house.herald.tell(self.house.redactor.strings(message))
+            priority = NoticePriority(told.priority)
+            sent[key] = NoticeSent(
+                key=key, type=NoticeType(told.type), priority=priority, state=NoticeState.SENT, at=now
+            )
+        return tuple(sent.values())
 
     async def _publish(self, work: Work) -> None:
         """The status as it follows from the journal; the terminal one is the last write."""
@@ -533,6 +549,7 @@ class Cases:
             changes["phase_started_at"] = now
         if inv.status.context is not None and inv.status.context.set_at is not None:
             changes.pop("context", None)
+        changes["notices"] = await self._notify(inv, work.case, now)
         written = await publish(
             self.house,
             INVESTIGATION,
@@ -582,6 +599,15 @@ class Cases:
 def fold(journal: Log) -> Case:
     """The case that a journal holds."""
     return plot.fold(plot.load(entry.payload) for entry in journal.entries)
+
+
+def _notices(case: Case) -> Iterator[tuple[int, chronicle.Told]]:
+    """Every notice of the case, by the number of the fact that it tells of."""
+    for number, fact in enumerate(case.facts, start=1):
+        if isinstance(fact, plot.ApprovalRequested | plot.Closed):
+            told = chronicle.notice(replace(case, facts=case.facts[:number]))
+            if told is not None:
+                yield number, told
 
 
 def _effect(found: WorkflowExecution) -> ends.Effect:

@@ -10,9 +10,8 @@ from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
 from inquest.api.shared import ExecutionPhase, PinnedTarget, TargetRef, VoidReason, WorkflowPin
 from inquest.conductor.house import EXECUTION, JOB, NAMESPACE, House
-from inquest.conductor.signals import chain_rules
+from inquest.conductor.signals import chain_rules, known_history
 from inquest.errors import InquestError, NotFound, Retryable
-from inquest.story import history as history_of
 from inquest.story.context import ResourceContext
 from inquest.story.remedy import GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
 from inquest.story.selection import CatalogueFilters
@@ -50,7 +49,7 @@ class Guards:
             scope_unknown=unknown,
             drift=await self.drift(target, workflow, context),
             approved_by_person=approved_by_person,
-            history=await self._history(context),
+            history=await known_history(self.house, context),
             spec_hash=context.spec_hash,
             holder=await self._holder(target, execution_uid),
             recent=await self._recent(target, now),
@@ -88,12 +87,6 @@ class Guards:
         except InquestError:
             return (context.root_labels,), True
         return (context.root_labels, dict(found["metadata"].get("labels") or {})), False
-
-    async def _history(self, context: ResourceContext) -> history_of.History:
-        try:
-            return await self.house.datastorage.history(context.root, context.spec_hash)
-        except Retryable:
-            return history_of.UNAVAILABLE
 
     async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
         try:

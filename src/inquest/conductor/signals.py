@@ -134,7 +134,7 @@ class Signals:
         context = classify(found.spec, around).context
         fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
         investigations = await self._investigations(fingerprint)
-        history = await self._history(resource)
+        history = await known_history(self.house, resource)
         observed = replace(
             observed,
             fingerprint=fingerprint,
@@ -176,14 +176,6 @@ class Signals:
         labels = f"{FINGERPRINT_LABEL}={fingerprint[:16]}"
         found = await self.house.status.list(INVESTIGATION, labels=labels)
         return tuple(Investigation.from_object(obj) for obj in found)
-
-    async def _history(self, resource: ResourceContext | None) -> history_of.History:
-        if resource is None or not resource.spec_hash:
-            return history_of.History(available=True)
-        try:
-            return await self.house.datastorage.history(resource.root, resource.spec_hash)
-        except Retryable:
-            return history_of.UNAVAILABLE
 
     # --- opening a case -------------------------------------------------------------------------------------
 
@@ -381,6 +373,16 @@ def chain_rules(house: House) -> history_of.ChainRules:
         recurrence=chosen.recurrence_count_threshold,
         window=chosen.window,
     )
+
+
+async def known_history(house: House, resource: ResourceContext | None) -> history_of.History:
+    """What was done to a target before; a target without a spec to compare has no history to speak of."""
+    if resource is None or not resource.spec_hash:
+        return history_of.History(available=True)
+    try:
+        return await house.datastorage.history(resource.root, resource.spec_hash)
+    except Retryable:
+        return history_of.UNAVAILABLE
 
 
 async def resolved_time(house: House, inv: Investigation) -> datetime | None:
