@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from inquest.api.shared import (
     TERMINAL_PHASES,
@@ -663,10 +663,14 @@ class Interleavings(RuleBasedStateMachine):
         self.seen = view()
         self.ended: Case | None = None
 
-    @rule(decision=st.sampled_from([str(word) for word in RulingDecision]), dry_run=st.booleans())
-    @precondition(lambda self: not self.case.facts)
-    def policy_will_say(self, decision: str, dry_run: bool) -> None:
+    @initialize(
+        phase=st.sampled_from([Phase.ANALYZING, Phase.PENDING, Phase.SELECTING]),
+        decision=st.sampled_from(["ApprovalRequired", "AutoApproved", "Denied"]),
+        dry_run=st.sampled_from([False, False, True]),
+    )
+    def begin(self, phase: Phase, decision: str, dry_run: bool) -> None:
         self.world = World({"dry_run": dry_run}, decision=decision)
+        self.case = cases.reached(phase, self.world)
 
     @rule(times=st.integers(1, 6))
     def step(self, times: int) -> None:
@@ -693,6 +697,7 @@ class Interleavings(RuleBasedStateMachine):
         word = void if standing is Standing.VOIDED else None
         self.seen = replace(self.seen, stand=None if gone else cases.stand(standing, "said", word), decided_by="jane")
 
+    @precondition(lambda self: self.case.last(plot.Ruled) is not None)
     @rule()
     def cancel(self) -> None:
         self.seen = replace(self.seen, cancelled=True)
@@ -746,4 +751,4 @@ class Interleavings(RuleBasedStateMachine):
 
 
 TestInterleavings = Interleavings.TestCase
-TestInterleavings.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestInterleavings.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
