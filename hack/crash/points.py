@@ -1,0 +1,88 @@
+"""Where the operator is killed: the calls of a counting run, and a choice among them (reliability, section 7, T2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PHASES = ("Pending", "Investigating", "Selecting", "Analyzing", "AwaitingApproval", "Executing", "Verifying")
+SIDES = ("before", "after")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One port call of a counting run."""
+
+    number: int
+    phase: str
+    behalf: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """What the operator is armed with: the n-th call that the selectors let through, and the side."""
+
+    at: int
+    side: str
+    phase: str = ""
+    call: str = ""
+    case: str = ""
+
+    def environment(self, log: Path) -> dict[str, str]:
+        """The settings of the operator that will die there."""
+        return {
+            "INQUEST_CRASH__LOG": str(log),
+            "INQUEST_CRASH__AT": str(self.at),
+            "INQUEST_CRASH__SIDE": self.side,
+            "INQUEST_CRASH__PHASE": self.phase,
+            "INQUEST_CRASH__CALL": self.call,
+            "INQUEST_CRASH__CASE": self.case,
+        }
+
+    def __str__(self) -> str:
+        place = " ".join(word for word in (self.phase, self.call) if word) or "the case"
+        return f"{self.side} call {self.at} of {place}"
+
+
+COUNT_ONLY = Point(0, "before")
+"""Kills nobody."""
+
+
+def calls_of(log: Path) -> list[Call]:
+    """The calls that a run wrote down."""
+    return [Call(line["n"], line["phase"], line["for"], line["call"]) for line in _lines(log) if "call" in line]
+
+
+def killed_at(log: Path) -> str:
+    """The call at which the process killed itself; empty where it did not."""
+    lines = _lines(log)
+    if not lines or "killed" not in lines[-1]:
+        return ""
+    last = next(line for line in reversed(lines) if "call" in line and line["n"] == lines[-1]["n"])
+    return f"{last['phase']}: {lines[-1]['killed']} {last['call']} (call {last['n']})"
+
+
+def in_phase(calls: Iterable[Call], phase: str, runs: int) -> list[Point]:
+    """So many points spread over the calls of a phase, first and last among them, the sides taking turns."""
+    here = sum(1 for call in calls if call.phase == phase)
+    if here == 0:
+        return []
+    spread = [1 + (here - 1) * turn // max(1, runs - 1) for turn in range(runs)]
+    return [Point(at, SIDES[turn % 2], phase=phase) for turn, at in enumerate(spread)]
+
+
+def everywhere(calls: Sequence[Call], limit: int) -> list[Point]:
+    """Every number and both sides; with a limit, spread evenly over all of them."""
+    whole = [Point(call.number, side) for call in calls for side in SIDES]
+    if not limit or limit >= len(whole):
+        return whole
+    return [whole[len(whole) * turn // limit] for turn in range(limit)]
+
+
+def _lines(log: Path) -> list[dict[str, Any]]:
+    text = log.read_text() if log.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
