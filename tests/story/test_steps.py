@@ -664,16 +664,20 @@ class Interleavings(RuleBasedStateMachine):
         self.ended: Case | None = None
 
     @initialize(
-        phase=st.sampled_from([Phase.ANALYZING, Phase.PENDING, Phase.SELECTING]),
+        phase=st.sampled_from([Phase.AWAITING_APPROVAL, Phase.ANALYZING, Phase.PENDING]),
         decision=st.sampled_from(["ApprovalRequired", "AutoApproved", "Denied"]),
         dry_run=st.sampled_from([False, False, True]),
     )
     def begin(self, phase: Phase, decision: str, dry_run: bool) -> None:
-        self.world = World({"dry_run": dry_run}, decision=decision)
+        asks = phase is Phase.AWAITING_APPROVAL
+        self.world = World() if asks else World({"dry_run": dry_run}, decision=decision)
         self.case = cases.reached(phase, self.world)
 
     @rule(times=st.integers(1, 6))
     def step(self, times: int) -> None:
+        self.go_on(times)
+
+    def go_on(self, times: int) -> None:
         for _ in range(times):
             if self.case.closed is None:
                 self.case, _ = self.world.step(self.case, self.seen)
@@ -696,6 +700,7 @@ class Interleavings(RuleBasedStateMachine):
     def people_decide(self, standing: Standing, void: VoidReason, gone: bool) -> None:
         word = void if standing is Standing.VOIDED else None
         self.seen = replace(self.seen, stand=None if gone else cases.stand(standing, "said", word), decided_by="jane")
+        self.go_on(3)
 
     @precondition(lambda self: self.case.last(plot.Ruled) is not None)
     @rule()
