@@ -363,8 +363,13 @@ def _end(case: Case, now: datetime) -> dict[str, Any]:
         "duration_seconds": _duration(case, at),
         "timeout_phase": case.closed.timeout_phase,
         "next_allowed": case.closed.next_allowed,
+        "effectiveness": _effectiveness(case.closed),
         "consecutive_failures": 0,
     }
+
+
+def _effectiveness(closed: plot.Closed) -> api.EffectivenessSummary | None:
+    return api.EffectivenessSummary(score=closed.score, reason=closed.assessed) if closed.assessed else None
 
 
 def _duration(case: Case, until: datetime) -> int:

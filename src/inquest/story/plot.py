@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from pydantic import TypeAdapter
 
 from inquest.api.investigation import InvestigationSpec
-from inquest.api.shared import ApprovalState, Phase, TargetRef, VoidReason
+from inquest.api.shared import ApprovalState, EffectivenessReason, Phase, TargetRef, VoidReason
 from inquest.errors import OutOfTurn
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
@@ -245,6 +245,9 @@ class Closed(Fact):
     at: datetime
     timeout_phase: Phase | None = None
     next_allowed: datetime | None = None
+    score: float | None = None
+    """How much the run helped, where it was looked at."""
+    assessed: EffectivenessReason | None = None
 
 
 FACTS: Final[Mapping[str, type[Fact]]] = {

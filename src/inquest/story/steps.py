@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import reduce
 from typing import Final
 
+from inquest.api.meta import duration_from_timedelta
 from inquest.api.shared import ApprovalState, ExecutionPhase, Mode, Phase, Reason, Resolution, TargetRef
 from inquest.story import ends, outcome, plot, rca, selection
 from inquest.story.context import ResourceContext
@@ -66,6 +67,9 @@ class View:
     """All that a decision may look at besides the case; read just before."""
 
     now: datetime
+    waited: timedelta = timedelta()
+    """Since the Investigation was created."""
+    queue_limit: timedelta = timedelta(hours=1)
     cancelled: bool = False
     signal_resolved: bool = False
     tools: Mapping[Invocation, tuple[ToolSchema, ...]] = field(default_factory=dict)
@@ -204,6 +208,8 @@ def _stopped(case: Case, view: View) -> outcome.Verdict | None:
         return ends.stopped_waiting(_chosen(case)) if case.phase is Phase.VERIFYING else outcome.cancelled()
     if case.phase is Phase.PENDING and view.signal_resolved:
         return outcome.signal_resolved()
+    if case.phase is Phase.PENDING and view.waited > view.queue_limit:
+        return outcome.queue_timeout(duration_from_timedelta(view.waited))
     return outcome.timed_out(case.phase) if _is_spent(case, view) else None
 
 
@@ -639,7 +645,7 @@ def _verifying(case: Case, view: View) -> Step:
     done = _ROLLED_BACK if seen.phase is ExecutionPhase.ROLLED_BACK else seen.done
     if done is None:
         return Wait(view.now + LOOK)
-    return Record(plot.Closed(ends.verified(_chosen(case), done), view.now))
+    return Record(plot.Closed(ends.verified(_chosen(case), done), view.now, score=done.score, assessed=done.reason))
 
 
 _ROLLED_BACK: Final = ends.Effect(Resolution.INCONCLUSIVE, None, None, rolled_back=True)
