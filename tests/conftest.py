@@ -7,6 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+"""A machine that is busy must not fail a law: nothing here is timed."""
 
 TIERS = ("story", "adapters", "cluster", "scenarios", "faults", "hack")
 os.environ.setdefault("INQUEST_FORBID_REAL_MODELS", "1")

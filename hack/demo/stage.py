@@ -122,11 +122,18 @@ def start_operator(stage: Stage, model: Mapping[str, str]) -> subprocess.Popen[b
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=stage.folder,
-            env=os.environ | {"INQUEST_MODEL__API_KEY": model.get("api_key", "")},
+            env=_environment(model),
         )
     write_atomically(stage.folder / "operator.pid", str(process.pid))
     _wait_until_ready(stage, process)
     return process
+
+
+def _environment(model: Mapping[str, str]) -> dict[str, str]:
+    """The key goes by the environment, never by a file; INQUEST_MODEL names a model to the demo, not a setting."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("INQUEST_MODEL", "OPENAI_API_KEY")}
+    key = model.get("api_key", "")
+    return kept | ({"INQUEST_MODEL__API_KEY": key} if key else {})
 
 
 def stop_operator(home: Path) -> None:

@@ -17,6 +17,7 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from inquest.api.meta import timedelta_from_duration
@@ -45,7 +46,9 @@ class ModelSettings(_Group):
     endpoint: str = ""
     """Base URL of the endpoint."""
     name: str = ""
-    """Name of the model."""
+    """Name of the model; with `azure` the name of the deployment."""
+    azure_api_version: str = "2024-10-21"
+    """Version of Azure's API; read with `azure` only."""
     api_key: SecretStr = SecretStr("")
     """Key of the endpoint; better given as `api_key_file`."""
     api_key_file: Path | None = None
@@ -291,6 +294,8 @@ class Settings(BaseSettings):
             return cls(**_values_of(file))
         except ValidationError as error:
             raise Misconfigured(_sentence(error)) from error
+        except SettingsError as error:
+            raise Misconfigured(f"settings: {error}; a group is set by its members, as INQUEST_MODEL__NAME") from error
 
 
 def _values_of(file: Path | None) -> dict[str, Any]:

@@ -143,7 +143,12 @@ def redaction(redact: Redact) -> structlog.typing.Processor:
 
 
 _OWN_KEYS: Final = ("_record", "_from_structlog", "level", "logger", "timestamp")
-_QUIET: Final = {"kopf": logging.WARNING, "kubernetes": logging.WARNING, "uvicorn.access": logging.WARNING}
+_QUIET: Final = {
+    "kopf": logging.WARNING,
+    "kubernetes": logging.WARNING,
+    "uvicorn.access": logging.WARNING,
+    "httpx2": logging.WARNING,
+}
 
 
 def _redacted(value: Any, redact: Redact) -> Any:

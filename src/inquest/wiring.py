@@ -217,10 +217,11 @@ async def _model(chosen: ModelSettings, clock: SystemClock, stack: AsyncExitStac
 
 def _endpoints(chosen: ModelSettings) -> Iterable[Endpoint]:
     key = SecretStr(chosen.key())
-    yield Endpoint(chosen.endpoint, chosen.name, key)
+    azure = chosen.azure_api_version if chosen.provider == "azure" else ""
+    yield Endpoint(chosen.endpoint, chosen.name, key, azure)
     for entry in chosen.failover:
         name, _, url = entry.partition("@")
-        yield Endpoint(url, name, key)
+        yield Endpoint(url, name, key, azure)
 
 
 async def _receivers(settings: Settings, stack: AsyncExitStack) -> tuple[WebhookReceiver, ...]:

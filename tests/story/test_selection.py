@@ -495,7 +495,7 @@ def test_code_chooses_with_parameters_from_facts() -> None:
         "w-1",
         0.93,
         "OOMKilled calls for IncreaseMemoryLimits (evidence E3, E7); CONTAINER=app: the container that the finding "
-        "names; MEMORY_LIMIT=256Mi: twice the present limit, within the quota",
+        "names; MEMORY_LIMIT=256Mi: twice the present limit",
         {"CONTAINER": "app", "MEMORY_LIMIT": "256Mi"},
     )
     assert [choice.workflow_id for choice in reply.alternatives] == ["w-2"]

@@ -888,11 +888,30 @@ def event_id(uid: str, step: str) -> str:
 def records(case: Case, uid: str, run: Mapping[str, Any]) -> tuple[Record, ...]:
     """Everything of an ended case that DataStorage keeps; `run` holds what the execution's status says."""
     return (
+        *_snapshot_records(case, uid),
         *_turn_records(case, uid),
         *_verdict_records(case, uid),
         *_ruling_records(case, uid),
         *_run_records(case, uid, run),
     )
+
+
+def _snapshot_records(case: Case, uid: str) -> Iterator[Record]:
+    """What the snapshot read is evidence like any tool's: claims cite it, so it outlives the slots."""
+    taken = case.first(plot.SnapshotTaken)
+    for index, item in enumerate(taken.snapshot.evidence if taken else ()):
+        step = f"snapshot:{item.id}"
+        data = {
+            "event_type": "aiagent.llm.tool_call",
+            "event_id": event_id(uid, step),
+            "incident_id": uid,
+            "tool_call_index": index,
+            "tool_name": item.tool,
+            "tool_result": item.text,
+            "tool_arguments": dict(item.arguments) | {"evidence": item.id},
+        }
+        outcome = "success" if item.holds else "failure"
+        yield Record(step, "aiagent.llm.tool_call", "aiagent", "llm_tool_call", outcome, item.observed_at, data)
 
 
 def _turn_records(case: Case, uid: str) -> Iterator[Record]:

@@ -692,7 +692,7 @@ def doubled_memory(facts: Facts) -> str:
 
 
 _CONTAINER: Final = _fact("container", "the container that the finding names")
-_MEMORY: Final = ParameterRule("twice the present limit, within the quota", doubled_memory)
+_MEMORY: Final = ParameterRule("twice the present limit", doubled_memory)
 _REVISION: Final = _fact("previousRevision", "the revision before the present one")
 
 PARAMETER_RULES: Final[Mapping[str, ParameterRule]] = {
