@@ -41,7 +41,10 @@ OWNER_FIELD_MANAGER = "inquest-owner"
 def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time needs its zone")
-    return moment.astimezone(UTC).replace(microsecond=0)
+    try:
+        return moment.astimezone(UTC).replace(microsecond=0)
+    except OverflowError as error:
+        raise ValueError("a time must lie between the years 1 and 9999") from error
 
 
 def rfc3339(moment: datetime) -> str:
