@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,19 @@ class Point:
             "INQUEST_CRASH__CASE": self.case,
         }
 
+    def earlier(self) -> Point:
+        """A point that a shorter run comes to: how often things are looked at depends on time."""
+        return replace(self, at=max(1, self.at * 2 // 3))
+
     def __str__(self) -> str:
         place = " ".join(word for word in (self.phase, self.call) if word) or "the case"
         return f"{self.side} call {self.at} of {place}"
 
 
 COUNT_ONLY = Point(0, "before")
-"""Kills nobody."""
+"""Kills nobody, and writes every call down."""
+NOWHERE = Point(0, "after")
+"""Not armed at all."""
 
 
 def calls_of(log: Path) -> list[Call]:

@@ -6,23 +6,28 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hack import HackError
 from hack.crash.oracle import TERMINAL, Seen
-from hack.crash.points import Point, killed_at
+from hack.crash.points import NOWHERE, Point, killed_at
 from hack.crash.watch import Watch, watching
-from hack.demo.stage import EXECUTION_NAMESPACE, NAMESPACE, REPOSITORY, Stage, start_operator, tail
+from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, start_operator, stop_operator, tail
+from inquest.api.names import INVESTIGATION_LABEL, SIGNAL_LABEL
 
 CASE_SECONDS = 240.0
-WORKLOAD_SECONDS = 120.0
+WORKLOAD_SECONDS = 300.0
 CLEAN_SECONDS = 60.0
-STILL_AFTER = 3
-"""Restarts after which the kubelet waits 40 s and more."""
+STOP_SECONDS = 40.0
+FIRST_WAIT = 10.0
+"""Seconds that the kubelet waits before the second restart; doubled for each further one, up to five minutes."""
+STILL_SECONDS = 50.0
+OBJECTS = ("Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution", "Job")
 POLL_SECONDS = 0.25
 KILLED = -9
 APPROVAL = '{"spec":{"decision":"Approved","decisionReason":"raise it"}}'
@@ -39,6 +44,8 @@ class Result:
     """The call at which the operator died; empty where it was never reached."""
     seconds: float = 0.0
     faults: list[str] = field(default_factory=list)
+    deaths: int = 0
+    beside: list[Seen] = field(default_factory=list)
 
 
 @dataclass
@@ -52,6 +59,8 @@ class Scene:
     home: Path
     settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
     """Of the operator, as variables."""
+    operator: subprocess.Popen[bytes] | None = None
+    watch: Watch = field(init=False)
 
     @property
     def log(self) -> Path:
@@ -63,30 +72,31 @@ class Scene:
         text = (REPOSITORY / "examples/oom/workload.yaml").read_text()
         self.stage.kubectl("apply", "-f", "-", stdin=self._renamed(text))
 
-    def play(self, point: Point) -> Result:
-        """The whole case with the operator armed; it is started again, unarmed, once it is dead."""
+    def play(self, point: Point, *beside: Scene, every_time: bool = False) -> Result:
+        """The whole case with the operator armed, then all of it deleted; the folder keeps what was seen.
+
+        `beside` are cases that begin after the first death; `every_time`: this very case goes on killing the operator.
+        """
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)
-        until(self.is_broken, f"the kernel to kill {self.name}", WORKLOAD_SECONDS)
         kubectl = [str(self.stage.kubectl_path), f"--kubeconfig={self.stage.cluster.kubeconfig}"]
-        process = self._start(point.environment(self.log))
-        begun = time.monotonic()
         with watching(kubectl, self.home) as watch:
-            self._tell()
-            crashed = self._drive(process)
-            seen = self._seen(watch)
-        self._keep_log("last")
-        return Result(seen, killed_at(self.log) if crashed else "", time.monotonic() - begun)
-
-    def clean(self) -> list[str]:
-        """Delete the Signal with the operator running: everything must go with it; says what stayed (I9)."""
-        self.stage.kubectl("delete", "signal", self.name, "-n", NAMESPACE, "--wait=false")
-        self.stage.kubectl("delete", "namespace", self.name, "--wait=false")
-        try:
-            until(lambda: not self._remains(), "everything to go", CLEAN_SECONDS)
-        except HackError:
-            return self._remains()
-        return []
+            for scene in (self, *beside):
+                scene.watch = watch
+                until(scene.is_broken, f"the kernel to kill {scene.name}", WORKLOAD_SECONDS)
+            self._start(point)
+            begun = time.monotonic()
+            try:
+                self._tell()
+                deaths = self._drive(point if every_time else NOWHERE, beside)
+                crashed = killed_at(self.log) if deaths else ""
+                result = Result(self._seen(), crashed, time.monotonic() - begun, deaths=deaths)
+                result.beside = [scene._seen() for scene in beside]
+                for scene, seen in zip((self, *beside), (result.seen, *result.beside), strict=True):
+                    seen.left += scene._clean()
+            finally:
+                self._stop()
+        return result
 
     # --- parts ------------------------------------------------------------------------------------------------
 
@@ -94,64 +104,90 @@ class Scene:
         text = (REPOSITORY / "examples/oom/signal.yaml").read_text().replace("checkout-crashlooping", self.name)
         self.stage.kubectl("apply", "-f", "-", stdin=self._renamed(text))
 
-    def _drive(self, process: subprocess.Popen[bytes]) -> bool:
+    def _drive(self, again: Point, beside: Sequence[Scene]) -> int:
         """Approve as soon as there is a request, start the operator again as soon as it is dead, until the end."""
-        crashed, end = False, time.monotonic() + CASE_SECONDS
-        while not self._is_over():
-            if not crashed and process.poll() is not None:
-                if process.returncode != KILLED:
-                    raise HackError(f"the operator ended by itself:\n{tail(self.stage.folder / 'operator.log')}")
-                crashed = True
-                self._keep_log("killed")
-                process = self._start({})
-            self._approve()
-            self.lend_a_hand()
-            if time.monotonic() > end:
-                break
+        deaths, end = 0, time.monotonic() + CASE_SECONDS
+        while not all(scene._is_over() for scene in (self, *beside)) and time.monotonic() < end:
+            if self._has_died():
+                deaths += 1
+                self._keep_log(f"killed-{deaths}")
+                self._next_start(again, beside if deaths == 1 else ())
+            for scene in (self, *beside):
+                scene._approve()
+                scene.lend_a_hand()
             time.sleep(POLL_SECONDS)
-        return crashed
+        return deaths
+
+    def _next_start(self, again: Point, newcomers: Sequence[Scene]) -> None:
+        for scene in newcomers:
+            scene._tell()
+        case = next((one["metadata"]["name"] for one in self.ours("Investigation")), "")
+        self._start(replace(again, case=case) if again.at else NOWHERE)
+
+    def _has_died(self) -> bool:
+        """Whether it was killed; an operator that ends in another way is a fault of its own."""
+        code = self.operator.poll() if self.operator else None
+        if code not in (None, KILLED):
+            raise HackError(f"the operator ended by itself:\n{tail(self.stage.folder / 'operator.log')}")
+        return code == KILLED
 
     def _approve(self) -> None:
-        for request in self.stage.list("rar"):
-            is_open = request.get("status", {}).get("phase") == "Pending" and not request["spec"].get("decision")
-            if is_open and self._is_ours(request):
+        for request in self.ours("RemediationApprovalRequest"):
+            if request.get("status", {}).get("phase") == "Pending" and not request["spec"].get("decision"):
                 name = request["metadata"]["name"]
-                self.stage.kubectl("patch", "rar", name, "-n", NAMESPACE, "--type=merge", "-p", APPROVAL)
+                # What was watched may be old: a second approval is refused, and that is no fault.
+                self.stage.kubectl("patch", "rar", name, "-n", NAMESPACE, "--type=merge", "-p", APPROVAL, check=False)
 
     def _is_over(self) -> bool:
         """The case is ended, recorded and its journal gone; the Signal knows; no Lease holds the fingerprint."""
-        case = next((one for one in self.stage.list("inv") if self._is_ours(one)), None)
-        if case is None or case.get("status", {}).get("phase") not in TERMINAL:
+        case = next(iter(self.ours("Investigation")), {})
+        if case.get("status", {}).get("phase") not in TERMINAL:
             return False
-        signal = self.stage.read("signal", self.name)
-        is_told = _condition(signal, "Concluded") == "True" or bool(case["status"].get("failure"))
-        return _condition(case, "Recorded") == "True" and is_told and not self._left(case["metadata"]["uid"])
+        signal = next(iter(self.ours("Signal")), {})
+        is_told = _condition(signal, "Concluded") == "True" or case["status"]["phase"] == "Failed"
+        return _condition(case, "Recorded") == "True" and is_told and not self._left()
 
-    def _seen(self, watch: Watch) -> Seen:
+    def _seen(self) -> Seen:
         """Everything of this case that was watched."""
-        cases = {one["metadata"]["uid"]: one for one in watch.versions("Investigation") if self._is_ours(one)}
-        seen = Seen(self.name, deployment=self.stage.read("deployment", "checkout", self.name))
-        for kind in ("Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution", "Job"):
-            seen.versions[kind] = [one for one in watch.versions(kind) if self._is_ours(one)]
-        slots = watch.versions("ConfigMap")
-        seen.versions["ConfigMap"] = [s for s in slots if s["metadata"]["labels"]["inquest.dev/investigation"] in cases]
-        seen.left = [name for uid in cases for name in self._left(uid)]
-        return seen
+        versions = {kind: [one for one in self.watch.versions(kind) if self.is_ours(one)] for kind in OBJECTS}
+        cases = {one["metadata"]["uid"] for one in versions["Investigation"]}
+        slots = self.watch.versions("ConfigMap")
+        versions["ConfigMap"] = [one for one in slots if one["metadata"]["labels"][INVESTIGATION_LABEL] in cases]
+        deployment = self.stage.read("deployment", "checkout", self.name)
+        return Seen(self.name, versions, deployment, [f"{name} at the end" for name in self._left()])
 
-    def _left(self, uid: str) -> list[str]:
+    def _left(self) -> list[str]:
         """Slots and case Lease, which go at the end."""
-        slots = self.stage.kubectl("get", "cm", "-n", NAMESPACE, "-l", f"inquest.dev/investigation={uid}", "-o", "name")
-        leases = self.stage.kubectl(
-            "get", "lease", "-n", NAMESPACE, "-l", f"inquest.dev/signal={self.name}", "-o", "name"
-        )
-        return [*slots.split(), *leases.split()]
+        cases = {one["metadata"]["uid"] for one in self.ours("Investigation")}
+        slots = [one for one in self.watch.now("ConfigMap") if one["metadata"]["labels"][INVESTIGATION_LABEL] in cases]
+        leases = [one for one in self.watch.now("Lease") if one["metadata"]["labels"][SIGNAL_LABEL] == self.name]
+        return [f"{one['kind']} {one['metadata']['name']}" for one in (*slots, *leases)]
+
+    def _clean(self) -> list[str]:
+        """Delete the Signal with the operator running: everything must go with it; says what stayed (I9)."""
+        self.stage.kubectl("delete", "signal", self.name, "-n", NAMESPACE, "--wait=false")
+        self.stage.kubectl("delete", "namespace", self.name, "--wait=false")
+        try:
+            until(lambda: not self._remains(), "everything to go", CLEAN_SECONDS)
+        except HackError:
+            return [f"{name} after its Signal was deleted" for name in self._remains()]
+        return []
 
     def _remains(self) -> list[str]:
-        found = [one for kind in ("sig", "inv", "rar", "wfe") for one in self.stage.list(kind) if self._is_ours(one)]
-        jobs = [one for one in self.stage.list("jobs", EXECUTION_NAMESPACE) if self._is_ours(one)]
-        return [f"{one['kind']}/{one['metadata']['name']}" for one in (*found, *jobs)]
+        return [f"{kind} {one['metadata']['name']}" for kind in OBJECTS for one in self.ours(kind)]
 
-    def _is_ours(self, found: dict[str, Any]) -> bool:
+    def _stop(self) -> None:
+        """End the operator as a rollout does."""
+        self._keep_log("last")
+        stop_operator(self.stage.folder)
+        if self.operator is not None:
+            self.operator.wait(STOP_SECONDS)
+
+    def ours(self, kind: str) -> list[dict[str, Any]]:
+        """The objects of this run that are there, as last watched."""
+        return [one for one in self.watch.now(kind) if self.is_ours(one)]
+
+    def is_ours(self, found: dict[str, Any]) -> bool:
         """Whether an object belongs to this run: all of them name the target's namespace somewhere."""
         target = found["metadata"].get("annotations", {}).get("inquest.dev/target", "")
         spec = found.get("spec") or {}
@@ -160,9 +196,11 @@ class Scene:
 
     def is_broken(self) -> bool:
         """The kernel has killed it so often that the next try is most of a minute away: two runs see the same."""
-        pods = self.stage.list("pods", self.name)
-        statuses = (one for pod in pods for one in pod.get("status", {}).get("containerStatuses", []))
-        return any(one["restartCount"] >= STILL_AFTER and "CrashLoopBackOff" in str(one["state"]) for one in statuses)
+        return any(_is_still(container) for pod in self.pods() for container in _containers(pod))
+
+    def pods(self) -> list[dict[str, Any]]:
+        """The pods of the workload."""
+        return [pod for pod in self.watch.now("Pod") if pod["metadata"]["namespace"] == self.name]
 
     def lend_a_hand(self) -> None:
         """What the world does while the case runs; a real node needs no help."""
@@ -170,9 +208,10 @@ class Scene:
     def _renamed(self, text: str) -> str:
         return text.replace("name: shop", f"name: {self.name}").replace("namespace: shop", f"namespace: {self.name}")
 
-    def _start(self, crash: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _start(self, point: Point) -> None:
+        crash = {} if point == NOWHERE else point.environment(self.log)
         with environment({**self.settings, **crash}):
-            return start_operator(self.stage, self.model)
+            self.operator = start_operator(self.stage, self.model)
 
     def _keep_log(self, which: str) -> None:
         shutil.copyfile(self.stage.folder / "operator.log", self.home / f"operator-{which}.log")
@@ -202,3 +241,17 @@ def until(holds: Callable[[], Any], what: str, seconds: float) -> None:
 def _condition(found: Mapping[str, Any], kind: str) -> str:
     conditions = found.get("status", {}).get("conditions", [])
     return next((str(one["status"]) for one in conditions if one["type"] == kind), "")
+
+
+def _containers(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list(pod.get("status", {}).get("containerStatuses", []))
+
+
+def _is_still(container: Mapping[str, Any]) -> bool:
+    """Whether the kubelet will not start it again for as long as an investigation takes."""
+    ended = container.get("lastState", {}).get("terminated", {}).get("finishedAt")
+    if not ended or "CrashLoopBackOff" not in str(container["state"]):
+        return False
+    waited = (datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds()
+    restarts = int(container["restartCount"])
+    return min(300.0, FIRST_WAIT * 2.0 ** (restarts - 1)) - waited > STILL_SECONDS

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,34 +19,65 @@ WATCHED = {
     "RemediationApprovalRequest": ("remediationapprovalrequests", NAMESPACE, ""),
     "WorkflowExecution": ("workflowexecutions", NAMESPACE, ""),
     "Job": ("jobs", EXECUTION_NAMESPACE, ""),
+    "Pod": ("pods", "", ""),
     "ConfigMap": ("configmaps", NAMESPACE, "inquest.dev/journal=true"),
+    "Lease": ("leases", NAMESPACE, "inquest.dev/signal"),
 }
-"""By kind: resource, namespace, labels."""
+"""By kind: resource, namespace or all, labels."""
+
+Object = dict[str, Any]
+
+
+@dataclass
+class Told:
+    """What one watch has told so far."""
+
+    path: Path
+    events: list[Object] = field(default_factory=list)
+    _place: int = 0
+    _rest: str = ""
+
+    def read_on(self) -> list[Object]:
+        """Every event up to now."""
+        with self.path.open() as file:
+            file.seek(self._place)
+            self._rest += file.read()
+            self._place = file.tell()
+        decoder = json.JSONDecoder()
+        while self._rest.strip():
+            try:
+                event, end = decoder.raw_decode(self._rest)
+            except json.JSONDecodeError:
+                break
+            self.events.append(event)
+            self._rest = self._rest[end:].lstrip()
+        return self.events
 
 
 class Watch:
-    """The files into which kubectl writes what it sees."""
+    """What all watches have told; it costs the API server nothing to ask."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def versions(self, kind: str) -> list[dict[str, Any]]:
-        """Every version of every object of a kind, in the order in which they came; deletions left out."""
-        return [event["object"] for event in self._events(kind) if event["type"] != "DELETED"]
-
-    def _events(self, kind: str) -> Iterator[dict[str, Any]]:
-        text, place, decoder = self.path(kind).read_text(), 0, json.JSONDecoder()
-        while place < len(text):
-            try:
-                event, end = decoder.raw_decode(text, place)
-            except json.JSONDecodeError:
-                return
-            yield event
-            place = end + 1
+        self._seen = {kind: Told(folder / f"{kind}.json") for kind in WATCHED}
 
     def path(self, kind: str) -> Path:
         """Where the events of a kind are written."""
-        return self._folder / f"{kind}.json"
+        return self._seen[kind].path
+
+    def versions(self, kind: str) -> list[Object]:
+        """Every version of every object of a kind, in the order in which they came; deletions left out."""
+        return [event["object"] for event in self._seen[kind].read_on() if event["type"] != "DELETED"]
+
+    def now(self, kind: str) -> list[Object]:
+        """The objects of a kind that are there."""
+        there: dict[str, Object] = {}
+        for event in self._seen[kind].read_on():
+            found = event["object"]
+            if event["type"] == "DELETED":
+                there.pop(found["metadata"]["uid"], None)
+            else:
+                there[found["metadata"]["uid"]] = found
+        return list(there.values())
 
 
 @contextmanager
@@ -55,8 +87,9 @@ def watching(kubectl: list[str], folder: Path) -> Iterator[Watch]:
     watch = Watch(folder)
     with ExitStack() as stack:
         for kind, (resource, namespace, labels) in WATCHED.items():
+            place = f"--namespace={namespace}" if namespace else "--all-namespaces"
             selector = [f"--selector={labels}"] if labels else []
-            command = [*kubectl, "get", resource, f"--namespace={namespace}", *selector]
+            command = [*kubectl, "get", resource, place, *selector]
             file = stack.enter_context(watch.path(kind).open("wb"))
             process = subprocess.Popen([*command, "--watch", "--output-watch-events", "--output=json"], stdout=file)
             stack.callback(_end, process)

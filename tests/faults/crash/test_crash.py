@@ -1,0 +1,59 @@
+"""FA-17 kill -9 around what has consequences: the same end, each effect once; FA-20 a case that kills every time."""
+
+from __future__ import annotations
+
+import pytest
+
+from hack.crash.oracle import Object, differences, ending, violations
+from hack.crash.points import Point
+from tests.faults.crash.conftest import MakeScene
+
+pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(300)]
+
+POINTS = {
+    "the case Lease is there and the Investigation is not": Point(1, "after", call="status.create Lease"),
+    "the snapshot is in its slot": Point(1, "after", call="create ConfigMap/Snapshot"),
+    "the request is announced and not made": Point(1, "before", call="status.create RemediationApprovalRequest"),
+    "the request is made and not recorded": Point(1, "after", call="status.create RemediationApprovalRequest"),
+    "the execution is made and the approval not used": Point(
+        1, "before", call="status.swap RemediationApprovalRequest"
+    ),
+    "the approval is used and the execution not recorded": Point(
+        1, "after", call="status.swap RemediationApprovalRequest"
+    ),
+    "the Job is made and its execution does not know": Point(1, "after", call="status.create Job"),
+    "the journal is closed and the status is not": Point(1, "after", call="create ConfigMap/Closed"),
+    "the status is final and nothing is archived": Point(1, "after", call="apply_status Investigation/Completed"),
+    "the records are out and the journal still there": Point(1, "after", call="datastorage.record"),
+    "some of the slots are gone": Point(3, "before", call="status.delete ConfigMap"),
+}
+
+
+@pytest.mark.parametrize("point", POINTS.values(), ids=[f"FA-17 {name}" for name in POINTS])
+def test_a_killed_operator_comes_to_the_same_end(point: Point, make_scene: MakeScene, undisturbed: Object) -> None:
+    scene = make_scene()
+
+    result = scene.play(point)
+
+    assert result.crashed, f"never reached: {point}"
+    assert violations(result.seen) == []
+    assert list(differences(undisturbed, ending(result.seen))) == []
+
+
+def test_fa_20_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_as_always(
+    make_scene: MakeScene, undisturbed: Object
+) -> None:
+    killer, neighbour = make_scene(), make_scene()
+
+    result = killer.play(Point(1, "before", call="eyes.snapshot"), neighbour, every_time=True)
+
+    status = result.seen.case["status"]
+    assert result.deaths == 4, "the first start leaves the slot Opened, the next three leave nothing"
+    assert (status["phase"], status["reason"], status["subReason"]) == (
+        "Failed",
+        "InternalError",
+        "MaxRestartsExceeded",
+    )
+    assert status["needsHumanReview"]
+    assert violations(result.beside[0]) == []
+    assert list(differences(undisturbed, ending(result.beside[0]))) == []
