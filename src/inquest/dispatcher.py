@@ -33,6 +33,7 @@ CONFLICT_TRIES: Final = 5
 """Immediate repeats after a conflict, before the back-off begins."""
 AGING_SECONDS: Final = 300.0
 """One rank up for every five minutes of waiting, so that nothing starves."""
+FENCED_SECONDS: Final = 5.0
 CANCEL_SECONDS: Final = 5.0
 DRAIN_SECONDS: Final = 25.0
 RESORT_SECONDS: Final = 60.0
@@ -408,8 +409,9 @@ class Dispatcher:
             ATTEMPTS.labels("cancelled").inc()
             self._cancelled(entry)
         except Fenced:
+            # Whoever could not prove that it lives has settled nothing: the key stays, whoever works on it next.
             ATTEMPTS.labels("fenced").inc()
-            self._settle(entry, None)
+            self._settle(entry, Due(FENCED_SECONDS, progress=False))
         except Conflict as error:
             self._conflict(entry, error)
         except Retryable as error:

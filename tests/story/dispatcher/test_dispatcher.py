@@ -230,18 +230,21 @@ async def test_a_server_that_says_when_is_believed() -> None:
     assert handler.seen == ["a", "a"]
 
 
-async def test_a_fenced_key_is_dropped_until_it_is_offered_again() -> None:
-    clock, handler = SteppedClock(), Script(Fenced("x"))
+async def test_a_fenced_key_is_looked_at_again_and_never_counts_as_settled() -> None:
+    clock, handler = SteppedClock(), Script(Fenced("x"), Fenced("x"))
     async with dispatching(handler, clock) as dispatcher:
         dispatcher.start()
-        dispatcher.offer(key("a"))
-        await clock.advance(3600)
+        dispatcher.offer(key("a"), version=7)
+        await clock.advance(4)
         assert handler.seen == ["a"]
+        assert dispatcher.knows("uid-a")
 
-        dispatcher.offer(key("a"))
-        await settled()
+        await clock.advance(2)
+        assert handler.seen == ["a", "a"]
 
-    assert handler.seen == ["a", "a"]
+        await clock.advance(6)
+
+    assert handler.seen == ["a", "a", "a"]
 
 
 async def test_deletion_cancels_the_work_and_forgets_the_key() -> None:
