@@ -50,6 +50,11 @@ class Conductor:
             "RemediationWorkflow": self.catalogue.workflow,
         }
 
+    async def sweep(self) -> None:
+        """What was deleted while nobody watched leaves nothing behind."""
+        await self.catalogue.sweep()
+        await self.cases.archive.sweep()
+
     async def _decision(self, namespace: str, name: str) -> timedelta | None:
         """A request changed: its case is looked at now, whatever else is going on."""
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
@@ -11,13 +11,13 @@ import structlog
 from inquest.api.conditions import false, true
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation
-from inquest.api.names import FINGERPRINT_LABEL, execution_name
+from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.shared import TERMINAL_PHASES
-from inquest.conductor.house import EXECUTION, INVESTIGATION, House
+from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, House
 from inquest.conductor.publish import publish
-from inquest.conductor.signals import ended_case, newest_first
+from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first
 from inquest.errors import InquestError, NotFound, Retryable
-from inquest.ports import AuditEvent
+from inquest.ports import AuditEvent, Json
 from inquest.story import chronicle, plot
 from inquest.story.triage import EndedCase, TriageRules
 
@@ -46,6 +46,23 @@ class Archive:
         if gone:
             log.info("case closed", investigation=inv.name, slots=gone, **_figures(inv))
         return None
+
+    async def sweep(self) -> int:
+        """Remove the slots and the case Leases of Investigations that were deleted; says how many there were."""
+        slots = await self.house.status.list(CONFIG_MAP, self.house.namespace, labels=f"{JOURNAL_LABEL}=true")
+        leases = await self.house.status.list(LEASE, self.house.namespace, labels=INVESTIGATION_LABEL)
+        # Listed last: who is missing here was gone before, or its Lease is too young to be an orphan's.
+        there = [obj["metadata"] for obj in await self.house.status.list(INVESTIGATION)]
+        uids, names = {str(meta["uid"]) for meta in there}, {label_value(meta["name"]) for meta in there}
+        orphans = {uid for slot in slots if (uid := _label(slot)) not in uids}
+        gone = sum([await self.house.journal.forget(uid) for uid in sorted(orphans)])
+        now = await self.house.now()
+        for lease in leases:
+            if _label(lease) not in names and now - _made(lease) > ORPHAN_LEASE:
+                meta = lease["metadata"]
+                await self.house.status.delete(LEASE, meta["name"], self.house.namespace, uid=meta["uid"])
+                gone += 1
+        return gone
 
     async def _record(self, inv: Investigation) -> None:
         journal = await self.house.journal.read(inv.uid)
@@ -88,6 +105,15 @@ class Archive:
             failure_block=chosen.failure_block,
             no_action_hold=chosen.no_action_hold,
         )
+
+
+def _label(obj: Json) -> str:
+    """The Investigation that something belongs to: slots carry its uid, Leases its name."""
+    return str((obj["metadata"].get("labels") or {}).get(INVESTIGATION_LABEL, ""))
+
+
+def _made(obj: Json) -> datetime:
+    return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
 
 
 def _addressed(inv: Investigation, record: chronicle.Record) -> AuditEvent:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import structlog
 
 from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.conditions import Verdict, false
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation, NoticePriority, NoticeState, NoticeType
 from inquest.api.investigation import Notice as NoticeSent
@@ -239,6 +240,9 @@ class Cases:
         if looked is None:
             return view
         await self._settle(looked, view.now)
+        if looked.stand.standing is remedy.Standing.WAIT:
+            text = self.house.redactor.text(looked.stand.message or "the admission policies are not in place")
+            await self.house.herald.event(work.investigation.to_object(), "PolicyMissing", text, warning=True)
         return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
 
     async def _settle(self, looked: Looked, now: datetime) -> None:
@@ -555,13 +559,21 @@ class Cases:
             INVESTIGATION,
             inv,
             changes,
-            chronicle.verdicts(work.case),
+            chronicle.verdicts(work.case) | self._unknown_model(inv),
             now=now,
             leave_out=OWNER_FIELDS,
             fit=lambda status: chronicle.trim(status, self.house.settings.status_max_bytes),
         )
         latest = Investigation.from_object(written) if written is not None else inv
         work.claim = replace(work.claim, investigation=latest)
+
+    def _unknown_model(self, inv: Investigation) -> dict[str, Verdict]:
+        """A person asked for a model that is not configured: the default serves, and they are told."""
+        chosen, asked = self.house.settings.model, inv.spec.model
+        known = {chosen.name, *(entry.partition("@")[0] for entry in chosen.failover)}
+        if not asked or asked in known:
+            return {}
+        return {"ModelAvailable": false("UnknownModel", f"no model {asked} is configured; the default is used")}
 
     # --- the end ----------------------------------------------------------------------------------------------
 

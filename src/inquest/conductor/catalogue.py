@@ -13,6 +13,8 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
+import structlog
+
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.conditions import Verdict, false, true
 from inquest.api.meta import API_VERSION, Resource
@@ -21,6 +23,8 @@ from inquest.conductor.house import ACTION_TYPE, WORKFLOW, House
 from inquest.conductor.publish import publish
 from inquest.errors import AlreadyExists, Invalid, NotFound, Unavailable
 from inquest.ports import Registration, ResourceKind
+
+log = structlog.stdlib.get_logger(__name__)
 
 RETRY = timedelta(seconds=5)
 
@@ -45,6 +49,9 @@ class Catalogue:
         found = await self._read(ACTION_TYPE, ActionType, namespace, name)
         if not isinstance(found, ActionType):
             return None
+        oldest = await self._action_type(found.spec.name)
+        if oldest is not None and oldest.uid != found.uid:
+            return await self._told(ACTION_TYPE, found, _second(found, oldest))
         result = await self._attempt_action_type(found.spec.name, _words(found))
         return await self._told(ACTION_TYPE, found, result)
 
@@ -54,7 +61,20 @@ class Catalogue:
         if not isinstance(found, RemediationWorkflow):
             await self.sweep()
             return None
-        return await self._told(WORKFLOW, found, await self._attempt_workflow(found))
+        same = await self._versions(found.spec.id)
+        newest = max(same, key=lambda one: version_key(one.spec.version), default=found)
+        if version_key(newest.spec.version) > version_key(found.spec.version):
+            return await self._told(WORKFLOW, found, _superseded(found, newest))
+        again = await self._told(WORKFLOW, found, await self._attempt_workflow(found))
+        for older in same:
+            if older.spec.version != found.spec.version and older.status.registration is not Registered.SUPERSEDED:
+                self.house.offer(WORKFLOW, older.namespace, older.name, older.uid)
+        return again
+
+    async def _versions(self, id_: str) -> tuple[RemediationWorkflow, ...]:
+        """Every resource of a workflow: registering an older one again would bring it back into force."""
+        found = (RemediationWorkflow.from_object(obj) for obj in await self.house.status.list(WORKFLOW))
+        return tuple(one for one in found if one.spec.id == id_)
 
     async def sweep(self) -> int:
         """Disable what no resource carries any more; says how many."""
@@ -63,7 +83,22 @@ class Catalogue:
         orphans = [held for held in await self.house.datastorage.registered() if _is_orphan(held, hashes)]
         for orphan in orphans:
             await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow is gone")
+            log.info("workflow disabled", workflow=orphan.name, version=orphan.version, id=orphan.id)
+        await self._revive()
         return len(orphans)
+
+    async def _revive(self) -> None:
+        """Look again at what gave way to something that is gone now."""
+        for action in map(ActionType.from_object, await self.house.status.list(ACTION_TYPE)):
+            if action.status.registration is Registered.INVALID:
+                self.house.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
+        found = [RemediationWorkflow.from_object(obj) for obj in await self.house.status.list(WORKFLOW)]
+        newest: dict[str, RemediationWorkflow] = {}
+        for one in sorted(found, key=lambda one: version_key(one.spec.version)):
+            newest[one.spec.id] = one
+        for one in newest.values():
+            if one.status.registration is Registered.SUPERSEDED:
+                self.house.offer(WORKFLOW, one.namespace, one.name, one.uid)
 
     async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> Attempt:
         try:
@@ -102,7 +137,7 @@ class Catalogue:
         """The ActionType of that name; of several the oldest, which is the registered one."""
         found = [ActionType.from_object(obj) for obj in await self.house.status.list(ACTION_TYPE)]
         named = [one for one in found if one.spec.name == name]
-        return min(named, key=lambda one: str(one.metadata.creation_timestamp), default=None)
+        return min(named, key=lambda one: (str(one.metadata.creation_timestamp), one.uid), default=None)
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
         try:
@@ -143,6 +178,24 @@ def _is_orphan(held: Registration, hashes: set[str]) -> bool:
     return held.status == "Active" and held.content_hash not in hashes
 
 
+def version_key(version: str) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:
+    """The order of semantic versions: a pre-release comes before its release."""
+    core, _, rest = version.partition("+")[0].partition("-")
+    parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in rest.split(".") if part)
+    return tuple(int(part) for part in core.split(".")), not rest, parts
+
+
+def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> Attempt:
+    message = f"version {newest.spec.version} in {newest.name} has taken its place"
+    verdicts = {"Registered": false("Superseded", message), "Ready": false("Superseded", message)}
+    return Attempt({"registration": Registered.SUPERSEDED, "message": message}, verdicts)
+
+
+def _second(found: ActionType, oldest: ActionType) -> Attempt:
+    message = f"{oldest.name} is older and has the name {found.spec.name}"
+    return Attempt({"registration": Registered.INVALID, "message": message}, _conflict(message))
+
+
 def _accepted(held: Registration) -> Attempt:
     changes = {
         "registration": Registered.ACTIVE,
@@ -177,5 +230,5 @@ def _pending(error: Exception, failing: str) -> Attempt:
     return Attempt({"registration": Registered.PENDING, "message": message[:1024]}, verdicts, again=True)
 
 
-def _conflict(error: Exception) -> Mapping[str, Verdict]:
+def _conflict(error: Exception | str) -> Mapping[str, Verdict]:
     return {"Registered": false("Conflict", str(error)), "Ready": false("Registered", str(error))}

@@ -82,7 +82,7 @@ class Executions:
     def _looks(self) -> Mapping[ExecutionPhase, Callable[[WorkflowExecution, datetime], Awaitable[Change]]]:
         return {
             ExecutionPhase.PENDING: self._start,
-            ExecutionPhase.BLOCKED: self._wake,
+            ExecutionPhase.BLOCKED: self._start,
             ExecutionPhase.RUNNING: self._watch,
             ExecutionPhase.VERIFYING: self._verify,
             ExecutionPhase.SUCCEEDED: self._rest,
@@ -92,27 +92,17 @@ class Executions:
 
     # --- Pending, Blocked --------------------------------------------------------------------------------------
 
-    async def _wake(self, found: WorkflowExecution, now: datetime) -> Change:
-        """The hold is over: all guards are asked again, because the world went on."""
-        view = await Guards(self.house).view(
-            found.spec.target,
-            found.spec.workflow,
-            execution_uid=found.uid,
-            signal_resolved=await self._signal_resolved(found),
-            approved_by_person=found.spec.approval_ref is not None,
-        )
-        halt = guard(view)
-        if halt is None:
-            return await self._start(found, now)
-        return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
-
     async def _start(self, found: WorkflowExecution, now: datetime) -> Change:
+        """Begin, or wake from a hold: everything is asked anew, because the world went on (resources, 8.2, 9.4)."""
         inv = await self._investigation(found)
         if inv is not None and await self._is_awaited(found, inv):
             return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=2))
         fault = await self._fault(found, inv)
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
+        halt = await self._halt(found)
+        if halt is not None:
+            return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
         try:
             made = await self.house.status.create(
                 JOB, self._sealed(job(found, namespace=self.house.execution_namespace))
@@ -120,6 +110,20 @@ class Executions:
         except AlreadyExists:
             return await self._locked(found, now)
         return await self._running(found, made, now, "JobCreated")
+
+    async def _halt(self, found: WorkflowExecution) -> Halt | None:
+        """What holds it back; its own Job, made right before a crash, does not."""
+        there = await self._job(found)
+        if lock_on(there, found.uid) is Lock.OURS:
+            return None
+        view = await Guards(self.house).view(
+            found.spec.target,
+            found.spec.workflow,
+            execution_uid=found.uid,
+            signal_resolved=await self._signal_resolved(found),
+            approved_by_person=found.spec.approval_ref is not None,
+        )
+        return guard(view)
 
     async def _is_awaited(self, found: WorkflowExecution, inv: Investigation) -> bool:
         """The case has announced it and will name it in a moment, or after a restart."""

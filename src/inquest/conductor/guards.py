@@ -94,8 +94,9 @@ class Guards:
         except NotFound:
             return None
         uid = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
-        busy = not job_outcome(job, (), ()).ended and uid != execution_uid
-        return Holder(name=job["metadata"]["name"], uid=uid or None) if busy else None
+        # A Job without our label is not waited for: the execution that meets it fails.
+        busy = bool(uid) and uid != execution_uid and not job_outcome(job, (), ()).ended
+        return Holder(name=job["metadata"]["name"], uid=uid) if busy else None
 
     async def _recent(self, target: TargetRef, now: datetime) -> tuple[RecentRun, ...]:
         """Runs of any workflow on the target that ended lately."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from inquest.api.conditions import Verdict, set_conditions
+from inquest.api.conditions import Verdict, initial, set_conditions
 from inquest.api.meta import Resource
 from inquest.conductor.house import House
 from inquest.ports import Json, ResourceKind
@@ -28,7 +28,8 @@ async def publish(
     The object's resourceVersion goes along: a stale replica's status is refused with Conflict.
     """
     generation = found.generation
-    conditions = set_conditions(found.status.conditions, kind.kind, verdicts, generation=generation, now=now)
+    there = found.status.conditions or initial(kind.kind, generation=generation, now=now)
+    conditions = set_conditions(there, kind.kind, verdicts, generation=generation, now=now)
     updated = found.status.model_copy(update={**changes, "conditions": conditions, "observed_generation": generation})
     if updated == found.status:
         return None

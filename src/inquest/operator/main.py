@@ -128,6 +128,8 @@ class Process:
             return
         rank = rank_of(ring.key.kind, ring.body)
         self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh)
+        if ring.gone:
+            self._ring_for_owners(ring)
 
     def _ring_for_job(self, ring: Ring) -> None:
         """A Job changed: its execution is looked at."""
@@ -136,6 +138,13 @@ class Process:
         for kind, namespace, name in found:
             if self.dispatcher is not None:
                 self.dispatcher.offer(Key(kind, uid, namespace, name), rank=Rank.CRITICAL)
+
+    def _ring_for_owners(self, ring: Ring) -> None:
+        """An object is gone: whoever made it looks whether it has to be made again."""
+        for owner in (ring.body.get("metadata") or {}).get("ownerReferences") or ():
+            key = self.directory.key(str(owner.get("kind")), ring.key.namespace, str(owner.get("name")))
+            if key is not None and self.dispatcher is not None:
+                self.dispatcher.offer(key, rank=Rank.CRITICAL)
 
     def _lease(self, wired: Wired, supervisor: Supervisor) -> ReplicaLease:
         house = wired.conductor.house
@@ -211,13 +220,13 @@ class Process:
                 log.warning("rights could not be asked about", error=str(error))
 
     async def _sweep(self, wired: Wired) -> None:
-        """Catalogue entries whose resource went while nobody watched."""
+        """What is left of objects that went, also while nobody watched."""
         while True:
-            await wired.clock.sleep(SWEEP_SECONDS)
             try:
-                await wired.conductor.catalogue.sweep()
+                await wired.conductor.sweep()
             except InquestError as error:
                 log.warning("sweep failed", error=str(error))
+            await wired.clock.sleep(SWEEP_SECONDS)
 
     async def _announce(self, wired: Wired, supervisor: Supervisor) -> None:
         """Say once that everything is up; then nothing more."""
