@@ -31,7 +31,8 @@ from inquest.story import ends, plot, steps
 from inquest.story.conversation import ModelReply
 from inquest.story.evidence import Gap, Health
 from inquest.story.plot import Case, advance
-from inquest.story.remedy import Halt, Standing
+from inquest.story.rca import Diagnosis
+from inquest.story.remedy import Halt, Stand, Standing
 from inquest.story.steps import Wait, next_step
 from tests.story import cases
 from tests.story.cases import World, view
@@ -64,7 +65,7 @@ def answers(*replies: ModelReply, **more: Any) -> World:
 
 # --- the walk without a model -------------------------------------------------------------------------------------
 
-INQUIRY = ["Open", "TakeSnapshot", "ResolveContext", "Record Diagnosed", "ChooseByCode", "Propose", "Rule"]
+INQUIRY = ["Open", "ResolveContext", "TakeSnapshot", "Record Diagnosed", "ChooseByCode", "Propose", "Rule"]
 
 
 def test_the_walk_without_a_model_waits_for_a_person() -> None:
@@ -461,8 +462,8 @@ def test_the_walk_with_a_model() -> None:
 
     assert names == [
         "Open",
-        "TakeSnapshot",
         "ResolveContext",
+        "TakeSnapshot",
         "Ask",
         "RunBatch",
         "Ask",
@@ -609,7 +610,7 @@ def test_near_the_end_of_its_time_the_next_turn_is_the_last() -> None:
 
     late = next_step(case, view(580))
 
-    assert isinstance(step, steps.TakeSnapshot)
+    assert isinstance(step, steps.ResolveContext)
     assert isinstance(late, steps.Ask)
     assert late.move.reserved == "TimeBudgetSpent"
     assert {tool.name for tool in late.move.request.tools} == {"submit_result"}
@@ -757,3 +758,82 @@ class Interleavings(RuleBasedStateMachine):
 
 TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+
+
+# --- tenancy, and approvals at the moment of use ------------------------------------------------------------------
+
+DRIFTED = cases.stand(Standing.VOIDED, "drift", VoidReason.TARGET_DRIFTED)
+ELSEWHERE = TargetRef(api_version="apps/v1", kind="Deployment", name="db", namespace="payments")
+
+
+def opened_in(namespace: str, target: TargetRef) -> plot.Opened:
+    made = cases.opened(home="inquest-system")
+    signal = made.spec.signal.model_copy(update={"target": target})
+    return replace(made, namespace=namespace, spec=made.spec.model_copy(update={"signal": signal}))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(ELSEWHERE, id="another namespace"),
+        pytest.param(TargetRef(api_version="v1", kind="Node", name="n-1"), id="no namespace"),
+    ],
+)
+def test_a_tenants_case_may_not_look_outside_its_namespace(target: TargetRef) -> None:
+    step = next_step(plot.fold([opened_in("shop", target)]), view())
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert step.fact.verdict.sub_reason is SubReason.OUT_OF_SCOPE
+
+
+def test_a_tenants_case_may_not_look_outside_through_an_owner() -> None:
+    facts = [opened_in("shop", cases.opened().spec.signal.target), cases.resolved(root=ELSEWHERE)]
+
+    step = next_step(plot.fold(facts), view())
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert step.fact.verdict.sub_reason is SubReason.OUT_OF_SCOPE
+
+
+def test_a_case_of_the_operators_namespace_may_look_anywhere() -> None:
+    step = next_step(plot.fold([opened_in("inquest-system", ELSEWHERE)]), view())
+
+    assert step == steps.ResolveContext(ELSEWHERE)
+
+
+def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person() -> None:
+    facts = [cases.opened(), cases.resolved(), cases.taken(cases.finding(object=ELSEWHERE))]
+    case = plot.fold([*facts, plot.Diagnosed(Diagnosis(summary="db", target=ELSEWHERE, confidence=0.9), cases.AT)])
+
+    step = next_step(case, view())
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert step.fact.verdict.outcome == "RcaIncomplete"
+    assert "payments" not in str(step.fact.verdict.merged and step.fact.verdict.merged.workflow)
+
+
+@pytest.mark.parametrize(
+    ("stand", "reason"),
+    [
+        pytest.param(
+            cases.stand(Standing.NOT_APPROVED, "jane may not approve"), Reason.APPROVAL_VOIDED, id="lost right"
+        ),
+        pytest.param(
+            cases.stand(Standing.VOIDED, "drift", VoidReason.TARGET_DRIFTED), Reason.APPROVAL_VOIDED, id="drift"
+        ),
+        pytest.param(cases.stand(Standing.USED, "used"), Reason.INTERNAL_ERROR, id="used by another"),
+        pytest.param(None, Reason.APPROVAL_VOIDED, id="request gone"),
+    ],
+)
+def test_an_approval_counts_only_if_it_still_stands_when_it_is_used(stand: Stand | None, reason: Reason) -> None:
+    decided = plot.ApprovalDecided(ApprovalState.APPROVED, "jane", "", cases.AT)
+    case = advance(cases.reached(Phase.AWAITING_APPROVAL), decided)
+
+    step = next_step(case, view(stand=stand))
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert step.fact.verdict.reason is reason

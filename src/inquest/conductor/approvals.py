@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,11 +17,11 @@ from inquest.api.shared import ApprovalPhase, ApprovalState, VoidReason
 from inquest.conductor.guards import Guards
 from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, House
 from inquest.conductor.publish import publish
-from inquest.errors import Forbidden, NotFound, Tampered
+from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
 from inquest.ports import Access
 from inquest.story import plot
 from inquest.story.plot import Case
-from inquest.story.remedy import ApprovalView, Stand, approval_stands, decided_at
+from inquest.story.remedy import ApprovalView, Stand, Standing, approval_stands, decided_at
 
 APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")
 
@@ -51,7 +51,19 @@ class Approvals:
         found = RemediationApprovalRequest.from_object(raw)
         moment = decided_at(raw)
         view = await self._view(inv, case, found, moment, signal_resolved=signal_resolved)
-        return Looked(found, approval_stands(view), found.spec.decided_by or "", moment)
+        return Looked(found, await self._judged(view, found), found.spec.decided_by or "", moment)
+
+    async def _judged(self, view: ApprovalView, found: RemediationApprovalRequest) -> Stand:
+        """Drift is asked last: a service that is away delays the use of an approval, never a rejection or expiry."""
+        stand = approval_stands(view)
+        if stand.standing not in (Standing.STANDS, Standing.PENDING):
+            return stand
+        try:
+            drift = await Guards(self.house).drift(found.spec.target, found.spec.workflow)
+        except Retryable as error:
+            late = stand.standing is Standing.STANDS
+            return Stand(Standing.WAIT, f"the target cannot be read: {error}") if late else stand
+        return approval_stands(replace(view, drift=drift))
 
     async def _view(
         self,
@@ -79,7 +91,6 @@ class Approvals:
             allowed=await self._allowed(found),
             own_accounts=frozenset({account + chosen.kubernetes.service_account, f"{account}inquest-investigator"}),
             own_prefixes=(f"system:serviceaccount:{self.house.execution_namespace}:",),
-            drift=await Guards(self.house).drift(found.spec.target, found.spec.workflow),
             signal_resolved=signal_resolved,
             cancelled=inv.spec.cancel,
             consumed_by=found.status.consumed_by or "",
@@ -132,10 +143,15 @@ class Approvals:
         }
         await publish(self.house, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
 
-    async def consume(self, inv: Investigation, execution_uid: str) -> None:
+    async def consume(self, inv: Investigation, request_uid: str, execution_uid: str) -> None:
         """Use the approval up: by compare-and-swap, for one execution."""
-        raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        try:
+            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        except NotFound as error:
+            raise Conflict(f"{approval_name(inv.name)} has just gone") from error
         found = RemediationApprovalRequest.from_object(raw)
+        if found.uid != request_uid:
+            raise Tampered(f"{found.name} is not the request that was decided")
         if found.status.consumed_by == execution_uid:
             return
         if found.status.consumed_by:
@@ -147,6 +163,21 @@ class Approvals:
         }
         patch = {"metadata": meta, "status": {"consumedBy": execution_uid}}
         await self.house.status.swap(APPROVAL, self.house.redactor.strings(patch), manager="inquest-approval")
+
+    async def close(self, inv: Investigation) -> None:
+        """The case has ended: a request that nobody decided, or that was never used, is void."""
+        try:
+            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        except NotFound:
+            return
+        found = RemediationApprovalRequest.from_object(raw)
+        owned = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
+        is_open = found.status.phase in (None, ApprovalPhase.PENDING, ApprovalPhase.APPROVED)
+        if owned and is_open and not found.status.consumed_by:
+            stand = Stand(Standing.VOIDED, "the investigation has ended", VoidReason.INVESTIGATION_CANCELLED)
+            await self.settle(
+                Looked(found, stand, found.spec.decided_by or "", decided_at(raw)), await self.house.now()
+            )
 
 
 PHASES: Final = {

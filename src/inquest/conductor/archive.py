@@ -15,8 +15,9 @@ from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LA
 from inquest.api.shared import TERMINAL_PHASES
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, House
 from inquest.conductor.publish import publish
+from inquest.conductor.reading import parsed
 from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first
-from inquest.errors import InquestError, NotFound, Retryable
+from inquest.errors import InquestError, NotFound, Retryable, Tampered
 from inquest.ports import AuditEvent, Json
 from inquest.story import chronicle, plot
 from inquest.story.triage import EndedCase, TriageRules
@@ -41,6 +42,10 @@ class Archive:
             except Retryable as error:
                 await self._told(inv, false("DataStorageUnavailable", str(error)))
                 return RETRY
+            except Tampered as error:
+                # Its slots are evidence of what was done to them: they stay until the Investigation goes.
+                log.exception("journal not archived", investigation=inv.name, fault=str(error))
+                return None
             await self._told(inv, true("Stored"))
         gone = await self.house.journal.forget(inv.uid)
         if gone:
@@ -93,7 +98,7 @@ class Archive:
             found = await self.house.status.list(INVESTIGATION, labels=f"{FINGERPRINT_LABEL}={label}")
         except InquestError:
             return ()
-        others = [Investigation.from_object(obj) for obj in found]
+        others = [other for other in parsed(Investigation, found) if other.status.fingerprint == inv.status.fingerprint]
         ended = [other for other in others if other.uid != inv.uid and other.status.phase in TERMINAL_PHASES]
         return tuple(ended_case(other) for other in newest_first(tuple(ended)))
 

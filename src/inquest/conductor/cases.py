@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
+from pydantic import ValidationError
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.conditions import Verdict, false
@@ -20,11 +21,12 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation, NoticePriority, NoticeState, NoticeType
 from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.meta import timedelta_from_duration
-from inquest.api.names import INVESTIGATION_LABEL, approval_name, execution_name, label_value
+from inquest.api.names import INVESTIGATION_ANNOTATION, INVESTIGATION_LABEL, approval_name, execution_name, label_value
 from inquest.api.shared import (
     TERMINAL_PHASES,
     ApprovalState,
     EffectivenessReason,
+    Environment,
     ExecutionPhase,
     ObjectRef,
     Phase,
@@ -32,19 +34,21 @@ from inquest.api.shared import (
 )
 from inquest.conductor.approvals import Approvals, Looked
 from inquest.conductor.archive import Archive
-from inquest.conductor.guards import Guards
-from inquest.conductor.house import APPROVAL, CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
+from inquest.conductor.guards import Guards, bare
+from inquest.conductor.house import APPROVAL, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
 from inquest.conductor.ownership import Claim, Ownership
 from inquest.conductor.proposals import Proposals, Unfit
 from inquest.conductor.publish import publish
+from inquest.conductor.reading import parsed
 from inquest.conductor.signals import known_history, resolved_time
 from inquest.errors import (
     AlreadyExists,
     Conflict,
-    InquestError,
     ModelRefused,
     NotFound,
+    OutOfTurn,
     RateLimited,
+    Retryable,
     Tampered,
     Unavailable,
 )
@@ -56,9 +60,10 @@ from inquest.story.detectors import detect
 from inquest.story.effectiveness import Assessment, Component, resolution_of
 from inquest.story.evidence import Evidence, EvidenceStatus
 from inquest.story.health import health
-from inquest.story.judgement import policy_document, ruling
+from inquest.story.judgement import Question, policy_document, ruling
 from inquest.story.labels import infrastructure_sentence
 from inquest.story.plot import Case
+from inquest.story.signal import Surroundings, classify
 from inquest.story.triage import EndedCase, next_allowed
 
 log = structlog.stdlib.get_logger(__name__)
@@ -67,8 +72,6 @@ MAX_STARTS_WITHOUT_SLOT: Final = 3
 MAX_LOSSES: Final = 5
 KEPT_TEXT: Final = 200_000
 """Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
-FREEZE: Final = "inquest-freeze"
-"""A ConfigMap of this name in the operator's namespace stops every effect (reliability, section 12)."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
 
 
@@ -156,8 +159,7 @@ class Cases:
 
     async def release_all(self) -> None:
         """Give up every case of this replica on purpose: it is not counted, and another may go on at once."""
-        for raw in await self.house.status.list(INVESTIGATION):
-            found = Investigation.from_object(raw)
+        for found in parsed(Investigation, await self.house.status.list(INVESTIGATION)):
             if found.status.phase in TERMINAL_PHASES:
                 continue
             try:
@@ -169,12 +171,12 @@ class Cases:
         try:
             journal = await self.house.journal.read(claim.investigation.uid)
             work = Work(claim, journal, fold(journal))
+            lost = self._lost(work)
+            if lost is not None and work.case.closed is None:
+                await self._record(work, plot.Closed(lost, await self.house.now()))
+            return await self._loop(work)
         except Tampered as error:
             return await self._condemn(claim, error)
-        lost = self._lost(work)
-        if lost is not None and work.case.closed is None:
-            await self._record(work, plot.Closed(lost, await self.house.now()))
-        return await self._loop(work)
 
     async def _loop(self, work: Work) -> timedelta | None:
         """Step after step until there is nothing to do but to wait."""
@@ -198,7 +200,7 @@ class Cases:
         barren = min(work.claim.author.epoch - work.journal.epoch, attempts)
         if work.case.phase in ACTIVE and barren > MAX_STARTS_WITHOUT_SLOT:
             return outcome.internal_error(f"{barren - 1} starts in a row left no trace")
-        if attempts > MAX_LOSSES:
+        if work.case.phase in ACTIVE and attempts > MAX_LOSSES:
             return outcome.internal_error(f"the runner was lost {attempts - 1} times")
         return None
 
@@ -209,11 +211,20 @@ class Cases:
         work.claim = replace(work.claim, investigation=await self._fresh(work))
         inv, phase = work.investigation, work.case.phase
         resolved = phase is not Phase.VERIFYING and await resolved_time(self.house, inv) is not None
+        now = await self.house.now()
         view = steps.View(
-            now=await self.house.now(), cancelled=inv.spec.cancel, signal_resolved=resolved, tools=self._offered(work)
+            now=now,
+            waited=now - (inv.metadata.creation_timestamp or now),
+            queue_limit=self.house.settings.limits.queue_timeout,
+            cancelled=inv.spec.cancel,
+            signal_resolved=resolved,
+            tools=self._offered(work),
         )
+        if inv.spec.cancel:
+            # Nothing that cannot be read may stand between a person and the stop.
+            return view
         if phase is Phase.ANALYZING and work.case.last(plot.Ruled) is not None:
-            return replace(view, halt=await self._halt(work, resolved), frozen=await self._is_frozen())
+            return await self._guarded(work, view)
         if phase is Phase.AWAITING_APPROVAL:
             return await self._approval_view(work, view)
         if phase in (Phase.EXECUTING, Phase.VERIFYING):
@@ -234,8 +245,7 @@ class Cases:
     async def _approval_view(self, work: Work, view: steps.View) -> steps.View:
         decided = work.case.last(plot.ApprovalDecided)
         if decided is not None and decided.state is ApprovalState.APPROVED:
-            halt = await self._halt(work, view.signal_resolved)
-            return replace(view, halt=halt, frozen=await self._is_frozen())
+            view = await self._guarded(work, view)
         looked = await Approvals(self.house).look(work.investigation, work.case, signal_resolved=view.signal_resolved)
         if looked is None:
             return view
@@ -252,6 +262,15 @@ class Cases:
             # Somebody has just decided: the next look sees it.
             self.house.offer(INVESTIGATION, looked.request.namespace, looked.request.spec.investigation_ref.name, "")
 
+    async def _guarded(self, work: Work, view: steps.View) -> steps.View:
+        """The guards as they are now; what cannot be read holds every effect back and nothing else."""
+        try:
+            halt = await self._halt(work, view.signal_resolved)
+        except Retryable as error:
+            log.warning("guards cannot be read", investigation=work.investigation.name, error=str(error))
+            return replace(view, frozen=True)
+        return replace(view, halt=halt, frozen=await Guards(self.house).is_frozen())
+
     async def _halt(self, work: Work, resolved: bool) -> remedy.Halt | None:
         selected = work.case.last(plot.Selected)
         if selected is None:
@@ -267,16 +286,6 @@ class Cases:
             approved_by_person=by_person,
         )
         return remedy.guard(view)
-
-    async def _is_frozen(self) -> bool:
-        """The kill switch; what cannot be read counts as frozen."""
-        try:
-            await self.house.status.read(CONFIG_MAP, FREEZE, self.house.namespace)
-        except NotFound:
-            return False
-        except InquestError:
-            return True
-        return True
 
     async def _execution(self, work: Work) -> steps.ExecutionSeen | None:
         created = work.case.last(plot.ExecutionCreated)
@@ -350,6 +359,7 @@ class Cases:
             workflow_gate=outcome.CONFIDENCE_GATE,
             dry_run=chosen.execution.dry_run,
             verify=chosen.effectiveness.enabled,
+            home=self.house.namespace,
         )
 
     async def _snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
@@ -409,7 +419,8 @@ class Cases:
 
     async def _rule(self, work: Work, step: steps.Rule) -> plot.Fact:
         threshold = self.house.settings.policy.confidence_threshold
-        document = policy_document(replace(step.question, confidence_threshold=threshold))
+        environment = await self._environment(work, step.question)
+        document = policy_document(replace(step.question, confidence_threshold=threshold, environment=environment))
         answer = await self.house.policy.ask(self.house.redactor.strings(document))
         diagnosed, resolved = work.case.last(plot.Diagnosed), work.case.last(plot.ContextResolved)
         now = await self.house.now()
@@ -421,6 +432,20 @@ class Cases:
             at=now,
         )
         return plot.Ruled(found, now)
+
+    async def _environment(self, work: Work, question: Question) -> Environment:
+        """What the labels around the remediation target say, unless a case of the operator's namespace overrides it.
+
+        Who may write in a tenant's namespace must not be able to talk a production target out of its approval.
+        """
+        said = work.case.opened.spec.signal.environment
+        if said is not None and work.investigation.namespace == self.house.namespace:
+            return said
+        target = question.remediation_target or question.target
+        context = await self.house.eyes.context(bare(target))
+        around = Surroundings(context.namespace_labels, context.root_labels)
+        plain = work.case.opened.spec.signal.model_copy(update={"environment": None, "labels": {}})
+        return classify(plain, around).context.environment or Environment.UNKNOWN
 
     async def _as_said(self, work: Work, step: steps.Record) -> plot.Fact:
         if not isinstance(step.fact, plot.Closed):
@@ -485,7 +510,7 @@ class Cases:
         if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
             raise Tampered(f"{name} says something else than what was approved")
         if asked is not None:
-            await Approvals(self.house).consume(work.investigation, made.uid)
+            await Approvals(self.house).consume(work.investigation, asked.uid, made.uid)
         return plot.ExecutionCreated(name, made.uid, await self.house.now())
 
     async def _intend(self, work: Work, effect: str, name: str, digest: str) -> None:
@@ -500,6 +525,8 @@ class Cases:
             return await self.house.status.create(kind, self.house.redactor.strings(body))
         except AlreadyExists:
             found = await self.house.status.read(kind, name, work.parent.namespace)
+        if kind is EXECUTION and WorkflowExecution.from_object(found).spec != WorkflowExecution.from_object(body).spec:
+            raise Tampered(f"{name} says something else than what was approved")
         owners = found["metadata"].get("ownerReferences") or ()
         if not any(owner.get("uid") == work.parent.uid for owner in owners):
             raise Tampered(f"{name} belongs to something else")
@@ -510,6 +537,7 @@ class Cases:
     async def _record(self, work: Work, fact: plot.Fact) -> None:
         """Write the fact into the journal and go on with what stands there."""
         payload: Redacted[Json] = self.house.redactor.strings(plot.dump(fact))
+        _readable(work.case, payload.value)
         draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
 
         async def still_owned() -> bool:
@@ -582,7 +610,10 @@ class Cases:
         for lease in await self.house.status.list(
             LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
         ):
-            await self.house.status.delete(LEASE, lease["metadata"]["name"], self.house.namespace)
+            meta = lease["metadata"]
+            if (meta.get("annotations") or {}).get(INVESTIGATION_ANNOTATION) == f"{inv.namespace}/{inv.name}":
+                await self.house.status.delete(LEASE, meta["name"], self.house.namespace, uid=meta["uid"])
+        await Approvals(self.house).close(inv)
         again = await self.archive.store(inv)
         if inv.spec.signal_ref is not None:
             self.house.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
@@ -609,8 +640,19 @@ class Cases:
 
 
 def fold(journal: Log) -> Case:
-    """The case that a journal holds."""
-    return plot.fold(plot.load(entry.payload) for entry in journal.entries)
+    """The case that a journal holds; Tampered where it is not one that this product could have written."""
+    try:
+        return plot.fold(plot.load(entry.payload) for entry in journal.entries)
+    except (OutOfTurn, ValidationError) as error:
+        raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
+
+
+def _readable(case: Case, payload: Json) -> None:
+    """What is about to be written must be readable afterwards: a slot cannot be taken back."""
+    try:
+        plot.advance(case, plot.load(payload))
+    except (OutOfTurn, ValidationError) as error:
+        raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error
 
 
 def _notices(case: Case) -> Iterator[tuple[int, chronicle.Told]]:

@@ -7,7 +7,7 @@ finds it there looks whose it is (resources, section 8).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,8 +21,16 @@ from inquest.api.execution import (
 )
 from inquest.api.investigation import Investigation
 from inquest.api.names import target_string
-from inquest.api.shared import TERMINAL_PHASES, ExecutionPhase, FailureReason, Mode, TargetRef
-from inquest.conductor.guards import Guards
+from inquest.api.shared import (
+    TERMINAL_PHASES,
+    EffectivenessReason,
+    ExecutionPhase,
+    FailureReason,
+    Mode,
+    TargetRef,
+    VoidReason,
+)
+from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
 from inquest.conductor.publish import publish
 from inquest.conductor.signals import resolved_time
@@ -45,6 +53,9 @@ from inquest.story.remedy import (
 
 JOB_POLL: Final = timedelta(seconds=10)
 BUSY_POLL: Final = timedelta(seconds=30)
+MAX_BLOCKED: Final = timedelta(hours=1)
+OVERDUE: Final = timedelta(seconds=30)
+"""After the deadline the assessment ends, whatever can be read (resources, section 14.1)."""
 ENDED: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK})
 
 
@@ -100,9 +111,14 @@ class Executions:
         fault = await self._fault(found, inv)
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
+        if await Guards(self.house).is_frozen():
+            return Change({"phase": ExecutionPhase.PENDING, "message": "effects are frozen"}, {}, again=BUSY_POLL)
         halt = await self._halt(found)
+        if halt is not None and _is_too_old(found, now):
+            halt = replace(halt, until=None, message=f"{halt.message}, and has been for an hour")
         if halt is not None:
             return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
+        self.house.must_hold()
         try:
             made = await self.house.status.create(
                 JOB, self._sealed(job(found, namespace=self.house.execution_namespace))
@@ -138,7 +154,10 @@ class Executions:
             return FailureReason.CONFIGURATION_ERROR, text
         if inv is not None and inv.spec.cancel:
             return FailureReason.CANCELLED, "the investigation was cancelled"
-        if inv is None or not _names(await self._facts(inv), found):
+        facts = await self._facts(inv) if inv is not None else ()
+        if any(isinstance(fact, plot.Closed) for fact in facts):
+            return FailureReason.CANCELLED, "the case has ended before the execution began"
+        if inv is None or not _names(facts, found):
             return FailureReason.CONFIGURATION_ERROR, "no journal of a case names this execution"
         return None
 
@@ -164,7 +183,7 @@ class Executions:
         return _held(Halt("ResourceBusy", "another execution is changing the target", until=now + BUSY_POLL), now)
 
     async def _running(self, found: WorkflowExecution, made: Json, now: datetime, how: str) -> Change:
-        context = await self.house.eyes.context(_bare(found.spec.target))
+        context = await self.house.eyes.context(bare(found.spec.target))
         meta = made["metadata"]
         ref = JobRef(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
         changes = {
@@ -206,7 +225,7 @@ class Executions:
         return pods, tuple(one for one in events if (one.get("involvedObject") or {}).get("name") in names)
 
     async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
-        context = await self.house.eyes.context(_bare(found.spec.target))
+        context = await self.house.eyes.context(bare(found.spec.target))
         ended = outcome.ended_at or now
         changes = {
             "completed_at": ended,
@@ -241,6 +260,9 @@ class Executions:
 
     async def _verify(self, found: WorkflowExecution, now: datetime) -> Change:
         inv = await self._investigation(found)
+        deadline = found.status.effectiveness.deadline if found.status.effectiveness else None
+        if deadline is not None and now > deadline + OVERDUE:
+            return _verified(found, Assessment(reason=EffectivenessReason.EXPIRED))
         assessed = assess(await self._effect(found, inv, now))
         cancelled = inv is not None and inv.spec.cancel
         if not assessed.done and not cancelled:
@@ -250,7 +272,7 @@ class Executions:
 
     async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
         target = found.spec.target
-        context = await self.house.eyes.context(_bare(target))
+        context = await self.house.eyes.context(bare(target))
         shown = await self._target(target)
         when = found.status.effectiveness or Effectiveness()
         ended = found.status.completed_at or now
@@ -368,6 +390,12 @@ class Executions:
         return self.house.redactor.strings(obj)
 
 
+def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
+    """A Blocked execution waits an hour at the most (resources, section 14.1)."""
+    made = found.metadata.creation_timestamp
+    return made is not None and now - made > MAX_BLOCKED
+
+
 def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:
     return any(isinstance(fact, plot.ExecutionCreated) and fact.uid == found.uid for fact in facts)
 
@@ -387,9 +415,9 @@ def _held(halt: Halt, now: datetime) -> Change:
 
 
 def _failed_by_guard(halt: Halt, now: datetime) -> Change:
-    failure = Failure(
-        reason=FailureReason.TARGET_DRIFTED, message=halt.message, ran=False, summary=halt.message[:500], failed_at=now
-    )
+    drifted = halt.guard in set(VoidReason)
+    reason = FailureReason.TARGET_DRIFTED if drifted else FailureReason.CANCELLED
+    failure = Failure(reason=reason, message=halt.message, ran=False, summary=halt.message[:500], failed_at=now)
     return _ended_badly(failure, now)
 
 
@@ -453,7 +481,3 @@ def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
 
 def _seconds(started: datetime | None, ended: datetime) -> int:
     return max(0, int((ended - started).total_seconds())) if started else 0
-
-
-def _bare(target: TargetRef) -> TargetRef:
-    return TargetRef(api_version=target.api_version, kind=target.kind, name=target.name, namespace=target.namespace)

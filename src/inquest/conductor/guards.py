@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
 from inquest.api.shared import ExecutionPhase, PinnedTarget, TargetRef, VoidReason, WorkflowPin
-from inquest.conductor.house import EXECUTION, JOB, NAMESPACE, House
+from inquest.conductor.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
+from inquest.conductor.reading import parsed
 from inquest.conductor.signals import chain_rules, known_history
 from inquest.errors import InquestError, NotFound, Retryable
 from inquest.story.context import ResourceContext
@@ -20,11 +22,25 @@ from inquest.story.triage import BUILT_IN_PROTECTED
 ACTIVE = "Active"
 
 
+FREEZE: Final = "inquest-freeze"
+"""A ConfigMap of this name in the operator's namespace stops every effect (reliability, section 12)."""
+
+
 @dataclass(frozen=True)
 class Guards:
     """Gathers what the guards look at."""
 
     house: House
+
+    async def is_frozen(self) -> bool:
+        """The kill switch; what cannot be read counts as frozen."""
+        try:
+            await self.house.status.read(CONFIG_MAP, FREEZE, self.house.namespace)
+        except NotFound:
+            return False
+        except InquestError:
+            return True
+        return True
 
     async def view(
         self,
@@ -37,7 +53,7 @@ class Guards:
     ) -> GuardView:
         """Everything in one value; what cannot be read holds the execution back."""
         now = await self.house.now()
-        context = await self.house.eyes.context(_bare(target))
+        context = await self.house.eyes.context(bare(target))
         labels, unknown = await self._scope(context, target)
         return GuardView(
             target=target,
@@ -59,7 +75,7 @@ class Guards:
         self, target: PinnedTarget, workflow: WorkflowPin, context: ResourceContext | None = None
     ) -> VoidReason | None:
         """Why the proposal no longer fits; a read that fails raises, for not knowing is neither yes nor no."""
-        context = context or await self.house.eyes.context(_bare(target))
+        context = context or await self.house.eyes.context(bare(target))
         if context.failure:
             raise Retryable(context.failure)
         pin = context.target_pin
@@ -100,7 +116,7 @@ class Guards:
 
     async def _recent(self, target: TargetRef, now: datetime) -> tuple[RecentRun, ...]:
         """Runs of any workflow on the target that ended lately."""
-        runs = (WorkflowExecution.from_object(obj) for obj in await self.house.status.list(EXECUTION))
+        runs = parsed(WorkflowExecution, await self.house.status.list(EXECUTION))
         wanted = target_string(target).lower()
         return tuple(
             RecentRun(run.spec.workflow.id, run.status.completed_at)
@@ -126,10 +142,5 @@ ANY = CatalogueFilters(severity="", component="", environment="", priority="")
 """No filter: a workflow is looked up by its id alone."""
 
 
-def _bare(target: TargetRef) -> TargetRef:
+def bare(target: TargetRef) -> TargetRef:
     return TargetRef(api_version=target.api_version, kind=target.kind, name=target.name, namespace=target.namespace)
-
-
-def without_own_hold(view: GuardView) -> GuardView:
-    """The view for an execution that stands already: its own recent run does not hold it."""
-    return replace(view, recent=())

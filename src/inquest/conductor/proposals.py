@@ -104,7 +104,9 @@ class Proposals:
         root = context.root if context.verified else None
         if root is None or not selection.needs_lookup(root=root, named=reply.target, known=known):
             return context.root_pin if root is not None else None
-        named = await self.house.eyes.context(reply.target or root)
+        if reply.target is None or not steps.is_near(case, reply.target):
+            return None
+        named = await self.house.eyes.context(reply.target)
         aim = selection.final_target(
             root=root, named=reply.target, known=known, found=named.target if named.target_pin else None
         )

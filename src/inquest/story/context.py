@@ -60,6 +60,7 @@ class ResourceContext:
     quota: Mapping[str, Quota] = field(default_factory=dict)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     root_labels: Mapping[str, str] = field(default_factory=dict)
+    target_labels: Mapping[str, str] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     warnings: tuple[str, ...] = ()
 

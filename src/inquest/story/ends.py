@@ -13,6 +13,7 @@ from inquest.api.shared import (
     Reason,
     Resolution,
     SubReason,
+    TargetRef,
     VoidReason,
 )
 from inquest.story.judgement import Following, Ruling
@@ -61,6 +62,22 @@ def no_workflow_selected() -> Verdict:
         "There is no workflow to rule on",
         reason=Reason.NO_WORKFLOW_SELECTED,
         conditions={**ANALYSED, "WorkflowResolved": (FALSE, "NoWorkflowSelected")},
+    )
+
+
+def out_of_scope(namespace: str, target: TargetRef) -> Verdict:
+    """A case outside the operator's namespace named something outside its own (reliability, section 12, tenancy)."""
+    where = f" in {target.namespace}" if target.namespace else ", which is in no namespace"
+    return Verdict(
+        Phase.FAILED,
+        f"An Investigation in {namespace} may name targets in it only, not {target.display}{where}",
+        reason=Reason.REMEDIATION_BLOCKED,
+        sub_reason=SubReason.OUT_OF_SCOPE,
+        conditions={
+            "InvestigationComplete": (FALSE, "InvestigationFailed"),
+            "AnalysisComplete": (FALSE, "AnalysisFailed"),
+            "WorkflowResolved": (FALSE, "OutOfScope"),
+        },
     )
 
 

@@ -49,6 +49,8 @@ class Pinned:
     workflow_gate: float
     dry_run: bool
     verify: bool
+    home: str = ""
+    """The operator's namespace: only a case that was opened there may look into others."""
 
     def limit(self, phase: Phase) -> timedelta:
         """Share of the one budget that a phase may use up to its end (resources, section 14.1)."""

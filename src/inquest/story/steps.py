@@ -228,11 +228,25 @@ def _pending(case: Case, view: View) -> Step:
 
 
 def _investigating(case: Case, view: View) -> Step:
+    resolved = case.first(plot.ContextResolved)
+    if resolved is None:
+        outside = _is_outside(case, case.target)
+        return _out_of_scope(case, view, case.target) if outside else ResolveContext(case.target)
+    if _is_outside(case, resolved.context.root):
+        return _out_of_scope(case, view, resolved.context.root)
     if case.first(plot.SnapshotTaken) is None:
         return TakeSnapshot(case.target)
-    if case.first(plot.ContextResolved) is None:
-        return ResolveContext(case.target)
     return _inquire(case, view) if case.opened.pinned.model else Record(plot.Diagnosed(_by_detectors(case), view.now))
+
+
+def _is_outside(case: Case, ref: TargetRef) -> bool:
+    """Only a case of the operator's namespace may reach into others, or to what is in none."""
+    own, home = case.opened.namespace, case.opened.pinned.home
+    return bool(home) and own != home and (ref.namespace or "") != own
+
+
+def _out_of_scope(case: Case, view: View, ref: TargetRef) -> Step:
+    return Record(plot.Closed(ends.out_of_scope(case.opened.namespace, ref), view.now))
 
 
 def _by_detectors(case: Case) -> Diagnosis:
@@ -354,12 +368,30 @@ def _selecting(case: Case, view: View) -> Step:
     if diagnosis.nothing_to_do or diagnosis.needs_review:
         return _close(case, view, None)
     named = diagnosis.target
+    if named is not None and not is_near(case, named):
+        return _astray(case, view, named)
     if named is not None and not _is_resolved(case, named):
         return ResolveContext(named)
     context = context_of(case)
     if not context.verified:
         return _close(case, view, None)
     return _choose(case, view) if case.opened.pinned.model else _choose_by_code(case, view)
+
+
+def is_near(case: Case, named: TargetRef) -> bool:
+    """Whether a diagnosis stays in the namespaces of its case: a model may not move a remedy to another's."""
+    first = case.first(plot.ContextResolved)
+    known = (first.context.target, first.context.root, *first.context.chain) if first else ()
+    if not named.namespace:
+        return not _is_outside(case, named)
+    return named.namespace in {ref.namespace for ref in known}
+
+
+def _astray(case: Case, view: View, named: TargetRef) -> Step:
+    why = f"NotResolved: {named.display} is outside the namespaces of this case"
+    lost = replace(circumstances(case), root_verified=False, unverified_why=why)
+    merged = outcome.merge(_diagnosis(case), None, signal_severity=str(case.opened.spec.signal.severity))
+    return Record(plot.Closed(outcome.decide(merged, lost), view.now))
 
 
 def _choose_by_code(case: Case, view: View) -> Step:
@@ -585,7 +617,21 @@ def _awaiting(case: Case, view: View) -> Step:
         return Record(
             plot.Closed(ends.not_approved(_chosen(case), decided.state, decided.reason, decided.void), view.now)
         )
-    return Wait(view.now + LOOK) if view.frozen else _execute(case, view)
+    if view.frozen or (view.stand is not None and view.stand.standing is Standing.WAIT):
+        return Wait(view.now + LOOK)
+    return _use(case, view)
+
+
+def _use(case: Case, view: View) -> Step:
+    """An approval counts at the moment of use: right, proposal and target are asked anew (reliability, section 11)."""
+    stand = view.stand or Stand(Standing.VOIDED, "the decided request is gone")
+    is_halted = view.halt is not None and view.halt.phase is not None
+    if is_halted or stand.standing is Standing.STANDS:
+        return _execute(case, view)
+    if stand.standing in (Standing.TAMPERED, Standing.USED):
+        return Record(plot.Closed(ends.tampered(stand.message), view.now))
+    void = ends.not_approved(_chosen(case), ApprovalState.VOIDED, stand.message, stand.void)
+    return Record(plot.Closed(void, view.now))
 
 
 def _look_at_request(case: Case, view: View) -> Step:
