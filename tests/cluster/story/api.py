@@ -1,0 +1,142 @@
+"""The API server over plain requests: a look costs a request here and not a process."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import yaml
+
+Object = dict[str, Any]
+
+_OURS: Final = "apis/inquest.dev/v1alpha1"
+_PLACES: Final = {
+    "Signal": (_OURS, "signals"),
+    "Investigation": (_OURS, "investigations"),
+    "RemediationApprovalRequest": (_OURS, "remediationapprovalrequests"),
+    "WorkflowExecution": (_OURS, "workflowexecutions"),
+    "ActionType": (_OURS, "actiontypes"),
+    "RemediationWorkflow": (_OURS, "remediationworkflows"),
+    "Deployment": ("apis/apps/v1", "deployments"),
+    "ReplicaSet": ("apis/apps/v1", "replicasets"),
+    "Job": ("apis/batch/v1", "jobs"),
+    "Pod": ("api/v1", "pods"),
+    "Event": ("api/v1", "events"),
+    "ConfigMap": ("api/v1", "configmaps"),
+    "Namespace": ("api/v1", "namespaces"),
+    "ResourceQuota": ("api/v1", "resourcequotas"),
+    "Lease": ("apis/coordination.k8s.io/v1", "leases"),
+    "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "ValidatingAdmissionPolicyBinding": ("apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the API server answered."""
+
+    code: int
+    body: Object
+
+    @property
+    def accepted(self) -> bool:
+        return self.code < 300
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("message", ""))
+
+
+@dataclass(frozen=True)
+class Api:
+    """Requests as the administrator, or in the name of somebody else."""
+
+    client: httpx2.Client
+    user: str = ""
+
+    def named(self, user: str) -> Api:
+        """The same as another user."""
+        return Api(self.client, user)
+
+    def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
+        """One object, None where there is none."""
+        said = self._send("GET", _path(kind, namespace, name))
+        assert said.accepted or said.code == 404, said
+        return said.body if said.accepted else None
+
+    def get(self, kind: str, name: str, namespace: str = "") -> Object:
+        """One object that is there."""
+        found = self.find(kind, name, namespace)
+        assert found is not None, f"{kind} {namespace}/{name} is not there"
+        return found
+
+    def list(self, kind: str, namespace: str = "", *, labels: str = "") -> list[Object]:
+        """Every object of a kind, of one namespace or of all."""
+        said = self._send("GET", _path(kind, namespace), params={"labelSelector": labels} if labels else {})
+        assert said.accepted, said
+        return list(said.body["items"])
+
+    def ask_create(self, body: Object) -> Said:
+        """Create, and give the answer."""
+        return self._send("POST", _path(body["kind"], body["metadata"].get("namespace", "")), json=body)
+
+    def create(self, body: Object) -> Object:
+        """Create what must be accepted."""
+        said = self.ask_create(body)
+        assert said.accepted, said
+        return said.body
+
+    def merge(self, kind: str, name: str, namespace: str, change: Object, *, part: str = "") -> Said:
+        """A merge patch of the object or of a subresource."""
+        path = _path(kind, namespace, name) + (f"/{part}" if part else "")
+        return self._send("PATCH", path, json=change, headers={"content-type": "application/merge-patch+json"})
+
+    def change(self, kind: str, name: str, namespace: str, change: Object, *, part: str = "") -> Object:
+        """A merge patch that must be accepted."""
+        said = self.merge(kind, name, namespace, change, part=part)
+        assert said.accepted, said
+        return said.body
+
+    def delete(self, kind: str, name: str, namespace: str = "") -> None:
+        """Delete in the background; already gone is as good."""
+        said = self._send("DELETE", _path(kind, namespace, name), params={"propagationPolicy": "Background"})
+        assert said.accepted or said.code == 404, said
+
+    def text(self, path: str) -> str:
+        """Any path of the API server, as it is."""
+        return self.client.get(f"/{path}").text
+
+    def _send(self, method: str, path: str, **more: Any) -> Said:
+        headers = {**more.pop("headers", {}), **({"Impersonate-User": self.user} if self.user else {})}
+        answer = self.client.request(method, path, headers=headers, **more)
+        return Said(answer.status_code, answer.json())
+
+
+def _path(kind: str, namespace: str, name: str = "") -> str:
+    group, plural = _PLACES[kind]
+    return "/".join(("", group, *(("namespaces", namespace) if namespace else ()), plural, *((name,) if name else ())))
+
+
+@contextmanager
+def opened(kubeconfig: Path) -> Iterator[Api]:
+    """A client for the first user of a kubeconfig."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    context = ssl.create_default_context(cadata=_decoded(server["certificate-authority-data"]))
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("certificate", "key"):
+            (Path(folder) / part).write_text(_decoded(user[f"client-{part}-data"]))
+        context.load_cert_chain(Path(folder) / "certificate", Path(folder) / "key")
+    with httpx2.Client(base_url=server["server"], verify=context, timeout=30, trust_env=False) as client:
+        yield Api(client)
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text).decode()

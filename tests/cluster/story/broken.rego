@@ -1,0 +1,3 @@
+package inquest.approval
+
+require_approval := this is not Rego

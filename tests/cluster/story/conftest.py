@@ -1,0 +1,104 @@
+"""The whole operator against a control plane that no other operator shares.
+
+The operator watches every namespace and its policies are the cluster's, so each worker has a control plane of its
+own, and each file an operator of its own, one after the other. A file says what it needs beside the defaults:
+
+    SETTINGS = {"approval": {"timeout": "5s"}}      merged into the operator's settings
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.cluster import local
+from hack.tools import build
+from inquest.api.rbac import EXECUTION_NAMESPACE, NAMESPACE
+from tests.cluster import conftest as tier
+from tests.cluster.kube import Cluster, Kubectl, eventually
+from tests.cluster.story.api import Api, opened
+from tests.cluster.story.process import Operator
+from tests.cluster.story.world import World, inhabited
+
+CATALOGUE = Path(__file__).resolve().parents[3] / "catalogue"
+WORKFLOWS = {"increase-memory-limit", "restart-deployment", "rollback-deployment"}
+Inhabit = Callable[..., World]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """This worker's control plane, with everything installed that the operator needs."""
+    name = f"story-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+    kubeconfig = local.up(name=name).kubeconfig
+    found = Cluster(kubeconfig, Kubectl(build(["kubectl"]) / "kubectl", kubeconfig))
+    tier._install(found)
+    _install_catalogue(found)
+    yield found
+    if "INQUEST_KEEP_CLUSTER" not in os.environ:
+        local.down(name=name)
+
+
+@pytest.fixture(scope="session")
+def api(cluster: Cluster) -> Iterator[Api]:
+    """The administrator."""
+    with opened(cluster.kubeconfig) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def process(
+    request: pytest.FixtureRequest,
+    cluster: Cluster,
+    api: Api,
+    operator_kubeconfig: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Operator]:
+    """The operator of this file, with the settings that the file asks for."""
+    settings: dict[str, Any] = getattr(request.module, "SETTINGS", {})
+    folder = tmp_path_factory.mktemp("process")
+    found = Operator(folder, operator_kubeconfig, build(["opa"]) / "opa", settings)
+    found.start()
+    try:
+        eventually(lambda: _registered(api) >= WORKFLOWS, what="the catalogue is registered")
+        yield found
+        assert found.is_running(), "the operator has crashed"
+    finally:
+        found.stop()
+
+
+@pytest.fixture
+def inhabit(api: Api, process: Operator, cluster: Cluster) -> Iterator[Inhabit]:
+    """Makes namespaces: `inhabit(environment="staging")`; more labels by their whole name."""
+    with ExitStack() as stack:
+
+        def make(environment: str = "production", **labels: str) -> World:
+            found = {"inquest.dev/environment": environment, **labels}
+            return stack.enter_context(inhabited(api, process, cluster.kubectl, found))
+
+        yield make
+
+
+@pytest.fixture
+def world(inhabit: Inhabit) -> World:
+    """A production namespace in Inquest's care."""
+    return inhabit()
+
+
+def _registered(api: Api) -> set[str]:
+    found = api.list("RemediationWorkflow", NAMESPACE)
+    return {one["spec"]["id"] for one in found if one.get("status", {}).get("registration") == "Active"}
+
+
+def _install_catalogue(cluster: Cluster) -> None:
+    for path in sorted(CATALOGUE.glob("*.yaml")):
+        for body in yaml.safe_load_all(path.read_text()):
+            where = {} if path.name == "rbac.yaml" else {"namespace": NAMESPACE}
+            body["metadata"] |= where
+            cluster.kubectl.apply(body)
+    assert EXECUTION_NAMESPACE == "inquest-workflows"

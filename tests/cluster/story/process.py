@@ -1,0 +1,125 @@
+"""The real operator as a process of its own, with the token of its own service account."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import yaml
+
+from inquest.api.rbac import NAMESPACE
+from tests.cluster.kube import eventually
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+@dataclass
+class Operator:
+    """May be stopped and started again; its database stays."""
+
+    folder: Path
+    kubeconfig: Path
+    opa: Path
+    changes: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    _process: subprocess.Popen[bytes] | None = None
+    _starts: int = 0
+
+    @property
+    def log(self) -> str:
+        """Everything that it ever said."""
+        return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("operator-*.log")))
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The log as records."""
+        return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
+
+    def start(self) -> None:
+        """Start it and wait until it works."""
+        self._starts += 1
+        path = self.folder / "settings.yaml"
+        path.write_text(yaml.safe_dump(_merged(self._settings(), self.changes)))
+        with self._latest.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "inquest.cli.main", "run", "--settings", str(path)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env=os.environ | self.environment,
+            )
+        eventually(self._is_up, what="the operator is ready", seconds=READY_SECONDS)
+
+    def stop(self) -> None:
+        """Stop it as the kubelet would."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise AssertionError(f"the operator did not stop within {STOP_SECONDS:g} s:\n{self._tail()}") from None
+        finally:
+            self._process = None
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def is_running(self) -> bool:
+        """Whether it has not crashed."""
+        return self._process is not None and self._process.poll() is None
+
+    def readiness(self) -> tuple[int, str]:
+        """What /readyz answers, every line of it."""
+        port = next(line["health"] for line in reversed(self.lines()) if line.get("event") == "serving")
+        answer = httpx2.get(f"http://127.0.0.1:{port}/readyz?verbose", timeout=10, trust_env=False)
+        return answer.status_code, answer.text
+
+    @property
+    def _latest(self) -> Path:
+        return self.folder / f"operator-{self._starts:03}.log"
+
+    def _is_up(self) -> bool:
+        assert self.is_running(), f"the operator has ended:\n{self._tail()}"
+        return "operator is ready" in self._latest.read_text(errors="replace")
+
+    def _tail(self) -> str:
+        return "\n".join(self._latest.read_text(errors="replace").splitlines()[-25:])
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "kubernetes": {"kubeconfig": str(self.kubeconfig), "namespace": NAMESPACE},
+            "policy": {"opa_binary": str(self.opa)},
+            "effectiveness": {"stabilization": "1s", "validity": "1m"},
+            "triage": {"rate": 1000, "rate_per_namespace": 1000},
+            "datastorage": {"database": f"sqlite+aiosqlite:///{self.folder / 'inquest.db'}"},
+            "server": {"health_port": 0, "metrics_port": 0},
+            "replica": "inquest-story",
+        }
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: {**base[key], **value} if isinstance(value, dict) and key in base else value
+        for key, value in changes.items()
+    }
+    return {**base, **both}
+
+
+def now() -> str:
+    """This moment as Kubernetes writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,175 @@
+"""What a person is asked, what they may answer, and what makes the question void (resources, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.story.api import Object
+from tests.cluster.story.world import JANE, World, conditions, phase_of, word
+
+pytestmark = pytest.mark.xdist_group("story-approval")
+
+BINDING = "inquest-approval-decision"
+
+
+@pytest.fixture
+def request_(world: World) -> Object:
+    """An open request for more memory."""
+    world.broken()
+    return world.asked(world.signal())
+
+
+def test_one_request_with_an_owner_and_a_quarter_of_an_hour(world: World, request_: Object) -> None:
+    """C-RA-1, C-RA-4: asked twice, made once."""
+    case = world.case_of(request_, "AwaitingApproval")
+
+    world.touch("Investigation", case)
+
+    assert conditions(request_)["ApprovalPending"] == ("True", "AwaitingDecision")
+    assert conditions(request_)["ApprovalDecided"] == ("False", "PendingDecision")
+    assert conditions(request_)["ApprovalExpired"] == ("False", "NotExpired")
+    assert request_["status"]["timeRemaining"] == "14m"
+    assert request_["metadata"]["ownerReferences"][0]["uid"] == case["metadata"]["uid"]
+    assert [one["metadata"]["uid"] for one in world.api.list("RemediationApprovalRequest", world.namespace)] == [
+        request_["metadata"]["uid"]
+    ]
+    world.tells(request_, "ApprovalCreated")
+
+
+def test_what_jane_approves_is_done_once(world: World, request_: Object) -> None:
+    world.approve(request_)
+
+    case = world.case_of(request_, "Executing")
+    execution = world.execution(case, "Running")
+
+    used = world.reaches("RemediationApprovalRequest", request_, "Approved")
+    assert used["status"]["consumedBy"] == execution["metadata"]["uid"]
+    assert used["status"]["decidedBy"] == JANE
+    assert used["status"]["decidedAt"]
+    assert execution["spec"]["approvalRef"]["name"] == request_["metadata"]["name"]
+    assert execution["spec"]["parameters"] == request_["spec"]["parameters"]
+    assert case["status"]["approval"]["state"] == "Approved"
+    world.tells(case, "ApprovalGranted")
+
+
+def test_a_rejection_without_a_reason_names_who_rejected(world: World, request_: Object) -> None:
+    """C-RA-3."""
+    assert world.decide(request_, "Rejected").accepted
+
+    case = world.case_of(request_, "Failed")
+
+    assert word(case, "reason", "message") == ("ApprovalRejected", f"Rejected by {JANE}")
+    assert phase_of(world.reaches("RemediationApprovalRequest", request_, "Rejected")) == "Rejected"
+    world.tells(case, "ApprovalRejected")
+    assert world.api.list("WorkflowExecution", world.namespace) == []
+
+
+def test_a_rejection_with_a_reason_tells_the_reason(world: World, request_: Object) -> None:
+    assert world.decide(request_, "Rejected", decisionReason="the node is too small").accepted
+
+    assert world.case_of(request_, "Failed")["status"]["message"] == "the node is too small"
+
+
+def test_nobody_decides_in_the_name_of_another(world: World, request_: Object) -> None:
+    """C-RA-5, RV-08, RV-09: refused by admission, and nothing happens."""
+    said = world.decide(request_, "Approved", name="bob")
+    stranger = world.decide(request_, "Approved", by="eve")
+
+    assert said.code in (403, 422)
+    assert JANE in said.message
+    assert stranger.code == 403
+    case = world.case_of(request_, "AwaitingApproval")
+    assert "decidedBy" not in case["status"].get("approval", {})
+
+
+def test_a_decision_is_final(world: World, request_: Object) -> None:
+    """C-RA-6."""
+    assert world.decide(request_, "Rejected").accepted
+
+    assert not world.decide(request_, "Approved").accepted
+    assert not world.decide(request_, "Rejected", decisionReason="on second thoughts").accepted
+
+
+def test_a_change_of_the_target_makes_the_request_void(world: World, request_: Object) -> None:
+    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=256Mi")
+    case = world.case_of(request_, "AwaitingApproval", "Failed")
+    world.touch("Investigation", case)
+
+    case = world.case_of(request_, "Failed")
+
+    assert word(case, "reason", "subReason") == ("ApprovalVoided", "TargetDrifted")
+    assert "nextAllowed" not in case["status"], "not counted as a failure"
+    voided = world.reaches("RemediationApprovalRequest", request_, "Voided")
+    assert voided["status"]["voidReason"] == "TargetDrifted"
+    assert conditions(voided)["ApprovalVoided"] == ("True", "TargetDrifted")
+    world.tells(case, "ApprovalVoided")
+
+
+def test_another_target_under_the_same_name_makes_the_request_void(world: World, request_: Object) -> None:
+    """C-RA-7: the new one is broken in just the same way, and is not what was approved."""
+    world.api.delete("Deployment", "shop", world.namespace)
+    world.broken()
+    world.touch("Investigation", world.case_of(request_, "AwaitingApproval", "Failed"))
+
+    case = world.case_of(request_, "Failed", "Executing")
+
+    assert word(case, "reason", "subReason") == ("ApprovalVoided", "TargetDrifted")
+    assert not world.decide(request_, "Approved").accepted
+    assert world.api.list("WorkflowExecution", world.namespace) == []
+
+
+def test_a_target_that_is_gone_makes_the_request_void(world: World, request_: Object) -> None:
+    world.kubectl("delete", "deployment", "shop", "--wait")
+    world.touch("Investigation", world.case_of(request_, "AwaitingApproval", "Failed"))
+
+    case = world.case_of(request_, "Failed")
+
+    assert word(case, "reason", "subReason") == ("ApprovalVoided", "TargetGone")
+
+
+def test_a_request_that_was_deleted_is_made_again_as_it_was(world: World, request_: Object) -> None:
+    world.api.delete("RemediationApprovalRequest", request_["metadata"]["name"], world.namespace)
+
+    again = world.shows(
+        "RemediationApprovalRequest",
+        request_["metadata"]["name"],
+        lambda seen: seen["metadata"]["uid"] != request_["metadata"]["uid"] and phase_of(seen) == "Pending",
+    )
+
+    assert again["spec"] == request_["spec"]
+    world.approve(again)
+    assert phase_of(world.case_of(request_, "Executing")) == "Executing"
+
+
+@pytest.fixture
+def unguarded(world: World) -> Iterator[Object]:
+    """One of the policies that guard decisions is not bound meanwhile."""
+    binding = world.api.get("ValidatingAdmissionPolicyBinding", BINDING)
+    world.api.delete("ValidatingAdmissionPolicyBinding", BINDING)
+    yield binding
+    if world.api.find("ValidatingAdmissionPolicyBinding", BINDING) is None:
+        world.api.create(_bare(binding))
+
+
+def test_no_approval_counts_while_nothing_guards_it(world: World, request_: Object, unguarded: Object) -> None:
+    """RV-12: it waits in the open, and goes on as soon as the policy is back."""
+    world.approve(request_)
+
+    world.tells(world.case_of(request_, "AwaitingApproval"), "PolicyMissing")
+
+    assert world.api.list("WorkflowExecution", world.namespace) == []
+    world.api.create(_bare(unguarded))
+    world.touch("Investigation", world.case_of(request_, "AwaitingApproval"))
+    assert phase_of(world.case_of(request_, "Executing", "Verifying")) == "Executing"
+
+
+def _bare(found: Object) -> Object:
+    kept = {key: found["metadata"][key] for key in ("name", "labels") if key in found["metadata"]}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": kept,
+        "spec": found["spec"],
+    }

@@ -1,0 +1,249 @@
+"""One run: the lock, the Job, how it failed, whether it helped, and what is left (resources, sections 8, 9.4, 12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from inquest.api.names import job_name
+from tests.cluster.story.api import Object
+from tests.cluster.story.conftest import Inhabit
+from tests.cluster.story.world import EXECUTION_NAMESPACE, NAMESPACE, World, conditions, phase_of, word
+
+pytestmark = pytest.mark.xdist_group("story-execution")
+
+SETTINGS = {"execution": {"cooldown": "3s"}}
+
+
+@pytest.fixture
+def staging(inhabit: Inhabit) -> World:
+    """A namespace in which policy approves by itself."""
+    return inhabit("staging")
+
+
+def running(world: World) -> tuple[Object, Object]:
+    """A case whose Job has begun, and its execution."""
+    world.broken()
+    case = world.case(world.signal(), "Executing")
+    return case, world.execution(case, "Running")
+
+
+def lock(world: World, labels: dict[str, str]) -> Object:
+    """A Job under the name that locks the target."""
+    container = {"name": "workflow", "image": "registry.example/other:1"}
+    return world.api.create(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": job_name(f"{world.namespace}/Deployment/shop"),
+                "namespace": EXECUTION_NAMESPACE,
+                "labels": labels,
+            },
+            "spec": {
+                "backoffLimit": 0,
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"restartPolicy": "Never", "containers": [container]},
+                },
+            },
+        }
+    )
+
+
+def test_a_fix_that_helped_ends_the_case_and_is_remembered(staging: World) -> None:
+    """C-LC-5 first column, C-WF-4: from the Job to the history that the next case reads."""
+    world = staging
+    world.broken()
+    signal = world.signal()
+    case = world.case(signal, "Executing")
+    execution = world.execution(case, "Running")
+    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=128Mi")
+    world.until(lambda: len(world.pods()) == 2, "the pod of the new revision")
+    world.heal()
+
+    world.finish(world.job(execution))
+
+    done = world.case(signal)
+    assert word(done, "phase", "reason", "resolution") == ("Completed", "VerificationCompleted", "Remediated")
+    assert done["status"]["effectiveness"]["score"] == 1
+    assert conditions(done)["Executed"] == ("True", "JobSucceeded")
+    assert conditions(done)["EffectivenessAssessed"][0] == "True"
+    verified = world.execution(case, "Succeeded")
+    assert verified["status"]["preSpecHash"] != verified["status"]["postSpecHash"]
+    world.tells(done, "RemediationVerified")
+    concluded = world.shows(
+        "Signal", signal["metadata"]["name"], lambda seen: conditions(seen)["Concluded"][0] == "True"
+    )
+    assert conditions(concluded)["Concluded"] == ("True", "Remediated")
+    assert concluded["status"]["recommendation"]["urgency"] == "None"
+    job = execution["status"]["job"]["name"]
+    world.until(lambda: world.api.find("Job", job, EXECUTION_NAMESPACE) is None, "its Job is gone")
+    world.tells(verified, "LockReleased")
+    stored = world.shows(
+        "Investigation", case["metadata"]["name"], lambda seen: conditions(seen)["Recorded"] == ("True", "Stored")
+    )
+    assert stored["status"]["message"]
+
+    world.kill_for_memory()
+    second = world.case(world.signal(), "Executing", "Failed")
+
+    assert second["status"]["context"]["history"]["entries"] == 1
+    held = world.execution(second, "Blocked", "Running")
+    assert word(held, "phase", "reason") == ("Blocked", "RecentlyRemediated")
+    assert held["status"]["blockedUntil"]
+
+
+def test_a_job_of_somebody_else_is_never_touched(staging: World) -> None:
+    """C-WF-2, third column."""
+    foreign = lock(staging, {"app": "theirs"})
+    staging.broken()
+
+    case = staging.case(staging.signal())
+
+    assert word(case, "phase", "reason") == ("Failed", "ExecutionFailed")
+    failed = staging.execution(case, "Failed")
+    assert failed["status"]["failure"]["reason"] == "Unknown"
+    assert failed["status"]["failure"]["ran"] is False
+    there = staging.api.get("Job", foreign["metadata"]["name"], EXECUTION_NAMESPACE)
+    assert there["metadata"]["uid"] == foreign["metadata"]["uid"]
+    assert "deletionTimestamp" not in there["metadata"]
+    staging.api.delete("Job", foreign["metadata"]["name"], EXECUTION_NAMESPACE)
+
+
+def test_a_busy_target_is_waited_for(staging: World) -> None:
+    """C-WF-2 second column, C-TR-4."""
+    holder = lock(
+        staging, {"app.kubernetes.io/managed-by": "inquest", "inquest.dev/execution": "another-executions-uid"}
+    )
+    staging.broken()
+    case = staging.case(staging.signal(), "Executing")
+
+    blocked = staging.execution(case, "Blocked")
+    assert word(blocked, "reason") == ("ResourceBusy",)
+    assert blocked["status"]["blockedBy"]
+    staging.tells(blocked, "ExecutionBlocked")
+
+    staging.api.delete("Job", holder["metadata"]["name"], EXECUTION_NAMESPACE)
+    staging.touch("WorkflowExecution", blocked)
+
+    ran = staging.execution(case, "Running")
+    assert "blockedBy" not in ran["status"]
+    assert staging.job(ran)["metadata"]["uid"] != holder["metadata"]["uid"]
+
+
+FAILURES = [
+    pytest.param(137, "OOMKilled", "", "OOMKilled", True, id="out of memory"),
+    pytest.param(1, "", "error: deployments.apps is forbidden: no rights", "Forbidden", True, id="no rights"),
+    pytest.param(3, "", "cannot reach the database", "TaskFailed", True, id="anything else"),
+]
+
+
+@pytest.mark.parametrize(("code", "why", "said", "expected", "ran"), FAILURES)
+def test_a_job_that_fails_says_why(staging: World, code: int, why: str, said: str, expected: str, ran: bool) -> None:
+    case, execution = running(staging)
+
+    staging.finish(staging.job(execution), code=code, reason=why, message=said)
+
+    failure = staging.execution(case, "Failed")["status"]["failure"]
+    assert (failure["reason"], failure["ran"], failure["exitCode"]) == (expected, ran, code)
+    assert said in failure["summary"]
+    ended = staging.reaches("Investigation", case, "Failed")
+    assert word(ended, "reason", "resolution") == ("ExecutionFailed", "ManualReviewRequired")
+    assert conditions(ended)["Executed"] == ("False", "JobFailed")
+    assert ("ManualReview", "Critical") in [(one["type"], one["priority"]) for one in ended["status"]["notices"]]
+    staging.tells(ended, "ExecutionFailed")
+
+
+@pytest.mark.parametrize(
+    ("waits", "expected"),
+    [("ImagePullBackOff", "ImagePullBackOff"), ("CreateContainerConfigError", "ConfigurationError")],
+)
+def test_a_job_that_never_began_has_changed_nothing(staging: World, waits: str, expected: str) -> None:
+    """C-WF-3: no person is needed for what never ran."""
+    case, execution = running(staging)
+
+    staging.fare(staging.job_pod(staging.job(execution)), {"waiting": {"reason": waits, "message": waits}})
+    staging.touch("WorkflowExecution", execution)
+
+    failure = staging.execution(case, "Failed")["status"]["failure"]
+    assert (failure["reason"], failure["ran"]) == (expected, False)
+    ended = staging.reaches("Investigation", case, "Failed")
+    assert "resolution" not in ended["status"]
+
+
+def test_a_run_goes_on_when_its_workflow_is_deleted(staging: World) -> None:
+    """C-WF-5: it has its own copy."""
+    case, execution = running(staging)
+    name = "increase-memory-limit"
+    workflow = staging.api.get("RemediationWorkflow", name, NAMESPACE)
+    staging.api.delete("RemediationWorkflow", name, NAMESPACE)
+    try:
+        staging.heal()
+        staging.finish(staging.job(execution))
+
+        ended = staging.reaches("Investigation", case, "Completed", "Failed")
+
+        assert phase_of(ended) == "Completed"
+    finally:
+        metadata = {"name": name, "namespace": NAMESPACE}
+        head = {"apiVersion": workflow["apiVersion"], "kind": workflow["kind"], "metadata": metadata}
+        staging.api.create({**head, "spec": workflow["spec"]})
+        staging.shows(
+            "RemediationWorkflow",
+            name,
+            lambda seen: seen.get("status", {}).get("registration") == "Active",
+            namespace=NAMESPACE,
+        )
+
+
+def test_an_execution_that_is_deleted_takes_its_job_along(staging: World) -> None:
+    case, execution = running(staging)
+    job = execution["status"]["job"]["name"]
+
+    staging.api.delete("WorkflowExecution", execution["metadata"]["name"], staging.namespace)
+
+    staging.until(lambda: staging.api.find("Job", job, EXECUTION_NAMESPACE) is None, "its Job is gone")
+    name = execution["metadata"]["name"]
+    staging.until(lambda: staging.api.find("WorkflowExecution", name, staging.namespace) is None, "it is gone")
+    ended = staging.reaches("Investigation", case, "Failed")
+    assert word(ended, "reason", "resolution") == ("ExecutionFailed", "ManualReviewRequired")
+
+
+def test_a_target_that_is_deleted_during_verification_ends_it(staging: World) -> None:
+    """C-LC-5, second column."""
+    case, execution = running(staging)
+    staging.api.delete("Deployment", "shop", staging.namespace)
+
+    staging.finish(staging.job(execution))
+
+    assert phase_of(staging.reaches("Investigation", case, "Completed", "Failed")) == "Completed"
+
+
+def test_deleting_the_signal_takes_everything_along(staging: World) -> None:
+    """C-LC-9."""
+    staging.broken()
+    signal = staging.signal()
+    case = staging.case(signal, "Executing")
+    execution = staging.execution(case, "Running")
+    job, uid = execution["status"]["job"]["name"], case["metadata"]["uid"]
+
+    staging.api.delete("Signal", signal["metadata"]["name"], staging.namespace)
+
+    def gone() -> bool:
+        kinds = ("Investigation", "WorkflowExecution", "RemediationApprovalRequest")
+        left = [one for kind in kinds for one in staging.api.list(kind, staging.namespace)]
+        return not left and staging.api.find("Job", job, EXECUTION_NAMESPACE) is None
+
+    staging.until(gone, "everything of the case is gone")
+
+    staging.kill_for_memory()
+    again = staging.triaged(staging.signal(), "Accepted", "Duplicate")
+    assert phase_of(again) == "Accepted", "who is gone holds nobody back"
+    staging.operator.stop()
+    staging.operator.start()
+    staging.until(lambda: not slots(staging, uid), "its journal is gone")
+
+
+def slots(world: World, uid: str) -> list[Object]:
+    """What is left of a case's journal."""
+    return world.api.list("ConfigMap", NAMESPACE, labels=f"inquest.dev/investigation={uid}")

@@ -1,0 +1,178 @@
+"""Bad input: what a schema cannot refuse becomes a condition and an event, never a crash and never silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.cluster.story.api import Object
+from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
+
+pytestmark = pytest.mark.xdist_group("story-input")
+
+IMAGE = "registry.example/fix@sha256:" + "a" * 64
+
+
+@pytest.fixture
+def made(world: World) -> Iterator[list[Object]]:
+    """What a test has put into the catalogue; it goes at the end."""
+    found: list[Object] = []
+    yield found
+    for one in found:
+        world.api.delete(one["kind"], one["metadata"]["name"], NAMESPACE)
+
+
+def workflow(made: list[Object], world: World, id_: str, **more: Any) -> Object:
+    words = {"what": "does something", "whenToUse": "now and then"}
+    labels = {key: ["*"] for key in ("severity", "environment", "component", "priority")}
+    spec = {"id": id_, "version": "1.0.0", "actionType": "RestartDeployment", "description": words, "labels": labels}
+    spec |= {"parameters": [], "execution": {"engine": "job", "image": IMAGE}} | more
+    meta = {"name": f"{id_}-{uuid4().hex[:6]}", "namespace": NAMESPACE}
+    body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "RemediationWorkflow", "metadata": meta, "spec": spec}
+    made.append(world.api.create(body))
+    return made[-1]
+
+
+def registered(world: World, found: Object, *words: str) -> Object:
+    return world.shows(
+        "RemediationWorkflow",
+        found["metadata"]["name"],
+        lambda seen: seen.get("status", {}).get("registration") in words,
+        namespace=NAMESPACE,
+    )
+
+
+def test_a_workflow_of_an_unknown_action_is_invalid_until_the_action_comes(world: World, made: list[Object]) -> None:
+    id_ = f"w-{uuid4().hex[:6]}"
+    action = f"Action{uuid4().hex[:6]}"
+    found = workflow(made, world, id_, actionType=action)
+
+    invalid = registered(world, found, "Invalid")
+    assert conditions(invalid)["ActionTypeFound"] == ("False", "NotFound")
+    assert action in invalid["status"]["message"]
+
+    body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "ActionType"}
+    spec = {"name": action, "what": "does it", "whenToUse": "now"}
+    made.append(world.api.create({**body, "metadata": {"name": action.lower(), "namespace": NAMESPACE}, "spec": spec}))
+    assert conditions(registered(world, found, "Active"))["Ready"][0] == "True"
+
+
+def test_other_content_under_the_same_version_is_a_conflict(world: World, made: list[Object]) -> None:
+    id_ = f"w-{uuid4().hex[:6]}"
+    older = registered(world, workflow(made, world, id_), "Active")
+
+    younger = registered(world, workflow(made, world, id_, parameters=[_parameter("REASON")]), "Invalid", "Active")
+
+    assert word(younger, "registration") == ("Invalid",)
+    assert conditions(younger)["Valid"] == ("False", "VersionConflict")
+    assert younger["status"]["message"]
+    assert word(registered(world, older, "Active"), "registration") == ("Active",)
+
+
+def test_a_new_version_supersedes_the_old_one(world: World, made: list[Object]) -> None:
+    id_ = f"w-{uuid4().hex[:6]}"
+    first = registered(world, workflow(made, world, id_), "Active")
+
+    second = registered(world, workflow(made, world, id_, version="1.1.0"), "Active")
+
+    assert second["status"]["workflowId"] != first["status"]["workflowId"]
+    world.touch("RemediationWorkflow", first)
+    assert word(registered(world, first, "Superseded"), "registration") == ("Superseded",)
+
+
+def test_content_may_not_change_under_a_version(world: World, made: list[Object]) -> None:
+    found = workflow(made, world, f"w-{uuid4().hex[:6]}")
+
+    said = world.api.merge(
+        "RemediationWorkflow",
+        found["metadata"]["name"],
+        NAMESPACE,
+        {"spec": {"description": {"what": "does something else"}}},
+    )
+
+    assert not said.accepted
+    assert "version" in said.message
+
+
+def test_two_action_types_of_one_name_are_a_conflict(world: World, made: list[Object]) -> None:
+    name = f"Action{uuid4().hex[:6]}"
+    found = [_action(world, made, name, f"{name.lower()}-{number}") for number in range(2)]
+
+    younger = world.shows(
+        "ActionType",
+        found[1]["metadata"]["name"],
+        lambda seen: "registration" in seen.get("status", {}),
+        namespace=NAMESPACE,
+    )
+
+    assert conditions(younger)["Registered"] == ("False", "Conflict")
+
+
+def test_a_workflow_that_went_while_nobody_watched_is_not_offered_any_more(world: World, made: list[Object]) -> None:
+    id_ = f"w-{uuid4().hex[:6]}"
+    found = workflow(made, world, id_)
+    before = registered(world, found, "Active")["status"]["workflowId"]
+    world.operator.stop()
+    world.api.delete("RemediationWorkflow", found["metadata"]["name"], NAMESPACE)
+    world.operator.start()
+
+    again = workflow(made, world, id_)
+
+    assert registered(world, again, "Active")["status"]["workflowId"] == before
+    disabled = [line for line in world.operator.lines() if "disable" in str(line.get("event", "")).lower()]
+    assert disabled
+
+
+def test_an_investigation_of_a_person_needs_no_signal(world: World) -> None:
+    world.broken()
+    signal = {"name": "shop is slow", "severity": "high", "source": {"type": "Manual"}, "target": world.target()}
+    meta = {"name": "by-hand", "namespace": world.namespace}
+    body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "Investigation", "metadata": meta}
+
+    world.api.create({**body, "spec": {"signal": signal}})
+
+    case = world.shows("Investigation", "by-hand", lambda seen: phase_of(seen) in ("AwaitingApproval", "Failed"))
+    assert phase_of(case) == "AwaitingApproval"
+
+
+def test_an_unknown_model_is_told(world: World) -> None:
+    world.broken()
+    signal = {"name": "shop is slow", "severity": "high", "source": {"type": "Manual"}, "target": world.target()}
+    meta = {"name": "by-hand", "namespace": world.namespace}
+    body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "Investigation", "metadata": meta}
+
+    world.api.create({**body, "spec": {"signal": signal, "model": "nobody-knows-it"}})
+
+    case = world.shows("Investigation", "by-hand", lambda seen: phase_of(seen) in ("AwaitingApproval", "Failed"))
+    assert conditions(case)["ModelAvailable"] == ("False", "UnknownModel")
+
+
+def test_an_execution_that_no_case_made_is_not_run(world: World) -> None:
+    """Reliability 12: one without its slot ends as a configuration error."""
+    world.broken()
+    request = world.asked(world.signal())
+    world.approve(request)
+    case = world.case_of(request, "Executing")
+    real = world.execution(case, "Running")
+    meta = {"name": "forged", "namespace": world.namespace}
+    spec = real["spec"] | {"target": real["spec"]["target"] | {"name": "other"}}
+
+    world.api.create({"apiVersion": real["apiVersion"], "kind": real["kind"], "metadata": meta, "spec": spec})
+
+    forged = world.shows("WorkflowExecution", "forged", lambda seen: phase_of(seen) in ("Failed", "Running"))
+    assert word(forged, "phase", "reason") == ("Failed", "ConfigurationError")
+
+
+def _parameter(name: str) -> Object:
+    return {"name": name, "type": "string", "required": False, "description": "said why"}
+
+
+def _action(world: World, made: list[Object], name: str, resource: str) -> Object:
+    spec = {"name": name, "what": f"does it {resource}", "whenToUse": "now"}
+    body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "ActionType"}
+    made.append(world.api.create({**body, "metadata": {"name": resource, "namespace": NAMESPACE}, "spec": spec}))
+    world.shows("ActionType", resource, lambda seen: "registration" in seen.get("status", {}), namespace=NAMESPACE)
+    return made[-1]

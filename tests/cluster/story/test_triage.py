@@ -1,0 +1,205 @@
+"""From a Signal to a case, or to the reason why there is none (resources, sections 2 and 9.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.story.conftest import Inhabit
+from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
+
+pytestmark = pytest.mark.xdist_group("story-triage")
+
+
+def test_an_accepted_signal_opens_a_case_with_pinned_content_and_owner(world: World) -> None:
+    """C-LC-1."""
+    world.broken()
+
+    signal = world.signal(message="shop restarts all the time")
+
+    case = world.opened(signal)
+    owner = case["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("Signal", signal["metadata"]["uid"], True)
+    pinned = case["spec"]["signal"]
+    assert (pinned["message"], pinned["environment"], pinned["priority"]) == (
+        "shop restarts all the time",
+        "Production",
+        "P0",
+    )
+    started = world.case(signal, "AwaitingApproval")
+    assert started["status"]["startedAt"]
+    assert {"InvestigationCreated", "InvestigationStarted"} <= set(world.events(case))
+
+
+def test_a_second_signal_of_the_same_problem_joins_the_open_case(world: World) -> None:
+    """C-TR-3: the younger is the duplicate, never the older."""
+    world.broken()
+    first = world.signal()
+    case = world.case(first, "AwaitingApproval")
+
+    second = world.signal(name="KubeDeploymentReplicasMismatch")
+
+    joined = world.triaged(second, "Duplicate")
+    assert joined["status"]["duplicateOf"]["name"] == case["metadata"]["name"]
+    older = world.shows("Signal", first["metadata"]["name"], lambda seen: seen["status"]["occurrences"] == 2)
+    assert phase_of(older) == "Accepted"
+    assert len(world.api.list("Investigation", world.namespace)) == 1
+    assert "SignalDuplicate" in world.events(second)
+
+
+def test_two_pods_of_one_deployment_are_one_problem(world: World) -> None:
+    """C-IN-1, C-CX-2: the fingerprint is that of the root owner."""
+    world.broken()
+    pod = world.pod()["metadata"]["name"]
+
+    by_pod = world.signal({"kind": "Pod", "name": pod, "namespace": world.namespace})
+    opened = world.triaged(by_pod, "Accepted")
+    by_name = world.triaged(world.signal(), "Duplicate")
+
+    assert opened["status"]["fingerprint"] == by_name["status"]["fingerprint"]
+    assert [owner["kind"] for owner in opened["status"]["ownerChain"]] == ["ReplicaSet", "Deployment"]
+
+
+def test_what_nobody_put_into_care_waits_for_the_label(inhabit: Inhabit) -> None:
+    """C-TR-6."""
+    world = inhabit(**{"inquest.dev/managed": "false"})
+    world.broken()
+    signal = world.signal()
+    blocked = world.triaged(signal, "Blocked")
+    assert word(blocked, "reason") == ("OutOfScope",)
+    assert conditions(blocked)["InScope"] == ("False", "OutOfScope")
+    assert "inquest.dev/managed" in blocked["status"]["message"]
+    assert blocked["status"]["blockedUntil"]
+
+    world.api.change("Namespace", world.namespace, "", {"metadata": {"labels": {"inquest.dev/managed": "true"}}})
+
+    accepted = world.triaged(signal, "Accepted")
+    assert conditions(accepted)["InScope"] == ("True", "Managed")
+    assert "blockedUntil" not in accepted["status"]
+    world.tells(signal, "SignalBlocked")
+    world.tells(signal, "SignalAccepted")
+
+
+def test_out_of_scope_comes_before_duplicate(inhabit: Inhabit) -> None:
+    """C-TR-11: the earlier rule decides."""
+    world = inhabit()
+    world.broken()
+    world.case(world.signal(), "AwaitingApproval")
+    world.api.change("Namespace", world.namespace, "", {"metadata": {"labels": {"inquest.dev/managed": "false"}}})
+
+    second = world.triaged(world.signal(), "Blocked", "Duplicate")
+
+    assert word(second, "phase", "reason") == ("Blocked", "OutOfScope")
+
+
+def test_a_signal_may_not_name_a_target_in_another_namespace(inhabit: Inhabit) -> None:
+    shop, bank = inhabit(), inhabit()
+    bank.broken()
+
+    signal = shop.signal(bank.target())
+
+    assert word(shop.triaged(signal, "Blocked", "Accepted"), "phase", "reason") == ("Blocked", "OutOfScope")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ({"kind": "Gizmo", "name": "x", "apiVersion": "example.com/v1"}, "Gizmo"),
+        ({"kind": "Deployment", "name": "x"}, "needs a namespace"),
+        ({"kind": "Deployment", "name": "x", "namespace": "nowhere"}, "nowhere"),
+    ],
+    ids=["a kind that no group serves", "no namespace for a kind that needs one", "a namespace that is not there"],
+)
+def test_a_target_that_cannot_exist_fails_the_signal(world: World, target: dict[str, str], said: str) -> None:
+    signal = world.signal(target, namespace=NAMESPACE)
+
+    failed = world.triaged(signal, "Failed", "Accepted", "Blocked")
+
+    assert word(failed, "phase", "reason") == ("Failed", "Malformed")
+    assert said in failed["status"]["message"]
+    assert conditions(failed)["Triaged"] == ("False", "Malformed")
+    world.tells(failed, "SignalFailed")
+
+
+def test_heartbeats_are_ignored(world: World) -> None:
+    signal = world.signal(name="Watchdog")
+
+    ignored = world.triaged(signal, "Ignored", "Accepted")
+
+    assert word(ignored, "phase", "reason") == ("Ignored", "Noise")
+    world.tells(ignored, "SignalIgnored")
+
+
+def test_a_pod_that_is_gone_needs_nobody(world: World) -> None:
+    """C-IN-2."""
+    signal = world.signal({"kind": "Pod", "name": "shop-1-abcde", "namespace": world.namespace})
+
+    assert word(world.triaged(signal, "Ignored", "Accepted"), "phase", "reason") == ("Ignored", "TargetGone")
+
+
+def test_a_missing_deployment_is_a_case_with_a_degraded_context(world: World) -> None:
+    """C-CX-1, first column."""
+    accepted = world.triaged(world.signal(world.target("absent")), "Accepted", "Ignored", "Failed")
+
+    assert phase_of(accepted) == "Accepted"
+    assert accepted["status"]["context"]["degraded"] is True
+    assert conditions(accepted)["ContextResolved"] == ("True", "Degraded")
+
+
+def test_a_signal_that_is_over_opens_no_case(world: World) -> None:
+    world.broken()
+    at = "2026-11-20T10:00:00Z"
+
+    over = world.triaged(world.signal(firingTime=at, resolvedTime=at), "Resolved", "Accepted")
+
+    assert word(over, "phase", "reason") == ("Resolved", "Resolved")
+    assert "investigationRef" not in over["status"]
+
+
+def test_a_problem_that_ends_while_a_person_is_asked_ends_the_case(world: World) -> None:
+    world.broken()
+    signal = world.signal()
+    request = world.asked(signal)
+
+    name = signal["metadata"]["name"]
+    world.api.change("Signal", name, world.namespace, {"spec": {"resolvedTime": "2100-01-01T00:00:00Z"}})
+
+    case = world.case_of(request, "Completed", "Failed")
+    assert word(case, "reason", "subReason", "resolution") == (
+        "WorkflowNotNeeded",
+        "SignalResolved",
+        "NoActionRequired",
+    )
+    voided = world.reaches("RemediationApprovalRequest", request, "Voided")
+    assert voided["status"]["voidReason"] == "SignalResolved"
+    assert phase_of(world.reaches("Signal", signal, "Resolved")) == "Resolved"
+
+
+def test_a_target_that_nobody_knows_is_investigated_by_its_namespace(world: World) -> None:
+    target = {"kind": "Unknown", "name": "unknown", "namespace": world.namespace}
+
+    case = world.case(world.signal(target))
+
+    assert case["status"]["message"]
+    assert word(case, "needsHumanReview") == (True,)
+    assert world.operator.is_running()
+
+
+def test_the_same_case_is_not_opened_again_while_a_person_is_expected(world: World) -> None:
+    """Row 10 of 9.1, and its end by the annotation."""
+    world.deployment()
+    world.crash()
+    case = world.case(world.signal())
+    assert word(case, "resolution") == ("ManualReviewRequired",)
+
+    second = world.signal()
+    held = world.triaged(second, "Blocked", "Accepted")
+
+    assert word(held, "phase", "reason") == ("Blocked", "ManualReviewPending")
+    meta = case["metadata"]
+    world.api.change(
+        "Investigation",
+        meta["name"],
+        meta["namespace"],
+        {"metadata": {"annotations": {"inquest.dev/reviewed": "jane: looked at it"}}},
+    )
+    assert phase_of(world.triaged(second, "Accepted")) == "Accepted"
