@@ -635,10 +635,19 @@ def test_every_step_of_a_walk_with_a_model_is_recorded() -> None:
 
     found = chronicle.records(cases.closing(outcome.cancelled(), before), "uid-1", {})
 
-    assert [one.step for one in found] == ["3:ModelTurn", "4:ToolBatch:0", "4:ToolBatch:1"]
-    assert [one.outcome for one in found] == ["success", "success", "failure"]
-    assert len(str(found[0].data["analysis_preview"])) == 500
-    assert found[0].data["tokens_used"] == 1050
+    assert [one.step for one in found] == ["snapshot:E1", "3:ModelTurn", "4:ToolBatch:0", "4:ToolBatch:1"]
+    assert [one.outcome for one in found] == ["success", "success", "success", "failure"]
+    assert len(str(found[1].data["analysis_preview"])) == 500
+    assert found[1].data["tokens_used"] == 1050
+
+
+def test_what_the_snapshot_read_outlives_the_slots() -> None:
+    before = fold([cases.opened(), cases.taken(cases.finding()), cases.resolved()])
+
+    (kept,) = chronicle.records(cases.closing(outcome.cancelled(), before), "uid-1", {})
+
+    assert kept.data["tool_arguments"]["evidence"] == "E1"
+    assert kept.data["tool_result"] == cases.evidence().text
 
 
 def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
@@ -647,6 +656,7 @@ def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
     found = chronicle.records(ENDED["verified Full"], "uid-1", run)
 
     assert [one.event_type for one in found] == [
+        "aiagent.llm.tool_call",
         "aiagent.workflow.validation_attempt",
         "aiagent.rca.complete",
         "aianalysis.rego.evaluation",

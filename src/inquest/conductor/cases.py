@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from pydantic import ValidationError
@@ -66,12 +66,19 @@ from inquest.story.plot import Case
 from inquest.story.signal import Surroundings, classify
 from inquest.story.triage import EndedCase, next_allowed
 
+T = TypeVar("T", int, timedelta)
+
 log = structlog.stdlib.get_logger(__name__)
 
 MAX_STARTS_WITHOUT_SLOT: Final = 3
 MAX_LOSSES: Final = 5
 KEPT_TEXT: Final = 200_000
 """Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
+UNUSABLE: Final = {
+    remedy.Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
+    remedy.Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
+}
+"""A decision that is not acted on says so: event and sentence."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
 
 
@@ -250,9 +257,10 @@ class Cases:
         if looked is None:
             return view
         await self._settle(looked, view.now)
-        if looked.stand.standing is remedy.Standing.WAIT:
-            text = self.house.redactor.text(looked.stand.message or "the admission policies are not in place")
-            await self.house.herald.event(work.investigation.to_object(), "PolicyMissing", text, warning=True)
+        said = UNUSABLE.get(looked.stand.standing)
+        if said is not None:
+            text = self.house.redactor.text(looked.stand.message or said[1])
+            await self.house.herald.event(work.investigation.to_object(), said[0], text, warning=True)
         return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
 
     async def _settle(self, looked: Looked, now: datetime) -> None:
@@ -345,15 +353,18 @@ class Cases:
 
     def _pinned(self, inv: Investigation) -> plot.Pinned:
         """The settings of this case, with what its spec asks for."""
-        chosen, asked = self.house.settings, inv.spec.limits
-        timeout = asked.timeout if asked else None
+        chosen, asked = self.house.settings, inv.spec.limits or Limits()
+        own = chosen.limits
+        # Who writes in a tenant's namespace may ask for less than the settings give, never for more.
+        at_home = inv.namespace == self.house.namespace
+        timeout = timedelta_from_duration(asked.timeout) if asked.timeout else None
         return plot.Pinned(
             model=chosen.model.name if self.house.model is not None else "",
-            max_turns=(asked.max_turns if asked else None) or chosen.limits.max_turns,
-            max_tool_calls=(asked.max_tool_calls if asked else None) or chosen.limits.max_tool_calls,
-            max_calls_per_tool=chosen.limits.max_calls_per_tool,
-            token_budget=(asked.token_budget if asked else None) or chosen.limits.token_budget,
-            timeout=timedelta_from_duration(timeout) if timeout else chosen.limits.timeout,
+            max_turns=_granted(asked.max_turns, own.max_turns, at_home),
+            max_tool_calls=_granted(asked.max_tool_calls, own.max_tool_calls, at_home),
+            max_calls_per_tool=own.max_calls_per_tool,
+            token_budget=_granted(asked.token_budget, own.token_budget, at_home),
+            timeout=_granted(timeout, own.timeout, at_home),
             context_window=chosen.model.context_window,
             seed=f"{self.house.random.getrandbits(128):032x}",
             workflow_gate=outcome.CONFIDENCE_GATE,
@@ -672,6 +683,12 @@ def _effect(found: WorkflowExecution) -> ends.Effect:
     health_, alert, metrics = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
     assessed = Assessment(health_, alert, metrics, EffectivenessReason(seen.reason))
     return ends.Effect(resolution_of(assessed), seen.reason, seen.score)
+
+
+def _granted(asked: T | None, given: T, at_home: bool) -> T:
+    if asked is None:
+        return given
+    return asked if at_home else min(asked, given)
 
 
 def _account(case: Case) -> remedy.Account:

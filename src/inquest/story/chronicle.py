@@ -318,7 +318,8 @@ def _approval(case: Case) -> api.ApprovalSummary:
         return api.ApprovalSummary(state=ApprovalState.DENIED if denied else _unasked(case))
     ref = ObjectRef(name=asked.name, uid=asked.uid)
     if decided is None:
-        return api.ApprovalSummary(ref=ref, state=ApprovalState.PENDING)
+        # A case that ends takes its open request along.
+        return api.ApprovalSummary(ref=ref, state=ApprovalState.VOIDED if case.closed else ApprovalState.PENDING)
     return api.ApprovalSummary(
         ref=ref, state=decided.state, decided_by=decided.by or None, decided_at=decided.decided_at
     )

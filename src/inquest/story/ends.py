@@ -196,4 +196,5 @@ def _unverified(selected: Verdict, message: str) -> Verdict:
 
 def tampered(detail: str) -> Verdict:
     """What was recorded and what is there do not fit: nothing is executed."""
-    return replace(internal_error(detail), message=f"Journal tampered: {detail}"[:1024], sub_reason=None)
+    said = detail.removeprefix("Journal tampered: ")
+    return replace(internal_error(said), message=f"Journal tampered: {said}"[:1024], sub_reason=None)
