@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from inquest.api.meta import TIME_PATTERN
 from inquest.api.signal import Signal
 from inquest.conductor.reading import parsed
 
@@ -32,3 +34,14 @@ def an_object(name: str, firing_time: str = "2026-11-22T10:00:00Z") -> dict[str,
 def test_an_odd_time_leaves_out_its_object_alone(odd: str) -> None:
     found = parsed(Signal, [an_object("a"), an_object(f"odd-{odd[:4]}", odd), an_object("b")])
     assert [one.name for one in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize("odd", ODD_TIMES)
+def test_the_schema_refuses_what_the_model_cannot_read(odd: str) -> None:
+    assert not re.search(TIME_PATTERN, odd)
+
+
+@pytest.mark.parametrize("usual", ["2026-11-22T10:00:00Z", "2026-11-22T10:00:00.123456789+05:45"])
+def test_the_schema_lets_pass_what_everybody_writes(usual: str) -> None:
+    assert re.search(TIME_PATTERN, usual)
+    assert parsed(Signal, [an_object("usual", usual)])
