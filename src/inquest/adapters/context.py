@@ -139,8 +139,12 @@ async def _climbed(cluster: Cluster, target: TargetRef, start: Json) -> OwnerCha
             gaps.append(step.gap)
         if step is None or isinstance(step, Failed) or _same(step[1], (target, *owners)):
             break
-        kind, owner = step
+        kind, owner, uid = step
         found = await attempt(_fetched(cluster, kind, owner), f"get {owner.display}")
+        if not isinstance(found, Failed) and uid != found.get("metadata", {}).get("uid"):
+            # A controller reference is written by whoever writes the object: a name alone proves nothing.
+            gaps.append(Gap(f"owner {owner.display}", f"it is not the object of uid {uid} that is named as the owner"))
+            return OwnerChain(target, tuple(owners), tuple(objects), tuple(gaps), verified=False)
         current = None if isinstance(found, Failed) else found
         gaps += [found.gap] if isinstance(found, Failed) else []
         owners.append(owner)
@@ -153,8 +157,10 @@ def _same(owner: TargetRef, seen: tuple[TargetRef, ...]) -> bool:
     return key in [(ref.kind, ref.name, ref.namespace) for ref in seen]
 
 
-async def _owner_of(cluster: Cluster, found: Json, start: TargetRef) -> tuple[ResourceKind, TargetRef] | Failed | None:
-    """The controller owner wherever it stands; Failed when its kind cannot be resolved."""
+async def _owner_of(
+    cluster: Cluster, found: Json, start: TargetRef
+) -> tuple[ResourceKind, TargetRef, str] | Failed | None:
+    """The controller owner wherever it stands, with its uid; Failed when its kind cannot be resolved."""
     references = found.get("metadata", {}).get("ownerReferences") or ()
     owner = next((ref for ref in references if ref.get("controller")), None)
     if owner is None:
@@ -164,7 +170,7 @@ async def _owner_of(cluster: Cluster, found: Json, start: TargetRef) -> tuple[Re
     if isinstance(kind, Failed):
         return kind
     named = TargetRef(kind=kind.kind, name=str(owner.get("name")), namespace=start.namespace)
-    return kind, _normalised(named, kind)
+    return kind, _normalised(named, kind), str(owner.get("uid"))
 
 
 # --- enrichment -------------------------------------------------------------------------------------
@@ -210,6 +216,7 @@ class ContextReader:
             quota=quota_details(around.quotas or ()),
             namespace_labels=labels_of(around.namespace_object),
             root_labels=labels_of(chain.root_object),
+            target_labels=labels_of(chain.start),
             gaps=tuple(dict.fromkeys((*chain.gaps, *gaps, *root_gaps, *target_gaps))),
             warnings=() if chain.scope_known else (f"scope of {chain.target.kind} is not known",),
         )

@@ -274,3 +274,22 @@ async def test_the_eyes_look_anew_each_time() -> None:
     assert first == await eyes.context(DEPLOYMENT)
     assert len(found.asked) == 2 * calls
     assert (await eyes.snapshot(DEPLOYMENT)).root == first.root
+
+
+async def test_a_reference_to_another_uid_does_not_move_the_root() -> None:
+    forged = {**owner("Deployment", "api"), "uid": "of-another-one"}
+    pod = made("Pod", "lone", metadata={"ownerReferences": [forged]})
+
+    chain = await owner_chain(cluster(pod), FakeClock(), POD.model_copy(update={"name": "lone"}))
+
+    assert chain.root.display == "Pod/lone"
+    assert not chain.verified
+    assert [gap.what for gap in chain.gaps] == ["owner Deployment/api"]
+
+
+async def test_the_labels_of_the_target_itself_are_told() -> None:
+    lone = made("Pod", "lone", metadata={"labels": {"inquest.dev/managed": "false"}})
+
+    context = await ContextReader(cluster(lone), FakeClock()).resolve(POD.model_copy(update={"name": "lone"}))
+
+    assert context.target_labels == {"inquest.dev/managed": "false"}
