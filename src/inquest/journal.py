@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from inquest.api.meta import rfc3339
 from inquest.api.names import slot_name
-from inquest.errors import AlreadyExists, Fenced, NotFound, Tampered
+from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, Tampered
 from inquest.ports import Json, Redacted, ResourceKind, Status
 
 FORMAT: Final = 1
@@ -27,6 +27,8 @@ MIN_READER: Final = 1
 MAX_PART_BYTES: Final = 256 * 1024
 """Compressed payload of one slot (reliability, section 5)."""
 MAX_PARTS: Final = 4
+CUTS: Final = (65_536, 16_384, 4_096, 1_024, 256)
+"""Characters that stay of a text where an entry does not fit; the first cut that suffices is taken."""
 CONFIG_MAP: Final = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
 JOURNAL_LABEL: Final = "inquest.dev/journal"
 INVESTIGATION_LABEL: Final = "inquest.dev/investigation"
@@ -51,6 +53,8 @@ class Entry:
     payload: Mapping[str, Any]
     digest: str
     usage: Mapping[str, int]
+    truncated: bool = False
+    """Long texts of the payload were cut to head and tail."""
 
 
 @dataclass(frozen=True)
@@ -138,12 +142,12 @@ class Journal:
 
 def encode(log: Log, draft: Draft, author: Author, namespace: str) -> tuple[Json, ...]:
     """The slots of one entry: one, or up to four where the payload is large; beyond that it is cut and says so."""
-    whole = _canonical(draft.payload.value)
+    whole, cut = _fitting(_canonical(draft.payload.value))
     chunks = _chunks(whole)
     slots: list[Json] = []
     previous = log.digest
     for part, chunk in enumerate(chunks, start=1):
-        head = _head(log.seq + part, draft, author, previous, (part, len(chunks)), whole)
+        head = _head(log.seq + part, draft, author, previous, (part, len(chunks)), whole) | cut
         slot = _slot(log.uid, namespace, log.seq + part, head, chunk)
         previous = slot_digest(slot)
         slots.append(slot)
@@ -196,7 +200,8 @@ def _entry(parts: Sequence[tuple[dict[str, Any], bytes]], digest: str) -> Entry:
     raw = gzip.decompress(b"".join(chunk for _, chunk in parts))
     _hold(_sha(raw) == head["payload"]["digest"], f"payload of slot {head['seq']} does not match its digest")
     author = Author(head["replica"], int(head["epoch"]))
-    return Entry(head["seq"], head["kind"], author, head["at"], json.loads(raw), digest, head.get("usage") or {})
+    usage, truncated = head.get("usage") or {}, "truncated" in head
+    return Entry(head["seq"], head["kind"], author, head["at"], json.loads(raw), digest, usage, truncated)
 
 
 def _head(seq: int, draft: Draft, author: Author, previous: str, part: tuple[int, int], whole: bytes) -> dict[str, Any]:
@@ -228,10 +233,40 @@ def _slot(uid: str, namespace: str, seq: int, head: dict[str, Any], chunk: bytes
     }
 
 
+def _fitting(whole: bytes) -> tuple[bytes, dict[str, Any]]:
+    """A payload that fits its slots, and what its head says where texts had to be cut for it."""
+    if _fits(whole):
+        return whole, {}
+    mark = {"truncated": {"bytes": len(whole), "digest": _sha(whole)}}
+    for limit in CUTS:
+        shorter = _canonical(_cut(json.loads(whole), limit))
+        if _fits(shorter):
+            return shorter, mark
+    raise Invalid(f"a journal entry of {len(whole)} bytes does not fit {MAX_PARTS} slots, its texts cut or not")
+
+
+def _cut(value: Any, limit: int) -> Any:
+    """Every long text as head and tail; the shape stays, so that what is replayed can still be read."""
+    if isinstance(value, dict):
+        return {key: _cut(item, limit) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item, limit) for item in value]
+    if not isinstance(value, str) or len(value) <= limit:
+        return value
+    half = limit // 2
+    return f"{value[:half]}[… {len(value) - 2 * half} characters truncated …]{value[-half:]}"
+
+
+def _fits(whole: bytes) -> bool:
+    return len(_packed(whole)) <= MAX_PARTS * MAX_PART_BYTES
+
+
+def _packed(whole: bytes) -> bytes:
+    return gzip.compress(whole, compresslevel=6, mtime=0)
+
+
 def _chunks(whole: bytes) -> list[bytes]:
-    packed = gzip.compress(whole, compresslevel=6, mtime=0)
-    if len(packed) > MAX_PARTS * MAX_PART_BYTES:
-        raise ValueError(f"a journal entry of {len(packed)} compressed bytes does not fit {MAX_PARTS} slots")
+    packed = _packed(whole)
     return [packed[at : at + MAX_PART_BYTES] for at in range(0, len(packed), MAX_PART_BYTES)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.errors import AlreadyExists, Fenced, Tampered
+from inquest.errors import AlreadyExists, Fenced, Invalid, Tampered
 from inquest.journal import MAX_PART_BYTES, Author, Draft, Journal, Log, encode, fold
 from inquest.ports import Redacted, seal
 
@@ -183,3 +183,24 @@ def test_encoding_is_deterministic(payload: dict[str, str]) -> None:
 
     assert once == twice
     assert fold(UID, once).entries[0].payload == payload
+
+
+def test_what_fits_no_four_slots_keeps_head_and_tail_and_says_so() -> None:
+    text = "".join(("first", random_text(8 * MAX_PART_BYTES), "last"))
+
+    slots = encode(Log(UID), draft(log=text, kept="as it is"), ME, "inquest-system")
+    entry = fold(UID, slots).entries[0]
+
+    assert entry.truncated
+    assert entry.payload["kept"] == "as it is"
+    assert entry.payload["log"].startswith("first")
+    assert entry.payload["log"].endswith("last")
+    assert "characters truncated" in entry.payload["log"]
+
+
+def test_what_cannot_be_cut_is_refused_in_words() -> None:
+    text = random_text(8_000 * 200)
+    words = [text[at : at + 200] for at in range(0, len(text), 200)]
+
+    with pytest.raises(Invalid, match="does not fit"):
+        encode(Log(UID), draft(words=words), ME, "inquest-system")
