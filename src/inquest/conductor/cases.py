@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.conditions import Verdict, false
 from inquest.api.execution import WorkflowExecution
-from inquest.api.investigation import OWNER_FIELDS, Investigation, NoticePriority, NoticeState, NoticeType
+from inquest.api.investigation import OWNER_FIELDS, Investigation, Limits, NoticePriority, NoticeState, NoticeType
 from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.meta import timedelta_from_duration
 from inquest.api.names import INVESTIGATION_ANNOTATION, INVESTIGATION_LABEL, approval_name, execution_name, label_value
