@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from inquest.api.conditions import Verdict, initial, set_conditions
 from inquest.api.meta import Resource
 from inquest.conductor.house import House
-from inquest.ports import Json, ResourceKind
+from inquest.ports import Json, Redacted, Redactor, ResourceKind
+
+FRAME: Final = ("apiVersion", "kind", "metadata")
+REFERENCES: Final = frozenset({"signalRef", "investigationRef", "approvalRef", "undoOf", "duplicateOf"})
+"""Fields of a spec or a status that hold the name of an object of ours, and nothing else."""
+
+
+def sealed(redactor: Redactor, obj: Json) -> Redacted[Json]:
+    """An object to be written: its body redacted, names and references exact: a changed one names nothing."""
+    clean = redactor.strings({key: value for key, value in obj.items() if key not in FRAME})
+    body = {key: _with_references(obj[key], value) for key, value in clean.value.items()}
+    return clean.carried({key: body.get(key, value) for key, value in obj.items()})
+
+
+def _with_references(raw: Any, clean: Any) -> Any:
+    if not isinstance(raw, Mapping):
+        return clean
+    return {**clean, **{key: value for key, value in raw.items() if key in REFERENCES}}
 
 
 async def publish(
@@ -31,12 +48,17 @@ async def publish(
     there = found.status.conditions or initial(kind.kind, generation=generation, now=now)
     conditions = set_conditions(there, kind.kind, verdicts, generation=generation, now=now)
     updated = found.status.model_copy(update={**changes, "conditions": conditions, "observed_generation": generation})
-    if updated == found.status:
+    obj = sealed(house.redactor, _object(kind, found, _without(fit(updated).to_object(), leave_out)))
+    # Compared as it is written: the redacted form of a text differs from the text at every look.
+    if obj.value["status"] == _without(found.status.to_object(), leave_out):
         return None
-    status = {key: value for key, value in updated.to_object().items() if key not in leave_out}
-    return await house.status.apply_status(kind, house.redactor.strings(_object(kind, found, status)))
+    return await house.status.apply_status(kind, obj)
 
 
-def _object(kind: ResourceKind, found: Resource, status: dict[str, Any]) -> Json:
+def _without(status: Json, leave_out: tuple[str, ...]) -> Json:
+    return {key: value for key, value in status.items() if key not in leave_out}
+
+
+def _object(kind: ResourceKind, found: Resource, status: Json) -> Json:
     meta = {"name": found.name, "namespace": found.namespace, "resourceVersion": found.metadata.resource_version}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "status": status}

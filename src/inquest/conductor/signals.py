@@ -12,13 +12,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from inquest.api.conditions import Verdict, false, true, unknown
+from pydantic import ValidationError
+
+from inquest.api.conditions import Verdict, false, set_conditions, true, unknown
 from inquest.api.investigation import Dedup, Investigation, InvestigationSpec, PinnedSignal
-from inquest.api.meta import ObjectMeta, OwnerReference, rfc3339
+from inquest.api.meta import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
 from inquest.api.names import (
     FINGERPRINT_LABEL,
     INVESTIGATION_ANNOTATION,
     REVIEWED_ANNOTATION,
+    SIGNAL_LABEL,
     case_lease_name,
     child_labels,
     investigation_name,
@@ -27,8 +30,10 @@ from inquest.api.names import (
 from inquest.api.shared import TERMINAL_PHASES, ObjectRef, OwnerRef, Phase, Resolution, SignalPhase, TargetRef
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
 from inquest.conductor.house import INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
-from inquest.conductor.publish import publish
+from inquest.conductor.publish import publish, sealed
+from inquest.conductor.reading import fault, parsed
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, InquestError, NotFound, Retryable, UnknownKind
+from inquest.ports import Json, Redacted, ResourceKind
 from inquest.story import history as history_of
 from inquest.story.context import ResourceContext
 from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal
@@ -45,6 +50,7 @@ from inquest.story.triage import (
 )
 
 LOOK_AGAIN: Final = timedelta(minutes=5)
+LEASE_LOOK: Final = timedelta(seconds=5)
 ORPHAN_LEASE: Final = timedelta(seconds=60)
 EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
     SignalPhase.ACCEPTED: ("SignalAccepted", False),
@@ -55,6 +61,8 @@ EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
     SignalPhase.FAILED: ("SignalFailed", True),
 }
 TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
+ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", "ManualReviewPending"})
+"""Blocks that a label or an annotation ends before their time."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,13 @@ class Signals:
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
         try:
-            found = Signal.from_object(await self.house.status.read(SIGNAL, name, namespace))
+            obj = await self.house.status.read(SIGNAL, name, namespace)
         except NotFound:
             return None
+        try:
+            found = Signal.from_object(obj)
+        except ValidationError as error:
+            return await self._unreadable(obj, error)
         if found.status.phase in TERMINAL:
             return None
         if found.spec.resolved_time is not None and found.status.phase is not None:
@@ -88,17 +100,71 @@ class Signals:
             return await self._follow(found)
         return await self._triage(found)
 
+    async def _unreadable(self, obj: Json, error: ValidationError) -> timedelta | None:
+        """A spec that the schema let pass and the model does not: the Signal fails, by a patch of its raw object."""
+        if str((obj.get("status") or {}).get("phase")) in TERMINAL:
+            return None
+        if not _is_spec_at_fault(obj):
+            raise error
+        message = f"it cannot be read: {fault(error)}"[:1024]
+        verdicts = {"Triaged": false("Malformed", message), "Ready": false("Triaged", message)}
+        generation = int(obj["metadata"].get("generation") or 0)
+        conditions = set_conditions((), SIGNAL.kind, verdicts, generation=generation, now=await self.house.now())
+        status = {
+            "phase": str(SignalPhase.FAILED),
+            "reason": "Malformed",
+            "message": message,
+            "conditions": [condition.to_object() for condition in conditions],
+            "observedGeneration": generation,
+        }
+        meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
+        patch = self._sealed({"metadata": meta, "status": status})
+        await self.house.status.swap(SIGNAL, patch, manager=FIELD_MANAGER)
+        await self.house.herald.event(obj, "SignalFailed", self.house.redactor.text(message), warning=True)
+        return None
+
     # --- triage ---------------------------------------------------------------------------------------------
 
     async def _triage(self, found: Signal) -> timedelta | None:
+        rest = _rest(found, await self.house.now())
+        if rest and found.status.reason not in ENDS_EARLY:
+            return rest
+        found = await self._normalised(found)
         surveyed = await self._survey(found)
         if surveyed.read_failed:
             return await self._pending(found, surveyed)
         decision = triage(surveyed.observed)
+        if rest and decision.phase is SignalPhase.BLOCKED and decision.reason == found.status.reason:
+            # Looking is free; a write would ring for this very look again.
+            return min(rest, LOOK_AGAIN)
         if decision.phase is SignalPhase.ACCEPTED:
             decision = await self._open(found, surveyed)
+        if decision.phase is SignalPhase.PENDING:
+            return await self._wait(found, decision, surveyed.observed.now)
         await self._tell(found, surveyed, decision)
         return _next_look(decision, surveyed.observed.now)
+
+    async def _normalised(self, found: Signal) -> Signal:
+        """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
+        target = found.spec.target
+        if not target.namespace or target.kind == UNKNOWN_KIND:
+            return found
+        try:
+            kinds = await self._kinds(target)
+        except InquestError:
+            # The survey meets the same failure and says so.
+            return found
+        if any(kind.namespaced for kind in kinds):
+            return found
+        bare = target.model_copy(update={"namespace": None})
+        return found.model_copy(update={"spec": found.spec.model_copy(update={"target": bare})})
+
+    async def _kinds(self, target: TargetRef) -> list[ResourceKind]:
+        cluster = self.house.cluster
+        try:
+            return [await cluster.kind(target.kind, target.api_version or "")]
+        except AmbiguousKind as several:
+            return [await cluster.kind(target.kind, group) for group in several.groups]
 
     async def _survey(self, found: Signal) -> Surveyed:
         """Gather all that triage may look at."""
@@ -133,7 +199,7 @@ class Signals:
         around = _surroundings(resource, labels)
         context = classify(found.spec, around).context
         fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
-        investigations = await self._investigations(fingerprint)
+        investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
         history = await known_history(self.house, resource)
         observed = replace(
             observed,
@@ -153,17 +219,17 @@ class Signals:
     async def _scope(
         self, target: TargetRef, resource: ResourceContext | None
     ) -> tuple[tuple[Mapping[str, str], ...], bool]:
-        """Labels of the root owner and of the namespace; the second part says that they could not be read."""
-        owner = resource.root_labels if resource else {}
+        """Labels of target, root owner and namespace; the second part says that they could not be read."""
+        near = (resource.target_labels, resource.root_labels) if resource else ({}, {})
         if not target.namespace:
-            return (owner,), False
+            return near, False
         try:
             found = await self.house.cluster.get(NAMESPACE, target.namespace)
         except NotFound:
-            return (owner, {}), False
+            return (*near, {}), False
         except InquestError:
-            return (owner, {}), True
-        return (owner, dict(found.get("metadata", {}).get("labels") or {})), False
+            return (*near, {}), True
+        return (*near, dict(found.get("metadata", {}).get("labels") or {})), False
 
     async def _namespace_exists(self, name: str) -> bool:
         try:
@@ -172,10 +238,22 @@ class Signals:
             return False
         return True
 
-    async def _investigations(self, fingerprint: str) -> tuple[Investigation, ...]:
+    async def _investigations(self, fingerprint: str, namespace: str) -> tuple[Investigation, ...]:
+        """Cases of a fingerprint: the label, which anybody may set, only finds them."""
         labels = f"{FINGERPRINT_LABEL}={fingerprint[:16]}"
-        found = await self.house.status.list(INVESTIGATION, labels=labels)
-        return tuple(Investigation.from_object(obj) for obj in found)
+        found = parsed(Investigation, await self.house.status.list(INVESTIGATION, labels=labels))
+        here = [inv for inv in found if inv.namespace in (self.house.namespace, namespace)]
+        untold = any(not inv.status.fingerprint for inv in here)
+        opened = await self._opened(fingerprint) if untold else ""
+        return tuple(inv for inv in here if _is_case(inv, fingerprint, opened))
+
+    async def _opened(self, fingerprint: str) -> str:
+        """`namespace/name` of the Investigation that the case Lease names; empty where no case is open."""
+        try:
+            lease = await self.house.status.read(LEASE, case_lease_name(fingerprint), self.house.namespace)
+        except NotFound:
+            return ""
+        return _place_in(lease)
 
     # --- opening a case -------------------------------------------------------------------------------------
 
@@ -184,24 +262,25 @@ class Signals:
         seen = surveyed.observed
         round_ = (found.status.round or 0) + (0 if found.status.investigation_ref else 1)
         name = investigation_name(seen.fingerprint, found.uid, max(round_, 1))
-        holder = await self._take_lease(found, seen.fingerprint, name, seen.now)
-        if holder != name:
-            ref = ObjectRef(name=holder)
-            return Decision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{holder} is looking at it", duplicate_of=ref)
+        taken = await self._take_lease(found, seen.fingerprint, name, seen.now)
+        if taken is not None:
+            return taken
         try:
             created = await self.house.status.create(
                 INVESTIGATION, self._sealed(self._investigation(found, surveyed, name))
             )
         except AlreadyExists:
             created = await self.house.status.read(INVESTIGATION, name, found.namespace)
+            if not _is_made_for(created, found):
+                return await self._foreign(found, name, case_lease_name(seen.fingerprint))
         self._accepted.append(Accept(seen.now, seen.target_namespace))
         await self.house.herald.event(
             created, "InvestigationCreated", self.house.redactor.text(f"for Signal {found.name}")
         )
         return Decision(SignalPhase.ACCEPTED, "Accepted", f"{name} investigates it")
 
-    async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> str:
-        """Name of the Investigation that holds the case: ours if we were first."""
+    async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> Decision | None:
+        """None where the case is ours; else what becomes of the Signal."""
         lease = case_lease_name(fingerprint)
         body = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -217,27 +296,52 @@ class Signals:
         try:
             await self.house.status.create(LEASE, self._sealed(body))
         except AlreadyExists:
-            return await self._holder_of(lease, name, now)
-        return name
+            return await self._joined(lease, f"{found.namespace}/{name}", now)
+        return None
 
-    async def _holder_of(self, lease: str, name: str, now: datetime) -> str:
+    async def _joined(self, lease: str, ours: str, now: datetime) -> Decision | None:
+        """What a Lease that is there means: it is ours, somebody has the case, or had it."""
         try:
             found = await self.house.status.read(LEASE, lease, self.house.namespace)
         except NotFound as error:
             raise Conflict(f"{lease} has just gone") from error
-        namespace, _, holder = str(found["metadata"]["annotations"][INVESTIGATION_ANNOTATION]).partition("/")
-        if holder != name and await self._is_orphan(found, namespace, holder, now):
+        place = _place_in(found)
+        if place == ours:
+            return None
+        namespace, _, holder = place.partition("/")
+        inv = await self._read(namespace, holder) if holder else None
+        if inv is None and not await self._is_deserted(found, namespace, now):
+            return Decision(SignalPhase.PENDING, "", f"{holder} has the case and is not there; looking again")
+        if inv is None or inv.status.phase in TERMINAL_PHASES:
             await self.house.status.delete(LEASE, lease, self.house.namespace, uid=found["metadata"]["uid"])
             raise Conflict(f"{lease} belonged to {holder}, which is gone")
-        return holder
+        ref = ObjectRef(name=holder, uid=inv.uid or None)
+        return Decision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{holder} is looking at it", duplicate_of=ref)
 
-    async def _is_orphan(self, lease: Mapping[str, Any], namespace: str, holder: str, now: datetime) -> bool:
+    async def _is_deserted(self, lease: Json, namespace: str, now: datetime) -> bool:
+        """Whether nobody will open the case any more: too old, or the Signal that took the Lease is gone."""
+        meta = lease["metadata"]
+        if now - datetime.fromisoformat(meta["creationTimestamp"]) > ORPHAN_LEASE:
+            return True
         try:
-            inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, holder, namespace))
+            await self.house.status.read(SIGNAL, str((meta.get("labels") or {}).get(SIGNAL_LABEL, "")), namespace)
         except NotFound:
-            made = datetime.fromisoformat(lease["metadata"]["creationTimestamp"])
-            return now - made > ORPHAN_LEASE
-        return inv.status.phase in TERMINAL_PHASES
+            return True
+        return False
+
+    async def _foreign(self, found: Signal, name: str, lease: str) -> Decision:
+        """Somebody else made an Investigation of our name: nothing of it is believed, and the case is not ours."""
+        await self.house.status.delete(LEASE, lease, self.house.namespace)
+        message = f"Investigation {found.namespace}/{name} is there and was not made for this Signal"
+        return Decision(SignalPhase.FAILED, "InternalError", message)
+
+    async def _read(self, namespace: str, name: str) -> Investigation | None:
+        """An Investigation, or None where it is not there or says nothing that can be read."""
+        try:
+            obj = await self.house.status.read(INVESTIGATION, name, namespace)
+        except NotFound:
+            return None
+        return next(iter(parsed(Investigation, (obj,))), None)
 
     def _investigation(self, found: Signal, surveyed: Surveyed, name: str) -> dict[str, Any]:
         context, seen = surveyed.context, surveyed.observed
@@ -265,24 +369,44 @@ class Signals:
     async def _follow(self, found: Signal) -> timedelta | None:
         """An accepted Signal, or a duplicate, waits for its case to end."""
         now = await self.house.now()
-        ref = found.status.investigation_ref or found.status.duplicate_of
-        inv = await self._investigation_of(found, ref.name) if ref else None
+        ref = _followed(found)
+        inv = await self._investigation_of(found, ref) if ref else None
         is_duplicate = found.status.phase is SignalPhase.DUPLICATE
+        if inv is None and is_duplicate:
+            gone = Decision(SignalPhase.PENDING, "", "the case that it had joined is gone")
+            return await self._wait(found, gone, now)
         verdict = _concluded(inv, is_duplicate=is_duplicate)
         changes: dict[str, Any] = {}
         if inv is not None and inv.status.phase in TERMINAL_PHASES and not is_duplicate:
-            changes["recommendation"] = recommendation(inv, now)
+            changes["recommendation"] = self._recommended(found, inv, now)
         known = "recommendation" in changes
         said = {"Recommended": true("FromPlaybook" if not _asked_a_model(inv) else "Generated")} if known else {}
         await publish(self.house, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
         ended = inv is None or inv.status.phase in TERMINAL_PHASES
         return None if ended else LOOK_AGAIN
 
-    async def _investigation_of(self, found: Signal, name: str) -> Investigation | None:
-        try:
-            return Investigation.from_object(await self.house.status.read(INVESTIGATION, name, found.namespace))
-        except NotFound:
-            return None
+    async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
+        """Where a reference by name alone leads: the Signal's own namespace first, then where cases may stand."""
+        for namespace in dict.fromkeys((found.namespace, self.house.namespace, found.spec.target.namespace)):
+            inv = await self._read(namespace, ref.name) if namespace else None
+            if inv is not None and ref.uid in (None, inv.uid):
+                return inv
+        return None
+
+    def _recommended(self, found: Signal, inv: Investigation, now: datetime) -> Recommendation:
+        """The recommendation; one that says what is known already keeps its time."""
+        new, old = recommendation(inv, now), found.status.recommendation
+        if old is None:
+            return new
+        same = new.model_copy(update={"generated_at": old.generated_at})
+        return old if self._sealed({"spec": same.to_object()}).value["spec"] == old.to_object() else new
+
+    async def _wait(self, found: Signal, decision: Decision, now: datetime) -> timedelta:
+        """Back to Pending until it is clear who has the case."""
+        changes = {"phase": SignalPhase.PENDING, "reason": None, "message": decision.message, "duplicate_of": None}
+        verdicts = {"Concluded": unknown("Pending"), "Ready": false("Triaged", decision.message)}
+        await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
+        return LEASE_LOOK
 
     async def _resolved(self, found: Signal) -> timedelta | None:
         now = await self.house.now()
@@ -307,7 +431,7 @@ class Signals:
         if written is not None and found.status.phase is not decision.phase:
             await self._announce(found, decision.phase, decision.message)
         if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
-            await self._count(found, decision.duplicate_of.name, now)
+            await self._count(found, decision.duplicate_of, now)
 
     def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
         resource, seen = surveyed.resource, surveyed.observed
@@ -333,13 +457,15 @@ class Signals:
             "target_display": target_display(found.spec.target),
         }
 
-    async def _count(self, found: Signal, investigation: str, now: datetime) -> None:
+    async def _count(self, found: Signal, case: ObjectRef, now: datetime) -> None:
         """The Signal that opened the case is told that its problem was seen again."""
-        inv = await self._investigation_of(found, investigation)
+        inv = await self._investigation_of(found, case)
         ref = inv.spec.signal_ref if inv else None
-        if ref is None or ref.name == found.name or found.status.phase is SignalPhase.DUPLICATE:
+        if inv is None or ref is None or found.status.phase is SignalPhase.DUPLICATE:
             return
-        original = Signal.from_object(await self.house.status.read(SIGNAL, ref.name, found.namespace))
+        original = await signal_of(self.house, inv)
+        if original is None or original.uid == found.uid:
+            return
         changes = {"occurrences": (original.status.occurrences or 1) + 1, "last_seen": now}
         await publish(self.house, SIGNAL, original, changes, {}, now=now)
 
@@ -347,8 +473,8 @@ class Signals:
         reason, warning = EVENTS[phase]
         await self.house.herald.event(found.to_object(), reason, self.house.redactor.text(message), warning=warning)
 
-    def _sealed(self, obj: dict[str, Any]) -> Any:
-        return self.house.redactor.strings(obj)
+    def _sealed(self, obj: Json) -> Redacted[Json]:
+        return sealed(self.house.redactor, obj)
 
     def _rules(self) -> TriageRules:
         chosen = self.house.settings.triage
@@ -387,14 +513,20 @@ async def known_history(house: House, resource: ResourceContext | None) -> histo
 
 async def resolved_time(house: House, inv: Investigation) -> datetime | None:
     """When the source said that the Signal of a case is over."""
+    found = await signal_of(house, inv)
+    return found.spec.resolved_time if found else None
+
+
+async def signal_of(house: House, inv: Investigation) -> Signal | None:
+    """The Signal that a case was opened for, or None where it is gone or says nothing that can be read."""
     ref = inv.spec.signal_ref
     if ref is None:
         return None
     try:
-        found = Signal.from_object(await house.status.read(SIGNAL, ref.name, inv.namespace))
+        obj = await house.status.read(SIGNAL, ref.name, inv.namespace)
     except NotFound:
         return None
-    return found.spec.resolved_time
+    return next(iter(parsed(Signal, (obj,))), None)
 
 
 def recommendation(inv: Investigation, now: datetime) -> Recommendation:
@@ -421,6 +553,46 @@ def _next_look(decision: Decision, now: datetime) -> timedelta | None:
     if decision.phase is SignalPhase.BLOCKED:
         return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK_AGAIN
     return LOOK_AGAIN if decision.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE) else None
+
+
+def _rest(found: Signal, now: datetime) -> timedelta | None:
+    """How long a block still holds."""
+    until = found.status.blocked_until if found.status.phase is SignalPhase.BLOCKED else None
+    return until - now if until and until > now else None
+
+
+def _followed(found: Signal) -> ObjectRef | None:
+    """The case that a Signal waits for: a duplicate waits for another's, whatever its own was before."""
+    status = found.status
+    return status.duplicate_of if status.phase is SignalPhase.DUPLICATE else status.investigation_ref
+
+
+def _is_spec_at_fault(obj: Json) -> bool:
+    """Whether it is still unreadable without its status, which a later version may have written."""
+    try:
+        Signal.from_object({key: value for key, value in obj.items() if key != "status"})
+    except ValidationError:
+        return True
+    return False
+
+
+def _is_case(inv: Investigation, fingerprint: str, opened: str) -> bool:
+    """Whether the operator says that an Investigation has this fingerprint; a young one is named by the Lease."""
+    if inv.status.fingerprint:
+        return inv.status.fingerprint == fingerprint
+    return inv.status.phase not in TERMINAL_PHASES and opened == f"{inv.namespace}/{inv.name}"
+
+
+def _is_made_for(obj: Json, found: Signal) -> bool:
+    """Whether an Investigation belongs to this very Signal, by its owner reference and by its spec."""
+    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
+    ref = (obj.get("spec") or {}).get("signalRef") or {}
+    owned = any((owner.get("kind"), owner.get("uid")) == ("Signal", found.uid) for owner in owners)
+    return owned and (ref.get("name"), ref.get("uid")) == (found.name, found.uid)
+
+
+def _place_in(lease: Json) -> str:
+    return str((lease["metadata"].get("annotations") or {}).get(INVESTIGATION_ANNOTATION, ""))
 
 
 def _verdicts(surveyed: Surveyed, decision: Decision) -> dict[str, Verdict]:
@@ -459,7 +631,7 @@ def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> Verdict:
 
 
 def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> Surroundings:
-    namespace = labels[1] if len(labels) > 1 else {}
+    namespace = labels[2] if len(labels) > 2 else {}
     degraded = resource is None or resource.deleted
     return Surroundings(namespace, resource.root_labels if resource else {}, degraded)
 

@@ -1,0 +1,303 @@
+"""From a Signal to a case, on a Status of a few lines: holds, duplicates, takeovers, and what cannot be read."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from inquest.adapters.redact import Redactor
+from inquest.api.names import case_lease_name, fingerprint, investigation_name
+from inquest.api.shared import TargetRef
+from inquest.conductor.house import House
+from inquest.conductor.publish import sealed
+from inquest.conductor.signals import ORPHAN_LEASE, Signals
+from inquest.errors import AlreadyExists, Conflict, NotFound
+from inquest.ports import Redacted, ResourceKind
+from inquest.settings import Settings
+from inquest.story.context import ResourceContext
+from inquest.story.history import History
+
+Json = dict[str, Any]
+NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
+HOME = "inquest-system"
+TARGET = TargetRef(api_version="apps/v1", kind="Deployment", name="cart", namespace="shop")
+PRINT = fingerprint("shop", "Deployment", "cart")
+LEASE = case_lease_name(PRINT)
+KEY_LIKE = "sk-" + "0123456789abcdef" * 3
+"""A name that looks like an API key."""
+
+
+@dataclass
+class World:
+    """Every port that a Signal needs; writes are noted."""
+
+    held: dict[tuple[str, str, str], Json] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    moment: datetime = NOW
+    namespace_labels: dict[str, str] = field(default_factory=lambda: {"inquest.dev/managed": "true"})
+    target_labels: dict[str, str] = field(default_factory=dict)
+    namespaced: bool = True
+
+    def put(self, kind: str, name: str, namespace: str, **rest: Any) -> Json:
+        meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
+        meta["creationTimestamp"] = self.moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta |= rest.pop("metadata", {})
+        self.held[kind, namespace, name] = {"kind": kind, "metadata": meta, **rest}
+        return self.held[kind, namespace, name]
+
+    async def now(self) -> datetime:
+        return self.moment
+
+    async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
+        if (kind.kind, namespace, name) not in self.held:
+            raise NotFound(name)
+        return copy.deepcopy(self.held[kind.kind, namespace, name])
+
+    async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+        key, _, value = labels.partition("=")
+        found = [obj for place, obj in self.held.items() if place[0] == kind.kind]
+        return tuple(obj for obj in found if (obj["metadata"].get("labels") or {}).get(key) == value)
+
+    async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        meta, rest = obj.value["metadata"], {key: obj.value[key] for key in obj.value if key in ("spec",)}
+        if (kind.kind, meta["namespace"], meta["name"]) in self.held:
+            raise AlreadyExists(meta["name"])
+        self.written.append(f"create {kind.kind}")
+        return self.put(kind.kind, meta["name"], meta["namespace"], metadata=meta, **rest)
+
+    async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        meta = obj.value["metadata"]
+        self.written.append(f"apply {kind.kind}")
+        found = self.held[kind.kind, meta["namespace"], meta["name"]]
+        found["status"] = copy.deepcopy(obj.value["status"])
+        return found
+
+    async def swap(self, kind: ResourceKind, obj: Redacted[Json], **_: Any) -> Json:
+        return await self.apply_status(kind, obj)
+
+    async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
+        self.held.pop((kind.kind, namespace, name), None)
+
+    async def event(self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False) -> None:
+        self.written.append(f"event {reason}")
+
+    async def kind(self, word: str, api_version: str = "") -> ResourceKind:
+        return ResourceKind("apps", "v1", word, f"{word.lower()}s", self.namespaced)
+
+    async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
+        return {"metadata": {"name": name, "labels": self.namespace_labels}}
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        return ResourceContext(target=target, root=target, target_labels=self.target_labels)
+
+    async def history(self, target: TargetRef, spec_hash: str) -> History:
+        return History(available=True)
+
+    def house(self) -> House:
+        ports = {one.name: None for one in fields(House)} | dict.fromkeys(
+            ("cluster", "eyes", "status", "datastorage", "herald"), self
+        )
+        ports |= {"settings": Settings(), "redactor": Redactor(), "offer": lambda *_: None}
+        return House(**ports)  # type: ignore[arg-type]
+
+    def signal(self, name: str = "sig-a", namespace: str = HOME, **spec: Any) -> Json:
+        source, target = {"type": "Manual"}, TARGET.to_object()
+        body = {"name": "Down", "severity": "high", "source": source, "target": target, **spec}
+        return self.put("Signal", name, namespace, spec=body)
+
+    async def look(self, name: str = "sig-a", namespace: str = HOME) -> timedelta | None:
+        return await self.signals.look(namespace, name)
+
+    def __post_init__(self) -> None:
+        self.signals = Signals(self.house())
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def a_case(world: World, name: str, namespace: str, **status: Any) -> Json:
+    """An Investigation that carries the label of the fingerprint."""
+    content = {"name": "Down", "severity": "high", "source": {"type": "Manual"}, "target": TARGET.to_object()}
+    labels = {"inquest.dev/fingerprint": PRINT[:16]}
+    return world.put(
+        "Investigation", name, namespace, metadata={"labels": labels}, spec={"signal": content}, status=status
+    )
+
+
+def a_lease(world: World, place: str) -> Json:
+    meta = {"annotations": {"inquest.dev/investigation": place}, "labels": {"inquest.dev/signal": "sig-b"}}
+    return world.put("Lease", LEASE, HOME, metadata=meta)
+
+
+async def test_a_blocked_signal_is_written_once_for_each_block(world: World) -> None:
+    world.namespace_labels = {}
+    signal = world.signal()
+
+    rests = [await world.look() for _ in range(20)]
+
+    assert world.written == ["apply Signal", "event SignalBlocked"]
+    assert signal["status"]["blockedCount"] == 1
+    assert all(rest and rest <= timedelta(seconds=5) for rest in rests)
+
+    world.moment += timedelta(seconds=6)
+    await world.look()
+    assert signal["status"]["blockedCount"] == 2
+
+
+async def test_a_label_ends_a_block_before_its_time(world: World) -> None:
+    world.namespace_labels = {}
+    signal = world.signal()
+    await world.look()
+
+    world.namespace_labels = {"inquest.dev/managed": "true"}
+    await world.look()
+
+    assert signal["status"]["phase"] == "Accepted"
+
+
+async def test_the_label_of_the_target_itself_decides(world: World) -> None:
+    world.target_labels = {"inquest.dev/managed": "false"}
+    signal = world.signal()
+
+    await world.look()
+
+    assert signal["status"]["reason"] == "OutOfScope"
+
+
+async def test_a_cluster_scoped_target_is_in_no_tenants_namespace(world: World) -> None:
+    world.namespaced = False
+    signal = world.signal(namespace="shop", target={"kind": "Node", "name": "n1", "namespace": "shop"})
+
+    await world.look(namespace="shop")
+
+    assert signal["status"]["reason"] == "OutOfScope"
+
+
+async def test_what_cannot_be_read_fails_once_and_in_words(world: World) -> None:
+    signal = world.signal(firingTime="0000-01-01T00:00:00Z")
+
+    assert await world.look() is None
+    assert await world.look() is None
+
+    assert (signal["status"]["phase"], signal["status"]["reason"]) == ("Failed", "Malformed")
+    assert "firingTime" in signal["status"]["message"]
+    assert world.written == ["apply Signal", "event SignalFailed"]
+
+
+async def test_an_odd_investigation_blocks_no_other(world: World) -> None:
+    odd = a_case(world, "inv-odd", HOME, fingerprint=PRINT)
+    odd["spec"]["signal"]["firingTime"] = "0000-01-01T00:00:00Z"
+    signal = world.signal()
+
+    await world.look()
+
+    assert signal["status"]["phase"] == "Accepted"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "status"),
+    [("shop", {}), ("shop", {"fingerprint": "0" * 64}), ("elsewhere", {"fingerprint": PRINT})],
+    ids=["nobody said so", "another's", "another tenant's"],
+)
+async def test_a_label_alone_makes_no_duplicate(world: World, namespace: str, status: Json) -> None:
+    a_case(world, "inv-forged", namespace, **status)
+    signal = world.signal()
+
+    await world.look()
+
+    assert signal["status"]["phase"] == "Accepted"
+
+
+async def test_a_young_case_counts_where_the_lease_names_it(world: World) -> None:
+    a_case(world, "inv-young", "shop")
+    a_lease(world, "shop/inv-young")
+    signal = world.signal()
+
+    await world.look()
+
+    assert signal["status"]["duplicateOf"]["name"] == "inv-young"
+
+
+async def test_a_duplicate_follows_its_case_in_the_namespace_of_the_target(world: World) -> None:
+    case = a_case(world, "inv-there", "shop", fingerprint=PRINT)
+    signal = world.signal()
+    await world.look()
+
+    case["status"] |= {"phase": "Completed", "resolution": "Remediated"}
+    await world.look()
+
+    said = {one["type"]: one["reason"] for one in signal["status"]["conditions"]}
+    assert said["Concluded"] == "Inherited"
+
+
+async def test_a_lease_of_nobody_is_waited_for_and_taken_over(world: World) -> None:
+    a_lease(world, f"{HOME}/inv-gone")
+    world.signal("sig-b")
+    signal = world.signal()
+
+    assert await world.look() == timedelta(seconds=5)
+    assert signal["status"]["phase"] == "Pending"
+
+    world.moment += ORPHAN_LEASE + timedelta(seconds=1)
+    with pytest.raises(Conflict):
+        await world.look()
+    await world.look()
+    assert signal["status"]["phase"] == "Accepted"
+
+
+async def test_a_duplicate_of_what_is_gone_is_triaged_again(world: World) -> None:
+    a_case(world, "inv-there", "shop", fingerprint=PRINT)
+    signal = world.signal()
+    await world.look()
+    del world.held["Investigation", "shop", "inv-there"]
+
+    assert await world.look() is not None
+    assert signal["status"]["phase"] == "Pending"
+    await world.look()
+    assert signal["status"]["phase"] == "Accepted"
+
+
+async def test_an_investigation_of_somebody_else_is_not_adopted(world: World) -> None:
+    name = investigation_name(PRINT, "uid-sig-a", 1)
+    world.put("Investigation", name, HOME, spec={})
+    signal = world.signal()
+
+    await world.look()
+
+    assert (signal["status"]["phase"], signal["status"]["reason"]) == ("Failed", "InternalError")
+    assert name in signal["status"]["message"]
+    assert ("Lease", HOME, LEASE) not in world.held
+
+
+async def test_ours_is_adopted_and_the_end_is_told_once(world: World) -> None:
+    signal = world.signal()
+    await world.look()
+    del signal["status"]
+    await world.look()
+    assert signal["status"]["phase"] == "Accepted"
+
+    name = signal["status"]["investigationRef"]["name"]
+    world.held["Investigation", HOME, name]["status"] = {"phase": "Completed", "resolution": "NoActionRequired"}
+    for _ in range(3):
+        world.moment += timedelta(seconds=1)
+        await world.look()
+
+    assert signal["status"]["recommendation"]["generatedAt"] == "2026-11-22T10:00:01Z"
+
+
+async def test_names_are_written_exactly_and_texts_are_not() -> None:
+    obj = {
+        "metadata": {"name": KEY_LIKE},
+        "spec": {"signalRef": {"name": KEY_LIKE}, "text": f"key {KEY_LIKE}"},
+    }
+
+    found = sealed(Redactor(), obj).value
+
+    assert found["metadata"]["name"] == found["spec"]["signalRef"]["name"] == KEY_LIKE
+    assert KEY_LIKE not in found["spec"]["text"]
