@@ -13,6 +13,7 @@ from typing import Any, Final
 from inquest.api.investigation import Investigation, JournalHead, Owner
 from inquest.api.meta import OWNER_FIELD_MANAGER, rfc3339
 from inquest.conductor.house import INVESTIGATION, LEASE, House
+from inquest.conductor.publish import sealed
 from inquest.errors import Conflict, NotFound
 from inquest.journal import Author, Log
 
@@ -100,7 +101,7 @@ class Ownership:
             "uid": found.uid,
             "resourceVersion": found.metadata.resource_version,
         }
-        patch = self.house.redactor.strings({"metadata": meta, "status": status})
+        patch = sealed(self.house.redactor, {"metadata": meta, "status": status})
         written = await self.house.status.swap(INVESTIGATION, patch, manager=OWNER_FIELD_MANAGER)
         return Investigation.from_object(written)
 
