@@ -27,6 +27,8 @@ STOP_SECONDS = 40.0
 FIRST_WAIT = 10.0
 """Seconds that the kubelet waits before the second restart; doubled for each further one, up to five minutes."""
 STILL_SECONDS = 50.0
+BEGUN = 3
+"""Slots of a case that has read everything and now asks its model."""
 OBJECTS = ("Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution", "Job")
 POLL_SECONDS = 0.25
 KILLED = -9
@@ -59,6 +61,8 @@ class Scene:
     home: Path
     settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
     """Of the operator, as variables."""
+    elder: bool = False
+    """Beside another one: begins before it."""
     operator: subprocess.Popen[bytes] | None = None
     watch: Watch = field(init=False)
 
@@ -75,7 +79,8 @@ class Scene:
     def play(self, point: Point, *beside: Scene, every_time: bool = False) -> Result:
         """The whole case with the operator armed, then all of it deleted; the folder keeps what was seen.
 
-        `beside` are cases that begin after the first death; `every_time`: this very case goes on killing the operator.
+        `beside` are further cases, elder ones begin before this one and the others after the first death;
+        `every_time`: this very case goes on killing the operator.
         """
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)
@@ -87,6 +92,8 @@ class Scene:
             self._start(point)
             begun = time.monotonic()
             try:
+                for scene in beside:
+                    scene._begin()
                 self._tell()
                 deaths = self._drive(point if every_time else NOWHERE, beside)
                 crashed = killed_at(self.log) if deaths else ""
@@ -100,6 +107,11 @@ class Scene:
 
     # --- parts ------------------------------------------------------------------------------------------------
 
+    def _begin(self) -> None:
+        if self.elder:
+            self._tell()
+            until(lambda: len(self._slots()) >= BEGUN, "the elder case to be under way", CASE_SECONDS)
+
     def _tell(self) -> None:
         text = (REPOSITORY / "examples/oom/signal.yaml").read_text().replace("checkout-crashlooping", self.name)
         self.stage.kubectl("apply", "-f", "-", stdin=self._renamed(text))
@@ -111,7 +123,7 @@ class Scene:
             if self._has_died():
                 deaths += 1
                 self._keep_log(f"killed-{deaths}")
-                self._next_start(again, beside if deaths == 1 else ())
+                self._next_start(again, [one for one in beside if deaths == 1 and not one.elder])
             for scene in (self, *beside):
                 scene._approve()
                 scene.lend_a_hand()
@@ -122,7 +134,7 @@ class Scene:
         for scene in newcomers:
             scene._tell()
         case = next((one["metadata"]["name"] for one in self.ours("Investigation")), "")
-        self._start(replace(again, case=case) if again.at else NOWHERE)
+        self._start(replace(again, at=1, case=case) if again.at else NOWHERE)
 
     def _has_died(self) -> bool:
         """Whether it was killed; an operator that ends in another way is a fault of its own."""
@@ -158,10 +170,12 @@ class Scene:
 
     def _left(self) -> list[str]:
         """Slots and case Lease, which go at the end."""
-        cases = {one["metadata"]["uid"] for one in self.ours("Investigation")}
-        slots = [one for one in self.watch.now("ConfigMap") if one["metadata"]["labels"][INVESTIGATION_LABEL] in cases]
         leases = [one for one in self.watch.now("Lease") if one["metadata"]["labels"][SIGNAL_LABEL] == self.name]
-        return [f"{one['kind']} {one['metadata']['name']}" for one in (*slots, *leases)]
+        return [f"{one['kind']} {one['metadata']['name']}" for one in (*self._slots(), *leases)]
+
+    def _slots(self) -> list[dict[str, Any]]:
+        cases = {one["metadata"]["uid"] for one in self.ours("Investigation")}
+        return [one for one in self.watch.now("ConfigMap") if one["metadata"]["labels"][INVESTIGATION_LABEL] in cases]
 
     def _clean(self) -> list[str]:
         """Delete the Signal with the operator running: everything must go with it; says what stayed (I9)."""

@@ -6,19 +6,25 @@ stops being tried. No clock of another machine is compared with ours.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from inquest.api.investigation import Investigation, JournalHead, Owner
 from inquest.api.meta import OWNER_FIELD_MANAGER, rfc3339
+from inquest.api.shared import Phase
 from inquest.conductor.house import INVESTIGATION, LEASE, House
 from inquest.conductor.publish import sealed
-from inquest.errors import Conflict, NotFound
+from inquest.errors import Conflict, NotFound, Tampered
 from inquest.journal import Author, Log
 
 REPLICA_LEASE: Final = "inquest-replica-{name}"
 LEASE_SECONDS: Final = 15.0
+PROBATION_SECONDS: Final = 60.0
+"""A process that lives so long with a case in hand is not killed by it."""
+WORKING: Final = frozenset({None, Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
+"""Phases in which a start leaves slots; later ones wait, and are never suspected."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,21 @@ class Claim:
     author: Author
 
 
+@dataclass(frozen=True)
+class Probation:
+    """A case that was in hand when a process died without a trace of it, tried alone."""
+
+    case: Investigation
+    epoch: int
+    since: float
+
+
 @dataclass
 class Ownership:
     """Claims, proves and releases cases for this replica."""
 
     house: House
+    _probation: Probation | None = None
     _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Renewals of other replicas as observed: text, and our own monotonic time when it was new."""
 
@@ -45,10 +61,47 @@ class Ownership:
         if owner is not None and owner.replica and not await self._is_dead(owner.replica):
             return None
         epoch = owner.epoch + 1 if owner else 1
+        if await self._is_suspect(found) and not await self._tried_alone(found, epoch):
+            return None
         try:
             return await self._swap(found, epoch, attempts=(found.status.attempts or 0) + 1)
         except Conflict:
             return None
+
+    async def _is_suspect(self, found: Investigation) -> bool:
+        """Whether its last start ended without a new slot: it, or a neighbour, has killed the process."""
+        owner = found.status.owner
+        if owner is None or not owner.replica or found.status.phase not in WORKING:
+            return False
+        return await self._last_epoch(found.uid) < owner.epoch
+
+    async def _tried_alone(self, found: Investigation, epoch: int) -> bool:
+        """One suspect at a time, or all that are in hand are blamed for the one that kills (reliability, FA-20)."""
+        now, before = self.house.clock.monotonic(), self._probation
+        if before is not None and before.case.uid != found.uid and not await self._is_cleared(before, now):
+            return False
+        # Somebody else may have taken the place while we asked.
+        if self._probation is not before:
+            return False
+        self._probation = Probation(found, epoch, now)
+        return True
+
+    async def _is_cleared(self, probation: Probation, now: float) -> bool:
+        """It has left a slot, has ended, or has been survived for long enough."""
+        if now - probation.since > PROBATION_SECONDS:
+            return True
+        try:
+            case = await self.read(probation.case.namespace, probation.case.name)
+        except NotFound:
+            return True
+        return case.status.phase not in WORKING or await self._last_epoch(case.uid) >= probation.epoch
+
+    async def _last_epoch(self, uid: str) -> int:
+        """Of the newest slot; a journal that does not hold is for the one who works on the case to judge."""
+        try:
+            return (await self.house.journal.read(uid)).epoch
+        except Tampered:
+            return sys.maxsize
 
     async def prove(self, claim: Claim, log: Log) -> Claim:
         """Fence: a patch that only the owner of this epoch can make; Conflict where that is not us any more."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hack.crash.oracle import Object, differences, ending, violations
 from hack.crash.points import Point
+from hack.scripted_model import serve
+from hack.scripted_model.script import Script
 from tests.faults.crash.conftest import MakeScene
 
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(300)]
 
 POINTS = {
-    "the case Lease is there and the Investigation is not": Point(1, "after", call="status.create Lease"),
     "the snapshot is in its slot": Point(1, "after", call="create ConfigMap/Snapshot"),
     "the request is announced and not made": Point(1, "before", call="status.create RemediationApprovalRequest"),
     "the request is made and not recorded": Point(1, "after", call="status.create RemediationApprovalRequest"),
@@ -24,8 +27,6 @@ POINTS = {
     "the Job is made and its execution does not know": Point(1, "after", call="status.create Job"),
     "the journal is closed and the status is not": Point(1, "after", call="create ConfigMap/Closed"),
     "the status is final and nothing is archived": Point(1, "after", call="apply_status Investigation/Completed"),
-    "the records are out and the journal still there": Point(1, "after", call="datastorage.record"),
-    "some of the slots are gone": Point(3, "before", call="status.delete ConfigMap"),
 }
 
 
@@ -57,3 +58,20 @@ def test_fa_20_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_a
     assert status["needsHumanReview"]
     assert violations(result.beside[0]) == []
     assert list(differences(undisturbed, ending(result.beside[0]))) == []
+
+
+SLOW = {"model": "slow", "steps": [{"reply": {"text": "I cannot say."}, "delay": 8.0}]}
+"""A model whose turn takes longer than the operator lives beside the killer."""
+
+
+@pytest.mark.long
+def test_fa_20_a_case_in_a_long_turn_is_not_blamed_for_the_deaths_of_another(make_scene: MakeScene) -> None:
+    with serve(Script.model_validate(SLOW)) as server:
+        model = {"provider": "openai", "endpoint": server.base_url, "name": "slow", "api_key": "not-a-key"}
+        killer, neighbour = (replace(make_scene(), model=model, elder=elder) for elder in (False, True))
+
+        result = killer.play(Point(2, "before", call="eyes.snapshot"), neighbour, every_time=True)
+
+    assert result.seen.case["status"]["subReason"] == "MaxRestartsExceeded"
+    assert violations(result.beside[0]) == []
+    assert result.beside[0].case["status"].get("subReason") != "MaxRestartsExceeded"
