@@ -21,6 +21,7 @@ from inquest.api.meta import API_VERSION, Resource
 from inquest.api.shared import Registration as Registered
 from inquest.conductor.house import ACTION_TYPE, WORKFLOW, House
 from inquest.conductor.publish import publish
+from inquest.conductor.reading import parsed
 from inquest.errors import AlreadyExists, Invalid, NotFound, Unavailable
 from inquest.ports import Registration, ResourceKind
 
@@ -73,13 +74,17 @@ class Catalogue:
 
     async def _versions(self, id_: str) -> tuple[RemediationWorkflow, ...]:
         """Every resource of a workflow: registering an older one again would bring it back into force."""
-        found = (RemediationWorkflow.from_object(obj) for obj in await self.house.status.list(WORKFLOW))
+        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
         return tuple(one for one in found if one.spec.id == id_)
 
     async def sweep(self) -> int:
         """Disable what no resource carries any more; says how many."""
-        carried = {content_of(RemediationWorkflow.from_object(obj)) for obj in await self.house.status.list(WORKFLOW)}
-        hashes = {content_hash(content) for content in carried}
+        listed = await self.house.status.list(WORKFLOW)
+        readable = parsed(RemediationWorkflow, listed)
+        if len(readable) < len(listed):
+            # What an unreadable one carries is not known: a list in part proves nothing.
+            return 0
+        hashes = {content_hash(content_of(one)) for one in readable}
         orphans = [held for held in await self.house.datastorage.registered() if _is_orphan(held, hashes)]
         for orphan in orphans:
             await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow is gone")
@@ -92,7 +97,7 @@ class Catalogue:
         for action in map(ActionType.from_object, await self.house.status.list(ACTION_TYPE)):
             if action.status.registration is Registered.INVALID:
                 self.house.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
-        found = [RemediationWorkflow.from_object(obj) for obj in await self.house.status.list(WORKFLOW)]
+        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
         newest: dict[str, RemediationWorkflow] = {}
         for one in sorted(found, key=lambda one: version_key(one.spec.version)):
             newest[one.spec.id] = one
@@ -135,7 +140,7 @@ class Catalogue:
 
     async def _action_type(self, name: str) -> ActionType | None:
         """The ActionType of that name; of several the oldest, which is the registered one."""
-        found = [ActionType.from_object(obj) for obj in await self.house.status.list(ACTION_TYPE)]
+        found = parsed(ActionType, await self.house.status.list(ACTION_TYPE))
         named = [one for one in found if one.spec.name == name]
         return min(named, key=lambda one: (str(one.metadata.creation_timestamp), one.uid), default=None)
 
