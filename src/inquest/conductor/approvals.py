@@ -16,7 +16,7 @@ from inquest.api.names import approval_name
 from inquest.api.shared import ApprovalPhase, ApprovalState, VoidReason
 from inquest.conductor.guards import Guards
 from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, House
-from inquest.conductor.publish import publish
+from inquest.conductor.publish import publish, sealed
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
 from inquest.ports import Access
 from inquest.story import plot
@@ -162,7 +162,7 @@ class Approvals:
             "resourceVersion": found.metadata.resource_version,
         }
         patch = {"metadata": meta, "status": {"consumedBy": execution_uid}}
-        await self.house.status.swap(APPROVAL, self.house.redactor.strings(patch), manager="inquest-approval")
+        await self.house.status.swap(APPROVAL, sealed(self.house.redactor, patch), manager="inquest-approval")
 
     async def close(self, inv: Investigation) -> None:
         """The case has ended: a request that nobody decided, or that was never used, is void."""

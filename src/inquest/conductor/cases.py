@@ -38,7 +38,7 @@ from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import APPROVAL, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
 from inquest.conductor.ownership import Claim, Ownership
 from inquest.conductor.proposals import Proposals, Unfit
-from inquest.conductor.publish import publish
+from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import parsed
 from inquest.conductor.signals import known_history, resolved_time
 from inquest.errors import (
@@ -533,7 +533,7 @@ class Cases:
     async def _create(self, kind: ResourceKind, name: str, body: Json, work: Work) -> Json:
         """Create, or adopt what stands there if it is this case's; anything else fails closed."""
         try:
-            return await self.house.status.create(kind, self.house.redactor.strings(body))
+            return await self.house.status.create(kind, sealed(self.house.redactor, body))
         except AlreadyExists:
             found = await self.house.status.read(kind, name, work.parent.namespace)
         if kind is EXECUTION and WorkflowExecution.from_object(found).spec != WorkflowExecution.from_object(body).spec:

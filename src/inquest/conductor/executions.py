@@ -32,7 +32,7 @@ from inquest.api.shared import (
 )
 from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
-from inquest.conductor.publish import publish
+from inquest.conductor.publish import publish, sealed
 from inquest.conductor.signals import resolved_time
 from inquest.errors import AlreadyExists, Conflict, NotFound
 from inquest.ports import Json
@@ -387,7 +387,7 @@ class Executions:
         return windows(ended, timing, gitops=gitops, proactive=proactive)
 
     def _sealed(self, obj: Json) -> Any:
-        return self.house.redactor.strings(obj)
+        return sealed(self.house.redactor, obj)
 
 
 def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:

@@ -97,12 +97,12 @@ class Guards:
 
     async def _scope(self, context: ResourceContext, target: TargetRef) -> tuple[tuple[Mapping[str, str], ...], bool]:
         if not target.namespace:
-            return (context.root_labels,), False
+            return (context.target_labels, context.root_labels), False
         try:
             found = await self.house.cluster.get(NAMESPACE, target.namespace)
         except InquestError:
-            return (context.root_labels,), True
-        return (context.root_labels, dict(found["metadata"].get("labels") or {})), False
+            return (context.target_labels, context.root_labels), True
+        return (context.target_labels, context.root_labels, dict(found["metadata"].get("labels") or {})), False
 
     async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
         try:
