@@ -35,6 +35,11 @@ class Operator:
     _starts: int = 0
 
     @property
+    def database(self) -> Path:
+        """Its embedded store."""
+        return self.folder / "inquest.db"
+
+    @property
     def log(self) -> str:
         """Everything that it ever said."""
         return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("operator-*.log")))
@@ -106,7 +111,7 @@ class Operator:
             "policy": {"opa_binary": str(self.opa)},
             "effectiveness": {"stabilization": "1s", "validity": "1m"},
             "triage": {"rate": 1000, "rate_per_namespace": 1000},
-            "datastorage": {"database": f"sqlite+aiosqlite:///{self.folder / 'inquest.db'}"},
+            "datastorage": {"database": f"sqlite+aiosqlite:///{self.database}"},
             "server": {"health_port": 0, "metrics_port": 0},
             "replica": "inquest-story",
         }

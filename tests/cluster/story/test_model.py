@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,16 @@ def secret_reads(world: World) -> float:
     lines = world.api.text("metrics").splitlines()
     refused = (line for line in lines if line.startswith("apiserver_request_total{") and 'resource="secrets"' in line)
     return sum(float(line.rsplit(" ", 1)[1]) for line in refused if 'code="403"' in line)
+
+
+def tool_calls(world: World, case: Object) -> list[str]:
+    """What the audit trail holds of a case's tool calls."""
+    with closing(sqlite3.connect(f"file:{world.operator.database}?mode=ro", uri=True)) as store:
+        found = store.execute(
+            "select event_data from audit_events where correlation_id = ? and event_type = 'aiagent.llm.tool_call'",
+            (case["metadata"]["uid"],),
+        )
+        return [str(row[0]) for row in found]
 
 
 def test_two_conversations_lead_to_a_request(world: World, playing: Any) -> None:
@@ -172,7 +184,9 @@ def test_a_secret_is_never_read_whatever_the_model_asks(world: World, playing: A
     assert all("secret" in str(answer["content"]).lower() for answer in answers)
     assert secret_reads(world) == before
     assert case["status"]["usage"]["toolCalls"] == len(asks)
-    assert any("ecret" in json.dumps(gap) for gap in case["status"]["gaps"])
+    world.shows("Investigation", case["metadata"]["name"], lambda seen: conditions(seen)["Recorded"][0] == "True")
+    kept = [text.lower() for text in tool_calls(world, case)]
+    assert len([text for text in kept if "secret" in text]) >= len(asks)
 
 
 def test_no_secret_value_leaves_the_cluster(world: World, playing: Any) -> None:
