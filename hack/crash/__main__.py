@@ -27,7 +27,7 @@ from hack.demo.play import say
 from hack.demo.stage import Stage, folder, install, load_images, raise_cluster, stop_operator
 
 NAME = "crash-real"
-AHEAD = 4
+AHEAD = 8
 """Workloads on their way to the third kill, which takes the kubelet most of a minute."""
 
 

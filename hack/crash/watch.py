@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import subprocess
 from collections.abc import Iterator
@@ -36,15 +37,17 @@ class Told:
     events: list[Object] = field(default_factory=list)
     _place: int = 0
     _rest: str = ""
+    _decoder: codecs.IncrementalDecoder = field(default_factory=codecs.getincrementaldecoder("utf-8"))
 
     def read_on(self) -> list[Object]:
-        """Every event up to now."""
-        with self.path.open() as file:
+        """Every event up to now; half an event, or half a letter of one, waits for the rest."""
+        with self.path.open("rb") as file:
             file.seek(self._place)
-            self._rest += file.read()
-            self._place = file.tell()
+            more = file.read()
+        self._place += len(more)
+        self._rest = (self._rest + self._decoder.decode(more)).lstrip()
         decoder = json.JSONDecoder()
-        while self._rest.strip():
+        while self._rest:
             try:
                 event, end = decoder.raw_decode(self._rest)
             except json.JSONDecodeError:
