@@ -22,7 +22,7 @@ from hack.cluster import local
 from hack.crash.oracle import Object, differences, double_effects, ending, is_lost, violations
 from hack.crash.points import COUNT_ONLY, PHASES, Call, Point, calls_of, everywhere, in_phase
 from hack.crash.scene import Result, Scene
-from hack.demo.__main__ import model
+from hack.demo.__main__ import forget_earlier_run, model
 from hack.demo.play import say
 from hack.demo.stage import Stage, folder, install, load_images, raise_cluster, stop_operator
 
@@ -150,6 +150,7 @@ def play_all(runner: Runner, points: list[Point]) -> int:
 def raised(options: argparse.Namespace) -> Iterator[Runner]:
     """The cluster with everything installed, and the runner; the operator ends with it, the cluster if so asked."""
     stage = raise_cluster(options.cluster)
+    forget_earlier_run(stage)
     install(stage, load_images(options.cluster))
     try:
         with model(options.model) as settings:
