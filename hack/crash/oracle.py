@@ -99,7 +99,8 @@ def differences(expected: Any, actual: Any, place: str = "") -> Iterator[str]:
 
 def violations(seen: Seen) -> list[str]:
     """Every promise that this run broke."""
-    return [*_one_of_each(seen), *_journal(seen), *_finality(seen), *_approved(seen), *_owned(seen), *_over(seen)]
+    parts = (_one_of_each, _journal, _finality, _approved, _owned, _over, _in_order)
+    return [text for part in parts for text in part(seen)]
 
 
 def double_effects(found: Iterable[str]) -> int:
@@ -189,6 +190,14 @@ def _over(seen: Seen) -> Iterator[str]:
     phase = (seen.case.get("status") or {}).get("phase")
     if phase not in TERMINAL:
         yield f"I5: the case stands in {phase or 'nothing'}"
+
+
+def _in_order(seen: Seen) -> Iterator[str]:
+    """Times are no part of the comparison, but a run that began after its end was dated by a restart."""
+    for run in seen.of("WorkflowExecution"):
+        status = run.get("status") or {}
+        if status.get("startedAt", "") > status.get("completedAt", "~"):
+            yield f"times: {run['metadata']['name']} started {status['startedAt']}, ended {status['completedAt']}"
 
 
 def _facts(seen: Seen) -> tuple[plot.Fact, ...]:

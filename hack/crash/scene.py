@@ -123,6 +123,7 @@ class Scene:
             if self._has_died():
                 deaths += 1
                 self._keep_log(f"killed-{deaths}")
+                self.let_the_world_go_on()
                 self._next_start(again, [one for one in beside if deaths == 1 and not one.elder])
             for scene in (self, *beside):
                 scene._approve()
@@ -218,6 +219,9 @@ class Scene:
 
     def lend_a_hand(self) -> None:
         """What the world does while the case runs; a real node needs no help."""
+
+    def let_the_world_go_on(self) -> None:
+        """What happens while the operator is dead; a real node asks nobody."""
 
     def _renamed(self, text: str) -> str:
         return text.replace("name: shop", f"name: {self.name}").replace("namespace: shop", f"namespace: {self.name}")

@@ -191,7 +191,7 @@ class Executions:
             "reason": how,
             "message": f"Job {meta['name']} runs",
             "job": ref,
-            "started_at": found.status.started_at or now,
+            "started_at": found.status.started_at or datetime.fromisoformat(meta["creationTimestamp"]),
             "dropped_parameters": dropped_parameters(found.spec),
             "pre_spec_hash": found.status.pre_spec_hash or found.spec.target.spec_hash or context.spec_hash or None,
             "blocked_by": None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hack.crash.scene import Scene
+from hack.crash.scene import Scene, until
 from hack.demo.stage import EXECUTION_NAMESPACE
 
 KILLED = {
@@ -14,6 +14,7 @@ KILLED = {
     "startedAt": "2026-01-01T00:00:00Z",
     "finishedAt": "2026-01-01T00:00:09Z",
 }
+WORLD_SECONDS = 60.0
 MENDED = "64Mi"
 """What the workflow makes of the 32Mi in the example."""
 
@@ -40,6 +41,14 @@ class Puppets(Scene):
         for pod in self.pods():
             if _limit(pod) == MENDED and not pod["status"].get("containerStatuses"):
                 self._set(pod, self.name, _running(pod))
+
+    def let_the_world_go_on(self) -> None:
+        """A Job that was made comes to its end."""
+        until(self._is_job_done, "the Job to end", WORLD_SECONDS)
+
+    def _is_job_done(self) -> bool:
+        self.lend_a_hand()
+        return all(job.get("status", {}).get("succeeded") for job in self.ours("Job"))
 
     def _mend(self) -> None:
         limits = f"--limits=memory={MENDED}"
