@@ -4,11 +4,14 @@ The operator watches every namespace and its policies are the cluster's, so each
 own, and each file an operator of its own, one after the other. A file says what it needs beside the defaults:
 
     SETTINGS = {"approval": {"timeout": "5s"}}      merged into the operator's settings
+
+The rows of the conformance tables that a test asserts in full stand first in its docstring and become part of its id.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,6 +32,16 @@ from tests.cluster.story.world import World, inhabited
 CATALOGUE = Path(__file__).resolve().parents[3] / "catalogue"
 WORKFLOWS = {"increase-memory-limit", "restart-deployment", "rollback-deployment"}
 Inhabit = Callable[..., World]
+
+
+ROWS = re.compile(r"(?:(?:C-[A-Z]{2}-\d+|RV-\d+)(?:, )?)+")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    found = ROWS.match(metafunc.function.__doc__ or "")
+    if found:
+        metafunc.fixturenames.append("rows")
+        metafunc.parametrize("rows", [found.group().replace(", ", " ")])
 
 
 @pytest.fixture(scope="session")

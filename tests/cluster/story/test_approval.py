@@ -22,7 +22,7 @@ def request_(world: World) -> Object:
 
 
 def test_one_request_with_an_owner_and_a_quarter_of_an_hour(world: World, request_: Object) -> None:
-    """C-RA-1, C-RA-4: asked twice, made once."""
+    """C-RA-1; in part C-RA-4: asked twice, made once."""
     case = world.case_of(request_, "AwaitingApproval")
 
     world.touch("Investigation", case)
@@ -73,7 +73,7 @@ def test_a_rejection_with_a_reason_tells_the_reason(world: World, request_: Obje
 
 
 def test_nobody_decides_in_the_name_of_another(world: World, request_: Object) -> None:
-    """C-RA-5, RV-08, RV-09: refused by admission, and nothing happens."""
+    """C-RA-5, RV-08; in part RV-09: refused by admission, and nothing happens."""
     said = world.decide(request_, "Approved", name="bob")
     stranger = world.decide(request_, "Approved", by="eve")
 
@@ -154,7 +154,7 @@ def unguarded(world: World) -> Iterator[Object]:
 
 
 def test_no_approval_counts_while_nothing_guards_it(world: World, request_: Object, unguarded: Object) -> None:
-    """RV-12: it waits in the open, and goes on as soon as the policy is back."""
+    """In part RV-12: it waits in the open, and goes on as soon as the policy is back."""
     world.approve(request_)
 
     world.tells(world.case_of(request_, "AwaitingApproval"), "PolicyMissing")

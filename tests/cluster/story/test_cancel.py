@@ -63,7 +63,7 @@ def test_what_was_done_is_not_hidden_by_a_late_cancel(inhabit: Inhabit) -> None:
 
 
 def test_a_cancelled_case_does_not_hold_the_next_one_back(world: World) -> None:
-    """C-TR-2: not counted as a failure."""
+    """In part C-TR-2: not counted as a failure."""
     world.broken()
     request = world.asked(world.signal())
     cancel(world, world.case_of(request, "AwaitingApproval"))

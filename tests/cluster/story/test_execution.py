@@ -51,7 +51,7 @@ def lock(world: World, labels: dict[str, str]) -> Object:
 
 
 def test_a_fix_that_helped_ends_the_case_and_is_remembered(staging: World) -> None:
-    """C-LC-5 first column, C-WF-4: from the Job to the history that the next case reads."""
+    """C-WF-4; in part C-LC-5, first column: from the Job to the history that the next case reads."""
     world = staging
     world.broken()
     signal = world.signal()
@@ -94,7 +94,7 @@ def test_a_fix_that_helped_ends_the_case_and_is_remembered(staging: World) -> No
 
 
 def test_a_job_of_somebody_else_is_never_touched(staging: World) -> None:
-    """C-WF-2, third column."""
+    """In part C-WF-2, third column."""
     foreign = lock(staging, {"app": "theirs"})
     staging.broken()
 
@@ -111,7 +111,7 @@ def test_a_job_of_somebody_else_is_never_touched(staging: World) -> None:
 
 
 def test_a_busy_target_is_waited_for(staging: World) -> None:
-    """C-WF-2 second column, C-TR-4."""
+    """C-TR-4; in part C-WF-2, second column."""
     holder = lock(
         staging, {"app.kubernetes.io/managed-by": "inquest", "inquest.dev/execution": "another-executions-uid"}
     )
@@ -159,7 +159,7 @@ def test_a_job_that_fails_says_why(staging: World, code: int, why: str, said: st
     [("ImagePullBackOff", "ImagePullBackOff"), ("CreateContainerConfigError", "ConfigurationError")],
 )
 def test_a_job_that_never_began_has_changed_nothing(staging: World, waits: str, expected: str) -> None:
-    """C-WF-3: no person is needed for what never ran."""
+    """In part C-WF-3: no person is needed for what never ran."""
     case, execution = running(staging)
 
     staging.fare(staging.job_pod(staging.job(execution)), {"waiting": {"reason": waits, "message": waits}})
@@ -210,7 +210,7 @@ def test_an_execution_that_is_deleted_takes_its_job_along(staging: World) -> Non
 
 
 def test_a_target_that_is_deleted_during_verification_ends_it(staging: World) -> None:
-    """C-LC-5, second column."""
+    """In part C-LC-5, second column."""
     case, execution = running(staging)
     staging.api.delete("Deployment", "shop", staging.namespace)
 

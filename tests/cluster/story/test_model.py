@@ -234,7 +234,7 @@ def test_a_case_is_cancelled_while_the_model_thinks(world: World, playing: Any) 
 
 
 def test_a_case_out_of_time_says_in_which_phase(world: World, playing: Any) -> None:
-    """C-ER-3, C-LC-6."""
+    """In part C-ER-3, C-LC-6."""
     world.deployment()
     world.crash()
     playing(script({"delay": 5, **calls({"name": "kubectl_get", "arguments": {"kind": "Pod"}})}))

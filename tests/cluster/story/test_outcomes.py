@@ -78,7 +78,7 @@ def test_a_pod_that_no_node_takes_is_for_a_person(world: World) -> None:
 
 
 def test_a_target_that_has_healed_needs_nothing(world: World) -> None:
-    """C-LC-3 with a hold of 24 h; C-AR-7: no request, no execution, no policy."""
+    """C-AR-7: no request, no execution, no policy; in part C-LC-3: with a hold of 24 h."""
     world.deployment()
     world.heal()
 
@@ -86,6 +86,7 @@ def test_a_target_that_has_healed_needs_nothing(world: World) -> None:
 
     assert word(case, "phase", "outcome", "resolution") == ("Completed", "ProblemResolved", "NoActionRequired")
     assert case["status"]["nextAllowed"][:10] > case["status"]["completedAt"][:10]
+    assert case["status"].get("consecutiveFailures", 0) == 0
     assert "ruling" not in case["status"]
     assert world.api.list("RemediationApprovalRequest", world.namespace) == []
     assert world.api.list("WorkflowExecution", world.namespace) == []
@@ -93,7 +94,7 @@ def test_a_target_that_has_healed_needs_nothing(world: World) -> None:
 
 
 def test_a_target_that_is_not_there_has_no_verified_root(world: World) -> None:
-    """C-LC-4: nothing is proposed for what nobody has seen."""
+    """In part C-LC-4: nothing is proposed for what nobody has seen."""
     case = world.case(world.signal(world.target("absent")))
 
     assert phase_of(case) in ("Completed", "Failed")

@@ -15,7 +15,7 @@ SETTINGS = {"policy": {"file": str(Path(__file__).with_name("broken.rego"))}}
 
 
 def test_a_broken_policy_asks_a_person(inhabit: Inhabit) -> None:
-    """C-RG-5, RV-13: even where the default policy would have approved."""
+    """In part C-RG-5, RV-13: even where the default policy would have approved."""
     world = inhabit("staging")
     world.broken()
 

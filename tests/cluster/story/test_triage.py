@@ -11,7 +11,7 @@ pytestmark = pytest.mark.xdist_group("story-triage")
 
 
 def test_an_accepted_signal_opens_a_case_with_pinned_content_and_owner(world: World) -> None:
-    """C-LC-1."""
+    """In part C-LC-1."""
     world.broken()
 
     signal = world.signal(message="shop restarts all the time")
@@ -47,7 +47,7 @@ def test_a_second_signal_of_the_same_problem_joins_the_open_case(world: World) -
 
 
 def test_two_pods_of_one_deployment_are_one_problem(world: World) -> None:
-    """C-IN-1, C-CX-2: the fingerprint is that of the root owner."""
+    """In part C-IN-1, C-CX-2: the fingerprint is that of the root owner."""
     world.broken()
     pod = world.pod()["metadata"]["name"]
 
@@ -137,7 +137,7 @@ def test_a_pod_that_is_gone_needs_nobody(world: World) -> None:
 
 
 def test_a_missing_deployment_is_a_case_with_a_degraded_context(world: World) -> None:
-    """C-CX-1, first column."""
+    """In part C-CX-1, first column."""
     accepted = world.triaged(world.signal(world.target("absent")), "Accepted", "Ignored", "Failed")
 
     assert phase_of(accepted) == "Accepted"
