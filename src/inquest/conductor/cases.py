@@ -21,7 +21,14 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation, Limits, NoticePriority, NoticeState, NoticeType
 from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.meta import timedelta_from_duration
-from inquest.api.names import INVESTIGATION_ANNOTATION, INVESTIGATION_LABEL, approval_name, execution_name, label_value
+from inquest.api.names import (
+    INVESTIGATION_ANNOTATION,
+    INVESTIGATION_LABEL,
+    REVIEWED_ANNOTATION,
+    approval_name,
+    execution_name,
+    label_value,
+)
 from inquest.api.shared import (
     TERMINAL_PHASES,
     ApprovalState,
@@ -31,7 +38,9 @@ from inquest.api.shared import (
     ObjectRef,
     Phase,
     Resolution,
+    SignalPhase,
 )
+from inquest.api.signal import Signal
 from inquest.conductor.approvals import Approvals, Looked
 from inquest.conductor.archive import Archive
 from inquest.conductor.guards import Guards, bare
@@ -628,7 +637,15 @@ class Cases:
         again = await self.archive.store(inv)
         if inv.spec.signal_ref is not None:
             self.house.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
+        if REVIEWED_ANNOTATION in inv.metadata.annotations:
+            await self._ring_for_held(inv)
         return again
+
+    async def _ring_for_held(self, inv: Investigation) -> None:
+        """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
+        for found in parsed(Signal, await self.house.status.list(SIGNAL)):
+            if found.status.phase is SignalPhase.BLOCKED and found.status.fingerprint == inv.status.fingerprint:
+                self.house.offer(SIGNAL, found.namespace, found.name, found.uid)
 
     async def _condemn(self, claim: Claim, error: Tampered) -> timedelta | None:
         """A journal that does not hold: nothing of it is believed, the case ends, a person looks."""
