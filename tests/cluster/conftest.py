@@ -80,10 +80,15 @@ def person(kubectl: Kubectl) -> Person:
 @pytest.fixture(scope="session")
 def operator_kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kubeconfig with a token of the operator's service account."""
+    return token_kubeconfig(cluster, tmp_path_factory.mktemp("operator"))
+
+
+def token_kubeconfig(cluster: Cluster, folder: Path) -> Path:
+    """Write that kubeconfig into a folder; a tier with a cluster of its own makes one of its own."""
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     token = cluster.kubectl("create", "token", SERVICE_ACCOUNT, f"--namespace={NAMESPACE}", "--duration=2h").strip()
     config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
-    path = tmp_path_factory.mktemp("operator") / "kubeconfig"
+    path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(config))
     return path
 

@@ -64,6 +64,12 @@ def api(cluster: Cluster) -> Iterator[Api]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def operator_kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of this worker's control plane: the one of the shared cluster is cached for the whole run."""
+    return tier.token_kubeconfig(cluster, tmp_path_factory.mktemp("operator"))
+
+
 @pytest.fixture(scope="module")
 def process(
     request: pytest.FixtureRequest,
