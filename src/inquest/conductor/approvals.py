@@ -10,18 +10,19 @@ from inquest.api.admission import not_in_force
 from inquest.api.admission import render as admission_policies
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.conditions import Verdict, false, true
+from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.meta import GROUP, duration_from_timedelta
-from inquest.api.names import approval_name
+from inquest.api.names import approval_name, execution_name
 from inquest.api.shared import ApprovalPhase, ApprovalState, VoidReason
 from inquest.conductor.guards import Guards
-from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, House
+from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, House
 from inquest.conductor.publish import publish, sealed
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
 from inquest.ports import Access
 from inquest.story import plot
 from inquest.story.plot import Case
-from inquest.story.remedy import ApprovalView, Stand, Standing, approval_stands, decided_at
+from inquest.story.remedy import ApprovalView, Stand, Standing, approval_stands, decided_at, digest_of_execution
 
 APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")
 
@@ -74,7 +75,7 @@ class Approvals:
         *,
         signal_resolved: bool,
     ) -> ApprovalView:
-        asked, created = case.last(plot.ApprovalRequested), case.last(plot.ExecutionCreated)
+        asked = case.last(plot.ApprovalRequested)
         owner = next((ref.uid for ref in found.metadata.owner_references), "")
         account = f"system:serviceaccount:{self.house.namespace}:"
         chosen = self.house.settings
@@ -94,8 +95,23 @@ class Approvals:
             signal_resolved=signal_resolved,
             cancelled=inv.spec.cancel,
             consumed_by=found.status.consumed_by or "",
-            own_execution=created.uid if created else "",
+            own_execution=await self._own_execution(inv, case),
         )
+
+    async def _own_execution(self, inv: Investigation, case: Case) -> str:
+        """The execution that the journal names, or the one that it announced and was about to name."""
+        created, ruled = case.last(plot.ExecutionCreated), case.last(plot.Ruled)
+        name = execution_name(inv.name)
+        intent = next((fact for fact in reversed(case.all(plot.Intended)) if fact.name == name), None)
+        if created is not None or intent is None or ruled is None:
+            return created.uid if created else ""
+        try:
+            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, name, inv.namespace))
+        except NotFound:
+            return ""
+        is_ours = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
+        is_meant = digest_of_execution(found.spec, ruled.ruling.policy_hash) == intent.digest
+        return found.uid if is_ours and is_meant else ""
 
     async def _allowed(self, found: RemediationApprovalRequest) -> dict[str, bool]:
         """What a SubjectAccessReview says now of everybody who decided."""
@@ -126,6 +142,9 @@ class Approvals:
     async def settle(self, looked: Looked, now: datetime) -> None:
         """Write into the request's status what became of it."""
         phase = PHASES.get(ApprovalState(looked.stand.standing.value)) if _is_settled(looked.stand) else None
+        if phase is None and looked.request.status.phase not in (None, ApprovalPhase.PENDING):
+            # Decided already: that it cannot be used now, or has been used, does not open it again.
+            return
         if phase is None:
             left = looked.request.spec.expires_at - now
             changes: dict[str, Any] = {
