@@ -34,6 +34,15 @@ def _lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
         yield f"{tier:>10}: {ran[tier]} tests ran{note}" + ("" if ran[tier] else "   <-- THIS TIER DID NOT RUN")
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Two workers on one control plane spoil each other's runs: a group that is not kept must stop all."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or not session.config.getoption("loadgroup", default=False):
+        return
+    lost = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+    if lost:
+        raise pytest.UsageError(f"pytest-xdist does not keep {lost[0]} in its group")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("tiers")
     for line in _lines(terminalreporter):
