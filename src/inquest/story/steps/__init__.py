@@ -1,0 +1,100 @@
+"""What comes next in a case: one small function for each phase, all of them pure.
+
+`next_step` sees the case and a view of what was read just now; it names what to do and never does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from inquest.api.meta import duration_from_timedelta
+from inquest.api.shared import Phase, Reason
+from inquest.story import ends, outcome, plot
+from inquest.story.plot import Case
+from inquest.story.steps.acting import analyzing, awaiting, executing, verifying
+from inquest.story.steps.investigating import investigating, pending
+from inquest.story.steps.known import chosen, context_of, is_near
+from inquest.story.steps.selecting import circumstances, filters_of, selecting
+from inquest.story.steps.view import (
+    LOOK,
+    Ask,
+    ChooseByCode,
+    Execute,
+    ExecutionSeen,
+    LookUp,
+    Open,
+    Propose,
+    Record,
+    RequestApproval,
+    ResolveContext,
+    Rule,
+    RunBatch,
+    Step,
+    TakeSnapshot,
+    View,
+    Wait,
+)
+
+
+def next_step(case: Case, view: View) -> Step:
+    """What comes next; asked only while the case is open."""
+    ended = _stopped(case, view)
+    if ended is None:
+        return _STEPS[case.phase](case, view)
+    late = case.phase if ended.reason is Reason.TIMED_OUT else None
+    return Record(plot.Closed(ended, view.now, timeout_phase=late))
+
+
+def _stopped(case: Case, view: View) -> outcome.Verdict | None:
+    """A person's stop, or time that is spent; what waits for people or Jobs has clocks of its own."""
+    if view.cancelled:
+        return ends.stopped_waiting(chosen(case)) if case.phase is Phase.VERIFYING else outcome.cancelled()
+    if case.phase is Phase.PENDING and view.signal_resolved:
+        return outcome.signal_resolved()
+    if case.phase is Phase.PENDING and view.waited > view.queue_limit:
+        return outcome.queue_timeout(duration_from_timedelta(view.waited))
+    return outcome.timed_out(case.phase) if _is_spent(case, view) else None
+
+
+def _is_spent(case: Case, view: View) -> bool:
+    """The one budget is what may be used up to the ruling (resources, section 14.1)."""
+    if case.phase not in plot.SHARES or case.last(plot.Ruled) is not None:
+        return False
+    return view.now - case.opened.at > case.opened.pinned.timeout
+
+
+_STEPS: Final[Mapping[Phase, Callable[[Case, View], Step]]] = {
+    Phase.PENDING: pending,
+    Phase.INVESTIGATING: investigating,
+    Phase.SELECTING: selecting,
+    Phase.ANALYZING: analyzing,
+    Phase.AWAITING_APPROVAL: awaiting,
+    Phase.EXECUTING: executing,
+    Phase.VERIFYING: verifying,
+}
+
+__all__ = [
+    "LOOK",
+    "Ask",
+    "ChooseByCode",
+    "Execute",
+    "ExecutionSeen",
+    "LookUp",
+    "Open",
+    "Propose",
+    "Record",
+    "RequestApproval",
+    "ResolveContext",
+    "Rule",
+    "RunBatch",
+    "Step",
+    "TakeSnapshot",
+    "View",
+    "Wait",
+    "circumstances",
+    "context_of",
+    "filters_of",
+    "is_near",
+    "next_step",
+]

@@ -1,0 +1,171 @@
+"""Analyzing to Verifying: the ruling, the approval, the execution and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from inquest.api.shared import ApprovalState, ExecutionPhase, Phase, Resolution
+from inquest.story import ends, plot
+from inquest.story.judgement import Question, Tally, what_follows
+from inquest.story.plot import Case
+from inquest.story.remedy import Stand, Standing
+from inquest.story.steps.known import (
+    chosen,
+    diagnosis_of,
+    gaps_of,
+    resolved_of,
+)
+from inquest.story.steps.view import (
+    LOOK,
+    Execute,
+    Record,
+    RequestApproval,
+    Rule,
+    Step,
+    View,
+    Wait,
+)
+
+
+def analyzing(case: Case, view: View) -> Step:
+    ruled, selected = case.last(plot.Ruled), case.last(plot.Selected)
+    if selected is None:
+        return Record(plot.Closed(ends.no_workflow_selected(), view.now))
+    if view.signal_resolved:
+        return Record(plot.Closed(ends.signal_resolved(selected.verdict), view.now))
+    if ruled is None:
+        return Rule(question_of(case, selected))
+    following = what_follows(ruled.ruling, dry_run=case.opened.pinned.dry_run)
+    if following.reason is not None:
+        return Record(plot.Closed(ends.after_ruling(selected.verdict, ruled.ruling, following), view.now))
+    if view.frozen:
+        return Wait(view.now + LOOK)
+    return RequestApproval() if following.phase is Phase.AWAITING_APPROVAL else _execute(case, view)
+
+
+def question_of(case: Case, selected: plot.Selected) -> Question:
+    """All that the policy may look at (resources, section 5.2); the threshold is added where it is asked."""
+    signal, resolved, diagnosis = case.opened.spec.signal, resolved_of(case), diagnosis_of(case)
+    proposal, merged = selected.proposal, selected.verdict.merged
+    pin = proposal.pin
+    undo = {"undo": proposal.undo.id} if proposal.undo else {}
+    return Question(
+        signal_type=signal.signal_name or signal.name,
+        severity=str(signal.severity),
+        target=signal.target,
+        remediation_target=proposal.target,
+        confidence=proposal.confidence,
+        action_type=pin.action_type,
+        workflow={"id": pin.id, "version": pin.version, "engine": pin.engine, **undo},
+        environment=signal.environment or Question.environment,
+        priority=signal.priority,
+        detected=resolved.context.labels,
+        custom_labels=signal.custom_labels,
+        business=signal.business,
+        warnings=tuple(warning.text for warning in merged.warnings) if merged else (),
+        mode=str(signal.mode),
+        overall_confidence=merged.confidence if merged else diagnosis.confidence,
+        model_confidence=diagnosis.model_confidence,
+        claims=Tally(diagnosis.checked.judged, diagnosis.checked.supported),
+        findings=len(case.findings),
+        gaps=len(gaps_of(case)),
+        history=resolved.history,
+        parameters=proposal.parameters,
+        cluster_name=signal.cluster_name or "",
+        namespace=case.opened.namespace,
+        signal_source=str(signal.source.type),
+        risk_tolerance=signal.risk_tolerance or Question.risk_tolerance,
+    )
+
+
+def _execute(case: Case, view: View) -> Step:
+    """Right before an effect: the guards, read anew."""
+    if view.halt is not None and view.halt.phase is not None:
+        return Record(plot.Closed(ends.halted(chosen(case), view.halt), view.now))
+    return Execute()
+
+
+def awaiting(case: Case, view: View) -> Step:
+    decided = case.last(plot.ApprovalDecided)
+    if decided is None:
+        return _look_at_request(case, view)
+    if decided.state is not ApprovalState.APPROVED:
+        return Record(
+            plot.Closed(ends.not_approved(chosen(case), decided.state, decided.reason, decided.void), view.now)
+        )
+    if view.frozen or (view.stand is not None and view.stand.standing is Standing.WAIT):
+        return Wait(view.now + LOOK)
+    return _use(case, view)
+
+
+def _use(case: Case, view: View) -> Step:
+    """An approval counts at the moment of use: right, proposal and target are asked anew (reliability, section 11)."""
+    stand = view.stand or Stand(Standing.VOIDED, "the decided request is gone")
+    is_halted = view.halt is not None and view.halt.phase is not None
+    if is_halted or stand.standing is Standing.STANDS:
+        return _execute(case, view)
+    if stand.standing in (Standing.TAMPERED, Standing.USED):
+        return Record(plot.Closed(ends.tampered(stand.message), view.now))
+    void = ends.not_approved(chosen(case), ApprovalState.VOIDED, stand.message, stand.void)
+    return Record(plot.Closed(void, view.now))
+
+
+def _look_at_request(case: Case, view: View) -> Step:
+    stand = view.stand
+    if stand is None:
+        return RequestApproval()
+    state = _STATES.get(stand.standing)
+    if state is not None:
+        return Record(view_decision(view, stand, state))
+    if stand.standing in (Standing.TAMPERED, Standing.USED):
+        return Record(plot.Closed(ends.tampered(stand.message), view.now))
+    if stand.standing is Standing.NOT_APPROVED and _is_over(case, view):
+        why = f"Approval request expired: {stand.message}"
+        return Record(plot.ApprovalDecided(ApprovalState.EXPIRED, "", why, None))
+    return Wait(view.now + LOOK)
+
+
+def _is_over(case: Case, view: View) -> bool:
+    """A decision that does not count cannot be made again: without this nothing would ever end the request."""
+    asked = case.last(plot.ApprovalRequested)
+    return asked is not None and view.now > asked.expires_at
+
+
+_STATES: Final[Mapping[Standing, ApprovalState]] = {
+    Standing.STANDS: ApprovalState.APPROVED,
+    Standing.REJECTED: ApprovalState.REJECTED,
+    Standing.EXPIRED: ApprovalState.EXPIRED,
+    Standing.VOIDED: ApprovalState.VOIDED,
+}
+
+
+def view_decision(view: View, stand: Stand, state: ApprovalState) -> plot.ApprovalDecided:
+    """What is written down of a decision; who and when come from the request as read."""
+    return plot.ApprovalDecided(state, view.decided_by, stand.message, view.decided_at, stand.void)
+
+
+def executing(case: Case, view: View) -> Step:
+    seen = view.execution
+    if seen is None:
+        return Record(plot.Closed(ends.execution_gone(chosen(case)), view.now))
+    if seen.phase is ExecutionPhase.FAILED:
+        return Record(plot.Closed(ends.execution_failed(chosen(case), seen.message, ran=seen.ran), view.now))
+    if seen.phase is ExecutionPhase.ROLLED_BACK:
+        return Record(plot.Closed(ends.verified(chosen(case), _ROLLED_BACK), view.now))
+    if seen.phase in (ExecutionPhase.VERIFYING, ExecutionPhase.SUCCEEDED):
+        return Record(plot.ExecutionVerifying(view.now))
+    return Wait(view.now + LOOK)
+
+
+def verifying(case: Case, view: View) -> Step:
+    seen = view.execution
+    if seen is None or seen.phase is ExecutionPhase.FAILED:
+        return Record(plot.Closed(ends.unverifiable(chosen(case)), view.now))
+    done = _ROLLED_BACK if seen.phase is ExecutionPhase.ROLLED_BACK else seen.done
+    if done is None:
+        return Wait(view.now + LOOK)
+    return Record(plot.Closed(ends.verified(chosen(case), done), view.now, score=done.score, assessed=done.reason))
+
+
+_ROLLED_BACK: Final = ends.Effect(Resolution.INCONCLUSIVE, None, None, rolled_back=True)

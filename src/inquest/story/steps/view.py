@@ -1,0 +1,162 @@
+"""What a decision may look at besides the case, and the steps that it can name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from inquest.api.shared import ExecutionPhase, TargetRef
+from inquest.story import ends, outcome, plot, rca
+from inquest.story.conversation import Invocation, ToolSchema
+from inquest.story.inquiry import (
+    AskModel,
+    RunTools,
+)
+from inquest.story.judgement import Question
+from inquest.story.remedy import Halt, Stand
+from inquest.story.reply import SelectionReply
+from inquest.story.selection import CatalogueFilters
+
+LOOK: Final = timedelta(seconds=30)
+"""How often an open approval request is looked at (resources, section 6.3)."""
+
+
+@dataclass(frozen=True)
+class ExecutionSeen:
+    """The execution of the case as it is now."""
+
+    phase: ExecutionPhase | None
+    message: str = ""
+    ran: bool = False
+    done: ends.Effect | None = None
+    """How the assessment ended, once it has."""
+
+
+@dataclass(frozen=True)
+class View:
+    """All that a decision may look at besides the case; read just before."""
+
+    now: datetime
+    waited: timedelta = timedelta()
+    """Since the Investigation was created."""
+    queue_limit: timedelta = timedelta(hours=1)
+    cancelled: bool = False
+    signal_resolved: bool = False
+    tools: Mapping[Invocation, tuple[ToolSchema, ...]] = field(default_factory=dict)
+    """What each invocation is offered; not asked without a model."""
+    stand: Stand | None = None
+    """What the approval request is worth; None where there is none to be seen."""
+    decided_by: str = ""
+    decided_at: datetime | None = None
+    halt: Halt | None = None
+    """A guard that holds, asked only where an execution would begin."""
+    execution: ExecutionSeen | None = None
+    frozen: bool = False
+    """The kill switch is on: no effect begins."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """Begin the work: pin settings, start the clock."""
+
+
+@dataclass(frozen=True)
+class TakeSnapshot:
+    target: TargetRef
+
+
+@dataclass(frozen=True)
+class ResolveContext:
+    target: TargetRef
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One call of the model."""
+
+    invocation: Invocation
+    move: AskModel
+
+
+@dataclass(frozen=True)
+class RunBatch:
+    """One batch of tools."""
+
+    invocation: Invocation
+    move: RunTools
+
+
+@dataclass(frozen=True)
+class ChooseByCode:
+    """Walk through the catalogue for the first finding."""
+
+    filters: CatalogueFilters
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """Look a chosen workflow up and check it."""
+
+    reply: SelectionReply
+    filters: CatalogueFilters
+    target_kind: str
+    number: int
+    cautions: tuple[rca.Caution, ...] = ()
+
+
+@dataclass(frozen=True)
+class Propose:
+    """Bind the chosen workflow to the target as it is now."""
+
+    verdict: outcome.Verdict
+    tried: plot.Tried
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Ask the policy."""
+
+    question: Question
+
+
+@dataclass(frozen=True)
+class RequestApproval:
+    """Create the approval request."""
+
+
+@dataclass(frozen=True)
+class Execute:
+    """Use the approval, where there is one, and create the execution."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Nothing to do but to write down what code concluded."""
+
+    fact: plot.Fact
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do until then, or until something changes."""
+
+    until: datetime
+
+
+Step = (
+    Open
+    | TakeSnapshot
+    | ResolveContext
+    | Ask
+    | RunBatch
+    | ChooseByCode
+    | LookUp
+    | Propose
+    | Rule
+    | RequestApproval
+    | Execute
+    | Record
+    | Wait
+)
