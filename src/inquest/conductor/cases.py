@@ -10,22 +10,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import structlog
-from pydantic import ValidationError
 
-from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.conditions import Verdict, false
 from inquest.api.execution import WorkflowExecution
-from inquest.api.investigation import OWNER_FIELDS, Investigation, Limits, NoticePriority, NoticeState, NoticeType
+from inquest.api.investigation import OWNER_FIELDS, Investigation, NoticePriority, NoticeState, NoticeType
 from inquest.api.investigation import Notice as NoticeSent
-from inquest.api.meta import timedelta_from_duration
 from inquest.api.names import (
     INVESTIGATION_ANNOTATION,
     INVESTIGATION_LABEL,
     REVIEWED_ANNOTATION,
-    approval_name,
     execution_name,
     label_value,
 )
@@ -33,9 +29,7 @@ from inquest.api.shared import (
     TERMINAL_PHASES,
     ApprovalState,
     EffectivenessReason,
-    Environment,
     ExecutionPhase,
-    ObjectRef,
     Phase,
     Resolution,
     SignalPhase,
@@ -43,72 +37,40 @@ from inquest.api.shared import (
 from inquest.api.signal import Signal
 from inquest.conductor.approvals import Approvals, Looked
 from inquest.conductor.archive import Archive
-from inquest.conductor.guards import Guards, bare
-from inquest.conductor.house import APPROVAL, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
+from inquest.conductor.effects import Effects
+from inquest.conductor.guards import Guards
+from inquest.conductor.house import EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
+from inquest.conductor.inquiries import Inquiries
 from inquest.conductor.ownership import Claim, Ownership
-from inquest.conductor.proposals import Proposals, Unfit
-from inquest.conductor.publish import publish, sealed
+from inquest.conductor.publish import publish
 from inquest.conductor.reading import parsed
-from inquest.conductor.signals import known_history, resolved_time
+from inquest.conductor.selections import Selections
+from inquest.conductor.signals import resolved_time
+from inquest.conductor.work import Work, fold, must_be_readable
 from inquest.errors import (
-    AlreadyExists,
     Conflict,
-    ModelRefused,
     NotFound,
-    OutOfTurn,
-    RateLimited,
     Retryable,
     Tampered,
-    Unavailable,
 )
-from inquest.journal import Draft, Log
-from inquest.ports import Json, Notice, Reach, Redacted, ResourceKind
+from inquest.journal import Draft
+from inquest.ports import Json, Notice, Redacted
 from inquest.story import chronicle, ends, outcome, plot, remedy, steps
 from inquest.story.conversation import Invocation
-from inquest.story.detectors import detect
 from inquest.story.effectiveness import Assessment, Component, resolution_of
-from inquest.story.evidence import Evidence, EvidenceStatus
-from inquest.story.health import health
-from inquest.story.judgement import Question, policy_document, ruling
-from inquest.story.labels import infrastructure_sentence
 from inquest.story.plot import Case
-from inquest.story.signal import Surroundings, classify
 from inquest.story.triage import EndedCase, next_allowed
-
-T = TypeVar("T", int, timedelta)
 
 log = structlog.stdlib.get_logger(__name__)
 
 MAX_STARTS_WITHOUT_SLOT: Final = 3
 MAX_LOSSES: Final = 5
-KEPT_TEXT: Final = 200_000
-"""Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
 UNUSABLE: Final = {
     remedy.Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
     remedy.Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
 }
 """A decision that is not acted on says so: event and sentence."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
-
-
-@dataclass
-class Work:
-    """A case in hand: who owns it, what the journal says, what follows from that."""
-
-    claim: Claim
-    journal: Log
-    case: Case
-
-    @property
-    def investigation(self) -> Investigation:
-        return self.claim.investigation
-
-    @property
-    def parent(self) -> remedy.Parent:
-        """The Investigation as the owner of what is made for it."""
-        inv = self.investigation
-        signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
-        return remedy.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
 
 
 @dataclass
@@ -126,7 +88,9 @@ class Cases:
     house: House
     ownership: Ownership = field(init=False)
     archive: Archive = field(init=False)
-    proposals: Proposals = field(init=False)
+    inquiries: Inquiries = field(init=False)
+    selections: Selections = field(init=False)
+    effects: Effects = field(init=False)
     _hands: dict[tuple[str, str], Hand] = field(default_factory=dict)
     """One at a time for a case: a decision may ring while it is being worked on."""
     _stops: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
@@ -135,7 +99,9 @@ class Cases:
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.house)
         self.archive = Archive(self.house)
-        self.proposals = Proposals(self.house)
+        self.inquiries = Inquiries(self.house)
+        self.selections = Selections(self.house)
+        self.effects = Effects(self.house, self.ownership, self._record)
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Investigation as far as it goes now; gives when to look again."""
@@ -325,17 +291,17 @@ class Cases:
     async def _perform(self, work: Work, step: steps.Step) -> tuple[plot.Fact, ...]:
         """One step; what fails for good is a fact too, what may succeed later is raised."""
         performers: dict[type, Callable[[Work, Any], Awaitable[plot.Fact]]] = {
-            steps.Open: self._open,
-            steps.TakeSnapshot: self._snapshot,
-            steps.ResolveContext: self._context,
-            steps.Ask: self._ask,
-            steps.RunBatch: self._batch,
-            steps.ChooseByCode: self._choose,
-            steps.LookUp: self._look_up,
-            steps.Propose: self._propose,
-            steps.Rule: self._rule,
-            steps.RequestApproval: self._request,
-            steps.Execute: self._execute,
+            steps.Open: self.inquiries.open,
+            steps.TakeSnapshot: self.inquiries.snapshot,
+            steps.ResolveContext: self.inquiries.context,
+            steps.Ask: self.inquiries.ask,
+            steps.RunBatch: self.inquiries.batch,
+            steps.ChooseByCode: self.selections.choose,
+            steps.LookUp: self.selections.look_up,
+            steps.Propose: self.selections.propose,
+            steps.Rule: self.selections.rule,
+            steps.RequestApproval: self.effects.request,
+            steps.Execute: self.effects.execute,
             steps.Record: self._as_said,
         }
         performing = performers[type(step)](work, step)
@@ -356,124 +322,10 @@ class Cases:
                 one.cancel()
             await asyncio.gather(task, waiting, return_exceptions=True)
 
-    async def _open(self, work: Work, step: steps.Open) -> plot.Fact:
-        inv = work.investigation
-        return plot.Opened(await self.house.now(), inv.namespace, inv.name, inv.spec, self._pinned(inv))
-
-    def _pinned(self, inv: Investigation) -> plot.Pinned:
-        """The settings of this case, with what its spec asks for."""
-        chosen, asked = self.house.settings, inv.spec.limits or Limits()
-        own = chosen.limits
-        # Who writes in a tenant's namespace may ask for less than the settings give, never for more.
-        at_home = inv.namespace == self.house.namespace
-        timeout = timedelta_from_duration(asked.timeout) if asked.timeout else None
-        return plot.Pinned(
-            model=chosen.model.name if self.house.model is not None else "",
-            max_turns=_granted(asked.max_turns, own.max_turns, at_home),
-            max_tool_calls=_granted(asked.max_tool_calls, own.max_tool_calls, at_home),
-            max_calls_per_tool=own.max_calls_per_tool,
-            token_budget=_granted(asked.token_budget, own.token_budget, at_home),
-            timeout=_granted(timeout, own.timeout, at_home),
-            context_window=chosen.model.context_window,
-            seed=f"{self.house.random.getrandbits(128):032x}",
-            workflow_gate=outcome.CONFIDENCE_GATE,
-            dry_run=chosen.execution.dry_run,
-            verify=chosen.effectiveness.enabled,
-            home=self.house.namespace,
-        )
-
-    async def _snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
-        found = await self.house.eyes.snapshot(step.target)
-        return plot.SnapshotTaken(found, detect(found), health(found))
-
-    async def _context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
-        context = await self.house.eyes.context(step.target)
-        known = await known_history(self.house, context)
-        return plot.ContextResolved(context, known, await self.house.now())
-
-    async def _ask(self, work: Work, step: steps.Ask) -> plot.Fact:
-        model = self.house.model
-        if model is None:
-            return await self._closed(outcome.model_unavailable("none is configured", permanent=True))
-        try:
-            reply = await model.ask(self.house.redactor.strings(step.move.request))
-        except ModelRefused as error:
-            return await self._closed(outcome.model_unavailable(str(error), permanent=True))
-        except (Unavailable, RateLimited) as error:
-            return await self._closed(outcome.model_unavailable(str(error), permanent=False))
-        kind = plot.Turned if step.invocation is Invocation.RCA else plot.SelectionTurned
-        return kind(step.move.stamp(reply), await self.house.now())
-
-    async def _batch(self, work: Work, step: steps.RunBatch) -> plot.Fact:
-        results = await self.house.tools.run(step.invocation, step.move.runs, self._reach(work, step.invocation))
-        kept = tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in results)
-        return plot.ToolsRan(step.invocation, kept, await self.house.now())
-
-    def _reach(self, work: Work, invocation: Invocation) -> Reach:
-        context = steps.context_of(work.case)
-        namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
-        selecting = invocation is Invocation.SELECTION
-        return Reach(
-            namespace=work.case.target.namespace or "",
-            others=frozenset(namespaces),
-            filters=steps.filters_of(work.case) if selecting else None,
-            infrastructure=infrastructure_sentence(context.labels, context.quota) if selecting else "",
-            evidence=work.case.evidence,
-        )
-
-    async def _choose(self, work: Work, step: steps.ChooseByCode) -> plot.Fact:
-        try:
-            return await self.proposals.choose(work.case, step.filters)
-        except Unavailable as error:
-            return await self._closed(outcome.catalogue_unavailable(str(error)))
-
-    async def _look_up(self, work: Work, step: steps.LookUp) -> plot.Fact:
-        try:
-            return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
-        except Unavailable as error:
-            return await self._closed(outcome.catalogue_unavailable(str(error)))
-
-    async def _propose(self, work: Work, step: steps.Propose) -> plot.Fact:
-        found = await self.proposals.bind(work.case, step.verdict, step.tried)
-        return await self._closed(found.verdict) if isinstance(found, Unfit) else found
-
-    async def _rule(self, work: Work, step: steps.Rule) -> plot.Fact:
-        threshold = self.house.settings.policy.confidence_threshold
-        environment = await self._environment(work, step.question)
-        document = policy_document(replace(step.question, confidence_threshold=threshold, environment=environment))
-        answer = await self.house.policy.ask(self.house.redactor.strings(document))
-        diagnosed, resolved = work.case.last(plot.Diagnosed), work.case.last(plot.ContextResolved)
-        now = await self.house.now()
-        found = ruling(
-            answer,
-            history_available=resolved is not None and resolved.history.available,
-            rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
-            confidence_threshold=threshold,
-            at=now,
-        )
-        return plot.Ruled(found, now)
-
-    async def _environment(self, work: Work, question: Question) -> Environment:
-        """What the labels around the remediation target say, unless a case of the operator's namespace overrides it.
-
-        Who may write in a tenant's namespace must not be able to talk a production target out of its approval.
-        """
-        said = work.case.opened.spec.signal.environment
-        if said is not None and work.investigation.namespace == self.house.namespace:
-            return said
-        target = question.remediation_target or question.target
-        context = await self.house.eyes.context(bare(target))
-        around = Surroundings(context.namespace_labels, context.root_labels)
-        plain = work.case.opened.spec.signal.model_copy(update={"environment": None, "labels": {}})
-        return classify(plain, around).context.environment or Environment.UNKNOWN
-
     async def _as_said(self, work: Work, step: steps.Record) -> plot.Fact:
         if not isinstance(step.fact, plot.Closed):
             return step.fact
         return replace(step.fact, next_allowed=await self._next_allowed(work, step.fact))
-
-    async def _closed(self, verdict: outcome.Verdict) -> plot.Closed:
-        return plot.Closed(verdict, await self.house.now())
 
     async def _next_allowed(self, work: Work, fact: plot.Closed) -> datetime | None:
         """When this fingerprint may have another case (resources, section 9.3)."""
@@ -487,77 +339,12 @@ class Cases:
         jitter = self.house.random.uniform(-1.0, 1.0)
         return next_allowed(ended, await self.archive.earlier(work.investigation), self.archive.rules(), jitter=jitter)
 
-    # --- effects ----------------------------------------------------------------------------------------------
-
-    async def _request(self, work: Work, step: steps.RequestApproval) -> plot.Fact:
-        """Intent, fence, create under a fixed name, and only then say that it is there."""
-        case, now = work.case, await self.house.now()
-        selected, ruled = case.last(plot.Selected), case.last(plot.Ruled)
-        if selected is None or ruled is None:
-            raise Tampered("an approval is asked for without a ruling")
-        earlier = case.last(plot.ApprovalRequested)
-        expires = earlier.expires_at if earlier else now + self.house.settings.approval.timeout
-        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
-        name = approval_name(work.investigation.name)
-        await self._intend(work, "ApprovalRequest", name, digest)
-        body = remedy.approval_request(
-            work.parent,
-            selected.proposal,
-            ruled.ruling,
-            _account(case),
-            expires_at=expires,
-            required_approvals=self.house.settings.approval.required,
-        )
-        made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
-        if remedy.digest_of_request(made.spec) != digest:
-            raise Tampered(f"{name} says something else than what was ruled on")
-        event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
-        await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
-        return plot.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now)
-
-    async def _execute(self, work: Work, step: steps.Execute) -> plot.Fact:
-        """The execution is created, the approval used up by it; it runs only once the journal names it."""
-        case = work.case
-        selected, ruled, asked = case.last(plot.Selected), case.last(plot.Ruled), case.last(plot.ApprovalRequested)
-        if selected is None or ruled is None:
-            raise Tampered("an execution without a ruling")
-        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
-        name = execution_name(work.investigation.name)
-        await self._intend(work, "Execution", name, digest)
-        approval = ObjectRef(name=asked.name, uid=asked.uid) if asked else None
-        body = remedy.workflow_execution(work.parent, selected.proposal, approval=approval)
-        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
-        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
-            raise Tampered(f"{name} says something else than what was approved")
-        if asked is not None:
-            await Approvals(self.house).consume(work.investigation, asked.uid, made.uid)
-        return plot.ExecutionCreated(name, made.uid, await self.house.now())
-
-    async def _intend(self, work: Work, effect: str, name: str, digest: str) -> None:
-        intent = plot.Intended(effect, name, digest)
-        if intent not in work.case.all(plot.Intended):
-            await self._record(work, intent)
-        work.claim = await self.ownership.prove(work.claim, work.journal)
-
-    async def _create(self, kind: ResourceKind, name: str, body: Json, work: Work) -> Json:
-        """Create, or adopt what stands there if it is this case's; anything else fails closed."""
-        try:
-            return await self.house.status.create(kind, sealed(self.house.redactor, body))
-        except AlreadyExists:
-            found = await self.house.status.read(kind, name, work.parent.namespace)
-        if kind is EXECUTION and WorkflowExecution.from_object(found).spec != WorkflowExecution.from_object(body).spec:
-            raise Tampered(f"{name} says something else than what was approved")
-        owners = found["metadata"].get("ownerReferences") or ()
-        if not any(owner.get("uid") == work.parent.uid for owner in owners):
-            raise Tampered(f"{name} belongs to something else")
-        return found
-
     # --- record -----------------------------------------------------------------------------------------------
 
     async def _record(self, work: Work, fact: plot.Fact) -> None:
         """Write the fact into the journal and go on with what stands there."""
         payload: Redacted[Json] = self.house.redactor.strings(plot.dump(fact))
-        _readable(work.case, payload.value)
+        must_be_readable(work.case, payload.value)
         draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
 
         async def still_owned() -> bool:
@@ -667,22 +454,6 @@ class Cases:
         return None
 
 
-def fold(journal: Log) -> Case:
-    """The case that a journal holds; Tampered where it is not one that this product could have written."""
-    try:
-        return plot.fold(plot.load(entry.payload) for entry in journal.entries)
-    except (OutOfTurn, ValidationError) as error:
-        raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
-
-
-def _readable(case: Case, payload: Json) -> None:
-    """What is about to be written must be readable afterwards: a slot cannot be taken back."""
-    try:
-        plot.advance(case, plot.load(payload))
-    except (OutOfTurn, ValidationError) as error:
-        raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error
-
-
 def _notices(case: Case) -> Iterator[tuple[int, chronicle.Told]]:
     """Every notice of the case, by the number of the fact that it tells of."""
     for number, fact in enumerate(case.facts, start=1):
@@ -700,35 +471,6 @@ def _effect(found: WorkflowExecution) -> ends.Effect:
     health_, alert, metrics = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
     assessed = Assessment(health_, alert, metrics, EffectivenessReason(seen.reason))
     return ends.Effect(resolution_of(assessed), seen.reason, seen.score)
-
-
-def _granted(asked: T | None, given: T, at_home: bool) -> T:
-    if asked is None:
-        return given
-    return asked if at_home else min(asked, given)
-
-
-def _account(case: Case) -> remedy.Account:
-    """What the approver is told."""
-    diagnosed, selected = case.last(plot.Diagnosed), case.last(plot.Selected)
-    merged = selected.verdict.merged if selected else None
-    return remedy.Account(
-        summary=diagnosed.diagnosis.summary if diagnosed else "",
-        overall_confidence=merged.confidence if merged else None,
-        claims=chronicle.claims_of(case),
-        contributing_factors=diagnosed.diagnosis.contributing_factors if diagnosed else (),
-    )
-
-
-def _fitting(found: Evidence) -> Evidence:
-    """Head and tail of a text that no slot can hold; what is missing is said."""
-    if len(found.text) <= KEPT_TEXT:
-        return found
-    half = KEPT_TEXT // 2
-    cut = len(found.text) - KEPT_TEXT
-    note = f"\n… [{cut} characters not kept, digest of the whole {found.digest}] …\n"
-    text = found.text[:half] + note + found.text[-half:]
-    return replace(found, text=text, status=EvidenceStatus.TRUNCATED)
 
 
 def _usage(fact: plot.Fact) -> dict[str, int]:

@@ -1,0 +1,114 @@
+"""The steps with consequences: an intent, a fence, and one object under a fixed name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.execution import WorkflowExecution
+from inquest.api.names import (
+    approval_name,
+    execution_name,
+)
+from inquest.api.shared import (
+    ObjectRef,
+)
+from inquest.conductor.approvals import Approvals
+from inquest.conductor.house import APPROVAL, EXECUTION, House
+from inquest.conductor.ownership import Ownership
+from inquest.conductor.publish import sealed
+from inquest.conductor.work import Work
+from inquest.errors import (
+    AlreadyExists,
+    Tampered,
+)
+from inquest.ports import Json, ResourceKind
+from inquest.story import chronicle, plot, remedy, steps
+from inquest.story.plot import Case
+
+Recorder = Callable[[Work, plot.Fact], Awaitable[None]]
+
+
+@dataclass
+class Effects:
+    """Makes approval requests and executions, each at most once."""
+
+    house: House
+    ownership: Ownership
+    record: Recorder
+
+    async def request(self, work: Work, step: steps.RequestApproval) -> plot.Fact:
+        """Intent, fence, create under a fixed name, and only then say that it is there."""
+        case, now = work.case, await self.house.now()
+        selected, ruled = case.last(plot.Selected), case.last(plot.Ruled)
+        if selected is None or ruled is None:
+            raise Tampered("an approval is asked for without a ruling")
+        earlier = case.last(plot.ApprovalRequested)
+        expires = earlier.expires_at if earlier else now + self.house.settings.approval.timeout
+        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
+        name = approval_name(work.investigation.name)
+        await self._intend(work, "ApprovalRequest", name, digest)
+        body = remedy.approval_request(
+            work.parent,
+            selected.proposal,
+            ruled.ruling,
+            _account(case),
+            expires_at=expires,
+            required_approvals=self.house.settings.approval.required,
+        )
+        made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
+        if remedy.digest_of_request(made.spec) != digest:
+            raise Tampered(f"{name} says something else than what was ruled on")
+        event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
+        await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
+        return plot.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now)
+
+    async def execute(self, work: Work, step: steps.Execute) -> plot.Fact:
+        """The execution is created, the approval used up by it; it runs only once the journal names it."""
+        case = work.case
+        selected, ruled, asked = case.last(plot.Selected), case.last(plot.Ruled), case.last(plot.ApprovalRequested)
+        if selected is None or ruled is None:
+            raise Tampered("an execution without a ruling")
+        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
+        name = execution_name(work.investigation.name)
+        await self._intend(work, "Execution", name, digest)
+        approval = ObjectRef(name=asked.name, uid=asked.uid) if asked else None
+        body = remedy.workflow_execution(work.parent, selected.proposal, approval=approval)
+        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
+        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
+            raise Tampered(f"{name} says something else than what was approved")
+        if asked is not None:
+            await Approvals(self.house).consume(work.investigation, asked.uid, made.uid)
+        return plot.ExecutionCreated(name, made.uid, await self.house.now())
+
+    async def _intend(self, work: Work, effect: str, name: str, digest: str) -> None:
+        intent = plot.Intended(effect, name, digest)
+        if intent not in work.case.all(plot.Intended):
+            await self.record(work, intent)
+        work.claim = await self.ownership.prove(work.claim, work.journal)
+
+    async def _create(self, kind: ResourceKind, name: str, body: Json, work: Work) -> Json:
+        """Create, or adopt what stands there if it is this case's; anything else fails closed."""
+        try:
+            return await self.house.status.create(kind, sealed(self.house.redactor, body))
+        except AlreadyExists:
+            found = await self.house.status.read(kind, name, work.parent.namespace)
+        if kind is EXECUTION and WorkflowExecution.from_object(found).spec != WorkflowExecution.from_object(body).spec:
+            raise Tampered(f"{name} says something else than what was approved")
+        owners = found["metadata"].get("ownerReferences") or ()
+        if not any(owner.get("uid") == work.parent.uid for owner in owners):
+            raise Tampered(f"{name} belongs to something else")
+        return found
+
+
+def _account(case: Case) -> remedy.Account:
+    """What the approver is told."""
+    diagnosed, selected = case.last(plot.Diagnosed), case.last(plot.Selected)
+    merged = selected.verdict.merged if selected else None
+    return remedy.Account(
+        summary=diagnosed.diagnosis.summary if diagnosed else "",
+        overall_confidence=merged.confidence if merged else None,
+        claims=chronicle.claims_of(case),
+        contributing_factors=diagnosed.diagnosis.contributing_factors if diagnosed else (),
+    )

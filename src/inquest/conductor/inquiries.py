@@ -1,0 +1,122 @@
+"""The steps that look and ask: opening, context, snapshot, model calls and tool batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from inquest.api.investigation import Investigation, Limits
+from inquest.api.meta import timedelta_from_duration
+from inquest.conductor.house import House
+from inquest.conductor.signals import known_history
+from inquest.conductor.work import Work
+from inquest.errors import (
+    ModelRefused,
+    RateLimited,
+    Unavailable,
+)
+from inquest.ports import Reach
+from inquest.story import outcome, plot, steps
+from inquest.story.conversation import Invocation
+from inquest.story.detectors import detect
+from inquest.story.evidence import Evidence, EvidenceStatus
+from inquest.story.health import health
+from inquest.story.labels import infrastructure_sentence
+
+T = TypeVar("T", int, timedelta)
+
+KEPT_TEXT: Final = 200_000
+"""Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
+
+
+@dataclass
+class Inquiries:
+    """Performs them, each by one port call."""
+
+    house: House
+
+    async def open(self, work: Work, step: steps.Open) -> plot.Fact:
+        inv = work.investigation
+        return plot.Opened(await self.house.now(), inv.namespace, inv.name, inv.spec, self._pinned(inv))
+
+    def _pinned(self, inv: Investigation) -> plot.Pinned:
+        """The settings of this case, with what its spec asks for."""
+        chosen, asked = self.house.settings, inv.spec.limits or Limits()
+        own = chosen.limits
+        # Who writes in a tenant's namespace may ask for less than the settings give, never for more.
+        at_home = inv.namespace == self.house.namespace
+        timeout = timedelta_from_duration(asked.timeout) if asked.timeout else None
+        return plot.Pinned(
+            model=chosen.model.name if self.house.model is not None else "",
+            max_turns=_granted(asked.max_turns, own.max_turns, at_home),
+            max_tool_calls=_granted(asked.max_tool_calls, own.max_tool_calls, at_home),
+            max_calls_per_tool=own.max_calls_per_tool,
+            token_budget=_granted(asked.token_budget, own.token_budget, at_home),
+            timeout=_granted(timeout, own.timeout, at_home),
+            context_window=chosen.model.context_window,
+            seed=f"{self.house.random.getrandbits(128):032x}",
+            workflow_gate=outcome.CONFIDENCE_GATE,
+            dry_run=chosen.execution.dry_run,
+            verify=chosen.effectiveness.enabled,
+            home=self.house.namespace,
+        )
+
+    async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
+        found = await self.house.eyes.snapshot(step.target)
+        return plot.SnapshotTaken(found, detect(found), health(found))
+
+    async def context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
+        context = await self.house.eyes.context(step.target)
+        known = await known_history(self.house, context)
+        return plot.ContextResolved(context, known, await self.house.now())
+
+    async def ask(self, work: Work, step: steps.Ask) -> plot.Fact:
+        model = self.house.model
+        if model is None:
+            return await self._closed(outcome.model_unavailable("none is configured", permanent=True))
+        try:
+            reply = await model.ask(self.house.redactor.strings(step.move.request))
+        except ModelRefused as error:
+            return await self._closed(outcome.model_unavailable(str(error), permanent=True))
+        except (Unavailable, RateLimited) as error:
+            return await self._closed(outcome.model_unavailable(str(error), permanent=False))
+        kind = plot.Turned if step.invocation is Invocation.RCA else plot.SelectionTurned
+        return kind(step.move.stamp(reply), await self.house.now())
+
+    async def batch(self, work: Work, step: steps.RunBatch) -> plot.Fact:
+        results = await self.house.tools.run(step.invocation, step.move.runs, self._reach(work, step.invocation))
+        kept = tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in results)
+        return plot.ToolsRan(step.invocation, kept, await self.house.now())
+
+    def _reach(self, work: Work, invocation: Invocation) -> Reach:
+        context = steps.context_of(work.case)
+        namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
+        selecting = invocation is Invocation.SELECTION
+        return Reach(
+            namespace=work.case.target.namespace or "",
+            others=frozenset(namespaces),
+            filters=steps.filters_of(work.case) if selecting else None,
+            infrastructure=infrastructure_sentence(context.labels, context.quota) if selecting else "",
+            evidence=work.case.evidence,
+        )
+
+    async def _closed(self, verdict: outcome.Verdict) -> plot.Closed:
+        return plot.Closed(verdict, await self.house.now())
+
+
+def _granted(asked: T | None, given: T, at_home: bool) -> T:
+    if asked is None:
+        return given
+    return asked if at_home else min(asked, given)
+
+
+def _fitting(found: Evidence) -> Evidence:
+    """Head and tail of a text that no slot can hold; what is missing is said."""
+    if len(found.text) <= KEPT_TEXT:
+        return found
+    half = KEPT_TEXT // 2
+    cut = len(found.text) - KEPT_TEXT
+    note = f"\n… [{cut} characters not kept, digest of the whole {found.digest}] …\n"
+    text = found.text[:half] + note + found.text[-half:]
+    return replace(found, text=text, status=EvidenceStatus.TRUNCATED)

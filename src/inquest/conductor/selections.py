@@ -1,0 +1,79 @@
+"""The steps from a diagnosis to a ruling: the catalogue, the proposal, the policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from inquest.api.shared import (
+    Environment,
+)
+from inquest.conductor.guards import bare
+from inquest.conductor.house import House
+from inquest.conductor.proposals import Proposals, Unfit
+from inquest.conductor.work import Work
+from inquest.errors import (
+    Unavailable,
+)
+from inquest.story import outcome, plot, steps
+from inquest.story.judgement import Question, policy_document, ruling
+from inquest.story.signal import Surroundings, classify
+
+
+@dataclass
+class Selections:
+    """Performs them, each by one port call."""
+
+    house: House
+    proposals: Proposals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.proposals = Proposals(self.house)
+
+    async def choose(self, work: Work, step: steps.ChooseByCode) -> plot.Fact:
+        try:
+            return await self.proposals.choose(work.case, step.filters)
+        except Unavailable as error:
+            return await self._closed(outcome.catalogue_unavailable(str(error)))
+
+    async def look_up(self, work: Work, step: steps.LookUp) -> plot.Fact:
+        try:
+            return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
+        except Unavailable as error:
+            return await self._closed(outcome.catalogue_unavailable(str(error)))
+
+    async def propose(self, work: Work, step: steps.Propose) -> plot.Fact:
+        found = await self.proposals.bind(work.case, step.verdict, step.tried)
+        return await self._closed(found.verdict) if isinstance(found, Unfit) else found
+
+    async def rule(self, work: Work, step: steps.Rule) -> plot.Fact:
+        threshold = self.house.settings.policy.confidence_threshold
+        environment = await self._environment(work, step.question)
+        document = policy_document(replace(step.question, confidence_threshold=threshold, environment=environment))
+        answer = await self.house.policy.ask(self.house.redactor.strings(document))
+        diagnosed, resolved = work.case.last(plot.Diagnosed), work.case.last(plot.ContextResolved)
+        now = await self.house.now()
+        found = ruling(
+            answer,
+            history_available=resolved is not None and resolved.history.available,
+            rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
+            confidence_threshold=threshold,
+            at=now,
+        )
+        return plot.Ruled(found, now)
+
+    async def _environment(self, work: Work, question: Question) -> Environment:
+        """What the labels around the remediation target say, unless a case of the operator's namespace overrides it.
+
+        Who may write in a tenant's namespace must not be able to talk a production target out of its approval.
+        """
+        said = work.case.opened.spec.signal.environment
+        if said is not None and work.investigation.namespace == self.house.namespace:
+            return said
+        target = question.remediation_target or question.target
+        context = await self.house.eyes.context(bare(target))
+        around = Surroundings(context.namespace_labels, context.root_labels)
+        plain = work.case.opened.spec.signal.model_copy(update={"environment": None, "labels": {}})
+        return classify(plain, around).context.environment or Environment.UNKNOWN
+
+    async def _closed(self, verdict: outcome.Verdict) -> plot.Closed:
+        return plot.Closed(verdict, await self.house.now())

@@ -1,0 +1,54 @@
+"""A case in hand, and the journal folded into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from inquest.api.investigation import Investigation
+from inquest.conductor.ownership import Claim
+from inquest.errors import (
+    OutOfTurn,
+    Tampered,
+)
+from inquest.journal import Log
+from inquest.ports import Json
+from inquest.story import plot, remedy
+from inquest.story.plot import Case
+
+
+@dataclass
+class Work:
+    """A case in hand: who owns it, what the journal says, what follows from that."""
+
+    claim: Claim
+    journal: Log
+    case: Case
+
+    @property
+    def investigation(self) -> Investigation:
+        return self.claim.investigation
+
+    @property
+    def parent(self) -> remedy.Parent:
+        """The Investigation as the owner of what is made for it."""
+        inv = self.investigation
+        signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
+        return remedy.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
+
+
+def fold(journal: Log) -> Case:
+    """The case that a journal holds; Tampered where it is not one that this product could have written."""
+    try:
+        return plot.fold(plot.load(entry.payload) for entry in journal.entries)
+    except (OutOfTurn, ValidationError) as error:
+        raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
+
+
+def must_be_readable(case: Case, payload: Json) -> None:
+    """What is about to be written must be readable afterwards: a slot cannot be taken back."""
+    try:
+        plot.advance(case, plot.load(payload))
+    except (OutOfTurn, ValidationError) as error:
+        raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error
