@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from inquest.api.shared import Phase, TargetRef
-from inquest.story import ends, plot, rca
+from inquest.story import ends, plot, prompting, rca
 from inquest.story.conversation import Invocation, Message
 from inquest.story.inquiry import (
     AskModel,
@@ -102,7 +102,7 @@ def rca_inquiry(case: Case, view: View) -> Inquiry:
     """The conversation of invocation 1 as the journal has it."""
     pinned = case.opened.pinned
     context = rca_context(case)
-    opening = (Message("system", rca.system_prompt(context)), Message("user", rca.first_message(context)))
+    opening = (Message("system", prompting.system_prompt(context)), Message("user", prompting.first_message(context)))
     budgets = Budgets(
         turns=pinned.max_turns,
         calls=max(1, pinned.max_tool_calls - KEPT_CALLS),
@@ -135,10 +135,10 @@ def _slots(case: Case, invocation: Invocation) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def rca_context(case: Case) -> rca.RcaContext:
+def rca_context(case: Case) -> prompting.RcaContext:
     """What the prompt of invocation 1 is made of."""
     signal, taken = case.opened.spec.signal, snapshot_of(case)
-    return rca.RcaContext(
+    return prompting.RcaContext(
         name=signal.signal_name or signal.name,
         severity=str(signal.severity),
         namespace=signal.target.namespace or "",
@@ -167,9 +167,9 @@ def _read_of(arguments: Mapping[str, object]) -> str:
     return " ".join(str(value) for value in arguments.values())
 
 
-def _repeats(case: Case) -> rca.Repeats | None:
+def _repeats(case: Case) -> prompting.Repeats | None:
     dedup = case.opened.spec.signal.dedup
     if dedup is None or not dedup.occurrences:
         return None
     first, last = dedup.first_seen, dedup.last_seen
-    return rca.Repeats(dedup.occurrences, first.isoformat() if first else "", last.isoformat() if last else "")
+    return prompting.Repeats(dedup.occurrences, first.isoformat() if first else "", last.isoformat() if last else "")
