@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from inquest.api.shared import PinnedTarget, TargetRef
@@ -70,41 +70,75 @@ async def owner_chain(
     cluster: Cluster, clock: Clock, target: TargetRef, *, pauses: tuple[float, ...] = RETRY_PAUSES
 ) -> OwnerChain:
     """Follow controller owners upwards from the target; no pauses: no retries and no hard failure."""
-    try:
-        kind, start = await _start(cluster, clock, target, pauses)
-    except InquestError as error:
-        return _unread(target, error, hard=bool(pauses))
-    return await _climbed(cluster, _normalised(target, kind), start)
+    found = await _start(cluster, clock, target, pauses)
+    if found.start is None or found.kind is None:
+        return _unread(target, found, hard=bool(pauses))
+    chain = await _climbed(cluster, _normalised(target, found.kind), found.start)
+    return replace(chain, choices=found.choices)
 
 
-async def _start(
-    cluster: Cluster, clock: Clock, target: TargetRef, pauses: tuple[float, ...]
-) -> tuple[ResourceKind, Json]:
+@dataclass(frozen=True)
+class _LookedUp:
+    """The start as it was found, or why not; `choices` as in `ResourceContext`."""
+
+    kind: ResourceKind | None = None
+    start: Json | None = None
+    choices: tuple[str, ...] = ()
+    error: InquestError | None = None
+
+
+async def _start(cluster: Cluster, clock: Clock, target: TargetRef, pauses: tuple[float, ...]) -> _LookedUp:
     for pause in pauses:
-        try:
-            return await _looked_up(cluster, target)
-        except Retryable:
-            await clock.sleep(pause)
+        found = await _looked_up(cluster, target)
+        if not isinstance(found.error, Retryable):
+            return found
+        await clock.sleep(pause)
     return await _looked_up(cluster, target)
 
 
-async def _looked_up(cluster: Cluster, target: TargetRef) -> tuple[ResourceKind, Json]:
+async def _looked_up(cluster: Cluster, target: TargetRef) -> _LookedUp:
     """The object under its kind; several groups serve the kind: the first that has it."""
+    choices: tuple[str, ...] = ()
     refused: InquestError | None = None
-    for kind in await _kinds(cluster, target):
-        try:
-            return kind, await _fetched(cluster, kind, target)
-        except (NotFound, Forbidden) as error:
-            refused = refused or error
-    raise refused or UnknownKind(f"no API group serves {target.kind}")
-
-
-async def _kinds(cluster: Cluster, target: TargetRef) -> list[ResourceKind]:
-    what = f"discover {target.kind}"
     try:
-        return [await within(cluster.kind(target.kind, target.api_version or ""), what)]
+        kinds, choices = await _kinds(cluster, target)
+        for kind in kinds:
+            try:
+                return _LookedUp(kind, await _fetched(cluster, kind, target), choices)
+            except (NotFound, Forbidden) as error:
+                refused = refused or error
+    except InquestError as error:
+        refused = error
+    return _LookedUp(choices=choices, error=refused or UnknownKind(f"no API group serves {target.kind}"))
+
+
+async def _kinds(cluster: Cluster, target: TargetRef) -> tuple[list[ResourceKind], tuple[str, ...]]:
+    """The kinds that the target's word can mean, and the versions of which one must be named (pipeline, 10)."""
+    said = target.api_version or ""
+    try:
+        return [await _kind(cluster, target, said)], ()
     except AmbiguousKind as several:
-        return [await within(cluster.kind(target.kind, group), what) for group in several.groups]
+        return [await _kind(cluster, target, group) for group in several.groups], several.groups
+    except UnknownKind:
+        if not said:
+            raise
+    return await _instead(cluster, target, said)
+
+
+async def _instead(cluster: Cluster, target: TargetRef, said: str) -> tuple[list[ResourceKind], tuple[str, ...]]:
+    """A version that is not served: another one of its group is meant, of another group one must be named."""
+    try:
+        served = (await _kind(cluster, target, "")).api_version
+    except AmbiguousKind as several:
+        groups = several.groups
+    else:
+        groups = (served,)
+    own = next((group for group in groups if group.rpartition("/")[0] == said.rpartition("/")[0]), "")
+    return ([await _kind(cluster, target, own)], ()) if own else ([], groups)
+
+
+async def _kind(cluster: Cluster, target: TargetRef, api_version: str) -> ResourceKind:
+    return await within(cluster.kind(target.kind, api_version), f"discover {target.kind}")
 
 
 async def _fetched(cluster: Cluster, kind: ResourceKind, target: TargetRef) -> Json:
@@ -117,7 +151,8 @@ def _normalised(target: TargetRef, kind: ResourceKind) -> TargetRef:
     return TargetRef(api_version=kind.api_version, kind=kind.kind, name=target.name, namespace=namespace)
 
 
-def _unread(target: TargetRef, error: InquestError, *, hard: bool) -> OwnerChain:
+def _unread(target: TargetRef, found: _LookedUp, *, hard: bool) -> OwnerChain:
+    error = found.error or UnknownKind(f"no API group serves {target.kind}")
     recorded = not hard or isinstance(error, (NotFound, UnknownKind))
     return OwnerChain(
         target=target,
@@ -125,6 +160,7 @@ def _unread(target: TargetRef, error: InquestError, *, hard: bool) -> OwnerChain
         deleted=isinstance(error, NotFound),
         failure="" if recorded else f"get {target.display}: {why(error)}",
         scope_known=False,
+        choices=found.choices,
     )
 
 
@@ -184,7 +220,7 @@ class ContextReader:
         self._clock = clock
         self._pauses = pauses
         self._slots = asyncio.Semaphore(MAX_PARALLEL)
-        self._known: dict[tuple[str, str, str], ResourceContext] = {}
+        self._known: dict[tuple[str, str, str, str], ResourceContext] = {}
 
     async def resolve(self, target: TargetRef) -> ResourceContext:
         """Owners, hashes, labels and quota of a target; hard failures are not remembered."""
@@ -219,6 +255,7 @@ class ContextReader:
             target_labels=labels_of(chain.start),
             gaps=tuple(dict.fromkeys((*chain.gaps, *gaps, *root_gaps, *target_gaps))),
             warnings=() if chain.scope_known else (f"scope of {chain.target.kind} is not known",),
+            choices=chain.choices,
         )
 
     async def _surroundings(self, chain: OwnerChain) -> tuple[Surroundings, tuple[Gap, ...]]:
@@ -305,5 +342,5 @@ def _without_failures(maps: Mapping[str, Json | Failed | None]) -> dict[str, Jso
     return {name: found for name, found in maps.items() if not isinstance(found, Failed)}
 
 
-def _key(target: TargetRef) -> tuple[str, str, str]:
-    return (target.kind, target.name, target.namespace or "")
+def _key(target: TargetRef) -> tuple[str, str, str, str]:
+    return (target.api_version or "", target.kind, target.name, target.namespace or "")

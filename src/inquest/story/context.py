@@ -26,6 +26,8 @@ class OwnerChain:
     failure: str = ""
     """A hard failure on the start: verb, resource and reason."""
     scope_known: bool = True
+    choices: tuple[str, ...] = ()
+    """As in `ResourceContext`."""
 
     @property
     def root(self) -> TargetRef:
@@ -63,6 +65,19 @@ class ResourceContext:
     target_labels: Mapping[str, str] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     warnings: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    """`group/version` texts of which one must be named: several groups serve the kind and none was said, or another
+    than the one that was said (pipeline, section 10)."""
+
+    @property
+    def unverified_why(self) -> str:
+        """Why nothing may be built on this target; empty when it was read up to its root."""
+        if self.verified:
+            return ""
+        if self.deleted:
+            return f"NotFound: {self.target.display}"
+        read = next((f"{gap.what}: {gap.why}" for gap in self.gaps), "its owners could not be read")
+        return f"NotResolved: {self.failure or read}"
 
     @property
     def spec_hash(self) -> str:

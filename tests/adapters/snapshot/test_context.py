@@ -111,6 +111,45 @@ async def test_several_groups_serve_the_kind_and_the_one_that_has_it_wins() -> N
     assert chain.verified
 
 
+WIDGETS = ("a.example/v1", "b.example/v1")
+SAID: dict[str, tuple[str, str, tuple[str, ...], bool]] = {
+    # said → kind, api version, what must be named, whether the object was read
+    "one group serves it": ("Pod", "", (), True),
+    "several groups do": ("Widget", "", WIDGETS, True),
+    "one of several was named": ("Widget", "b.example/v1", (), True),
+    "the group that was named does not serve it": ("Widget", "c.example/v1", WIDGETS, False),
+    "the only group was not named": ("Pod", "apps/v1", ("v1",), False),
+    "another version of the group was named": ("Deployment", "apps/v1beta1", (), True),
+    "nobody serves it": ("Gadget", "c.example/v1", (), False),
+}
+
+
+@pytest.mark.parametrize(("kind", "said", "choices", "read"), SAID.values(), ids=SAID.keys())
+async def test_the_versions_of_which_one_must_be_named_are_told(
+    kind: str, said: str, choices: tuple[str, ...], read: bool
+) -> None:
+    objects = [made("Pod", "x"), made("Widget", "x", api_version="b.example/v1")]
+    objects.append(made("Deployment", "x", api_version="apps/v1"))
+    reader = ContextReader(FakeCluster(objects), FakeClock())
+
+    context = await reader.resolve(TargetRef(kind=kind, name="x", namespace="shop", api_version=said or None))
+
+    assert (context.choices, context.verified) == (choices, read)
+    assert bool(context.unverified_why) is not read
+
+
+async def test_one_name_of_two_groups_is_two_targets() -> None:
+    objects = [made("Widget", "x", api_version=group) for group in WIDGETS]
+    reader = ContextReader(FakeCluster(objects), FakeClock())
+
+    found = [
+        await reader.resolve(TargetRef(kind="Widget", name="x", namespace="shop", api_version=group))
+        for group in WIDGETS
+    ]
+
+    assert tuple(context.target.api_version for context in found) == WIDGETS
+
+
 STARTS: dict[str, tuple[InquestError, list[float], bool, bool]] = {
     # error → pauses, hard failure, deleted
     "down": (DOWN, [1.0, 2.0, 4.0], True, False),
