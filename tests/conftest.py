@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,29 @@ def _counted(reporter: pytest.TerminalReporter, outcome: str) -> Counter[str]:
     return Counter(_tier(report.nodeid) for report in reports)
 
 
+ROW = re.compile(r"[\[-](?P<own>(?:C-[A-Z]{2}-|FA-|RV-|[CDGILMNPRTX])\d{1,2}(?![0-9A-Za-z]))")
+PLACE = re.compile(r"(?P<table>(?:pipeline|behaviours|datastorage|reliability|resources)-\d+(?:\.\d+)?)-(?P<row>\d+)")
+"""A row of a conformance table is named in a test's id: by its own name, or by table and number where it has none."""
+
+
+def _rows(nodeids: Iterable[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for nodeid in nodeids:
+        for place in PLACE.finditer(nodeid):
+            found.setdefault(place["table"], set()).add(place["row"].lstrip("0"))
+        for row in ROW.finditer(PLACE.sub("", nodeid)):
+            found.setdefault(row["own"].rstrip("0123456789"), set()).add(row["own"])
+    return found
+
+
+def _row_lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
+    """How many rows of each table were asserted in this run."""
+    reports = (*reporter.stats.get("passed", []), *reporter.stats.get("failed", []))
+    found = _rows(report.nodeid for report in reports if hasattr(report, "nodeid"))
+    for table in sorted(found):
+        yield f"{table:>16}: {len(found[table])} rows"
+
+
 def _lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
     ran, skipped = _counted(reporter, "passed") + _counted(reporter, "failed"), _counted(reporter, "skipped")
     for tier in TIERS:
@@ -44,9 +68,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.section("tiers")
-    for line in _lines(terminalreporter):
-        terminalreporter.write_line(line)
+    for title, lines in (("tiers", _lines), ("rows of the conformance tables", _row_lines)):
+        terminalreporter.section(title)
+        for line in lines(terminalreporter):
+            terminalreporter.write_line(line)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
