@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import TypeAdapter
@@ -419,14 +419,20 @@ def _end(phase: Phase, fact: Closed) -> Phase:
 
 def dump(fact: Fact) -> dict[str, Any]:
     """The fact as the payload of a slot."""
-    body: dict[str, Any] = TypeAdapter(type(fact)).dump_python(fact, mode="json", by_alias=True)
+    body: dict[str, Any] = _adapter(type(fact).__name__).dump_python(fact, mode="json", by_alias=True)
     return {"fact": type(fact).__name__, "body": body}
 
 
 def load(payload: Mapping[str, Any]) -> Fact:
     """The fact of a slot's payload; OutOfTurn for a name that this version does not know."""
-    kind = FACTS.get(str(payload.get("fact")))
-    if kind is None:
+    name = str(payload.get("fact"))
+    if name not in FACTS:
         raise OutOfTurn(payload.get("fact"), "journal")
-    fact: Fact = TypeAdapter(kind).validate_python(payload["body"])
+    fact: Fact = _adapter(name).validate_python(payload["body"])
     return fact
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    """Made once for each kind: that takes longer than to read most facts."""
+    return TypeAdapter(FACTS[name])

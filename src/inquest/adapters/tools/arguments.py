@@ -7,6 +7,7 @@ a plain name.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -210,8 +211,9 @@ class GetWorkflow(Arguments):
 NOISE: Final = frozenset({"title", "$defs"})
 
 
+@cache
 def schema_of(model: type[Arguments]) -> dict[str, Any]:
-    """JSON Schema without titles, draft and references."""
+    """JSON Schema without titles, draft and references; made once, for every step of a case asks for all of them."""
     whole = model.model_json_schema()
     return {"type": "object"} | _plain(whole, whole.get("$defs", {}))  # type: ignore[no-any-return]
 
