@@ -8,6 +8,6 @@
 """
 
 from hack.scripted_model.script import Script, ScriptError, load, parse
-from hack.scripted_model.server import Serving, serve
+from hack.scripted_model.server import Serving, Tls, serve
 
-__all__ = ["Script", "ScriptError", "Serving", "load", "parse", "serve"]
+__all__ = ["Script", "ScriptError", "Serving", "Tls", "load", "parse", "serve"]

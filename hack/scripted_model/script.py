@@ -9,6 +9,7 @@
         reply: {text: …, calls: [{name: …, arguments: {…}}], finish_reason: …, usage: {…}}
       - error: {status: 429, retry_after: 2, code: rate_limit_exceeded}
       - garbage: not JSON at all       # also: `cut: true`, `empty: true`; `delay: 0.5` goes with any of them
+      - reply: {text: …, reasoning: …} # `pause: 1` halts a stream in its middle, `whole: true` answers one in one piece
 
 `from` is `all` (default), `last` (what came after the last reply), a role, or the name of a tool, whose results are
 then searched. `find` is a regular expression; its first group, else the whole match, is the value. A value may pass
@@ -56,6 +57,8 @@ class When(_Part):
     offers: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     forced: bool | None = None
+    sends: tuple[str, ...] = ()
+    """Fields of the request's body."""
     contains: str = ""
     """Regular expression, searched in what came after the last reply."""
 
@@ -75,6 +78,7 @@ class Figures(_Part):
     prompt: int
     cached: int = 0
     completion: int
+    reasoning: int = 0
 
 
 class Reply(_Part):
@@ -85,15 +89,24 @@ class Reply(_Part):
     finish_reason: str = ""
     usage: Figures | Literal["none"] | None = None
     refusal: str = ""
+    reasoning: str = ""
+    """Sent beside the answer, in the field that `reasoning_field` names."""
+    reasoning_field: Literal["reasoning", "reasoning_content"] = "reasoning_content"
 
 
 class Failure(_Part):
     """An answer with an error status."""
 
     status: int
-    retry_after: float | None = None
+    retry_after: float | str | None = None
+    """Seconds, or a date as text."""
+    retry_after_ms: float | None = None
     message: str = "scripted failure"
     code: str = ""
+    body: Any = None
+    """The whole body, for endpoints that word errors in their own way."""
+    late: bool = False
+    """Under status 200: in the place of the answer, or as an event of the stream."""
 
 
 class Step(_Part):
@@ -108,6 +121,8 @@ class Step(_Part):
     garbage: str | None = None
     cut: bool = False
     empty: bool = False
+    pause: float = 0.0
+    whole: bool = False
 
 
 class Script(_Part):
@@ -191,6 +206,7 @@ def _fits(when: When, request: Request) -> bool:
         and offered.issuperset(when.offers)
         and offered.isdisjoint(when.lacks)
         and when.forced in (None, forced)
+        and request.keys() >= set(when.sends)
         and bool(re.search(when.contains, _text("last", request), re.MULTILINE))
     )
 

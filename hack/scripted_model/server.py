@@ -1,4 +1,4 @@
-"""The chat completions protocol over HTTP, streaming and not, from a script.
+"""The chat completions protocol over HTTP, streaming and not, from a script; Azure's routes of it too.
 
 `GET /requests` lists what was asked, `GET /v1/models` names the script; the header `x-scripted-model` stands in every
 answer, so that nobody takes one for a model's.
@@ -33,6 +33,17 @@ PIECE: Final = 24
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Head:
+    """What came with a body."""
+
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    running: int
+    """Requests in work, this one included."""
+
+
 @dataclass
 class Play:
     """A script being played: what was asked so far, and how often each step answered."""
@@ -40,6 +51,8 @@ class Play:
     script: Script
     requests: list[Json] = field(default_factory=list)
     used: Counter[int] = field(default_factory=Counter)
+    heads: list[Head] = field(default_factory=list)
+    running: int = 0
 
     def take(self, request: Json) -> Step | None:
         self.requests.append(request)
@@ -61,19 +74,42 @@ class Serving:
     base_url: str
     requests: list[Json]
     """Bodies in the order in which they came."""
+    heads: list[Head]
+    """What came with each of them."""
+
+    @property
+    def azure_url(self) -> str:
+        """The same server as an Azure resource."""
+        return self.base_url.removesuffix("/v1")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files of a certificate and its key."""
+
+    certificate: Path
+    key: Path
 
 
 @contextmanager
-def serve(script: Script | str | Path, *, port: int = 0) -> Iterator[Serving]:
+def serve(script: Script | str | Path, *, port: int = 0, tls: Tls | None = None) -> Iterator[Serving]:
     """Run the server for a script, or for the file that holds one, in a thread; it listens when this returns."""
     play = Play(script if isinstance(script, Script) else load(script))
     with socket.create_server(("127.0.0.1", port)) as listening:
-        config = uvicorn.Config(application(play), log_config=None, lifespan="off", access_log=False)
+        config = uvicorn.Config(
+            application(play),
+            log_config=None,
+            lifespan="off",
+            access_log=False,
+            ssl_certfile=tls.certificate if tls else None,
+            ssl_keyfile=tls.key if tls else None,
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         try:
-            yield Serving(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", play.requests)
+            scheme = "https" if tls else "http"
+            yield Serving(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/v1", play.requests, play.heads)
         finally:
             server.should_exit = True
             server.force_exit = True
@@ -85,14 +121,20 @@ def application(play: Play) -> Starlette:
 
     async def complete(http: Request) -> Response:
         request = await http.json()
-        step = play.take(request)
-        if step is None:
-            return _failed(Failure(status=500, message="no step of the script fits this request"))
-        await asyncio.sleep(step.delay)
+        play.running += 1
+        play.heads.append(Head(http.url.path, dict(http.query_params), dict(http.headers), play.running))
         try:
-            return _answer(play, step, request)
-        except ScriptError as error:
-            return _failed(Failure(status=500, message=str(error)))
+            return await _played(play, request)
+        finally:
+            play.running -= 1
+
+    async def complete_on_azure(http: Request) -> Response:
+        """A deployment, a version and a key in a header of its own are asked for; the model is the deployment's."""
+        if "api-version" not in http.query_params:
+            return _failed(Failure(status=404, message="Resource not found", code="404"))
+        if not http.headers.get("api-key"):
+            return _failed(Failure(status=401, message="Access denied due to invalid subscription key", code="401"))
+        return await complete(http)
 
     async def asked(_: Request) -> Response:
         return JSONResponse(play.requests, headers=MARK)
@@ -104,13 +146,27 @@ def application(play: Play) -> Starlette:
     return Starlette(
         routes=[
             Route("/v1/chat/completions", complete, methods=["POST"]),
+            Route("/openai/deployments/{deployment}/chat/completions", complete_on_azure, methods=["POST"]),
             Route("/v1/models", models),
             Route("/requests", asked),
         ]
     )
 
 
+async def _played(play: Play, request: Json) -> Response:
+    step = play.take(request)
+    if step is None:
+        return _failed(Failure(status=500, message="no step of the script fits this request"))
+    await asyncio.sleep(step.delay)
+    try:
+        return _answer(play, step, request)
+    except ScriptError as error:
+        return _failed(Failure(status=500, message=str(error)))
+
+
 def _answer(play: Play, step: Step, request: Json) -> Response:
+    if step.error is not None and step.error.late:
+        return _late(step.error, streaming=bool(request.get("stream")))
     if step.error is not None:
         return _failed(step.error)
     if step.garbage is not None:
@@ -118,17 +174,35 @@ def _answer(play: Play, step: Step, request: Json) -> Response:
     if step.empty:
         return JSONResponse({"id": "x", "object": "chat.completion", "model": "m", "created": 0, "choices": []})
     completion = _completion(play, step.reply or Reply(), request)
-    if request.get("stream"):
-        return StreamingResponse(_pieces(completion, cut=step.cut), media_type="text/event-stream", headers=MARK)
+    if request.get("stream") and not step.whole:
+        pieces = _pieces(completion, cut=step.cut, pause=step.pause)
+        return StreamingResponse(pieces, media_type="text/event-stream", headers=MARK)
     if step.cut:
         return _short(completion)
     return JSONResponse(completion, headers=MARK)
 
 
 def _failed(failure: Failure) -> Response:
-    headers = MARK | ({} if failure.retry_after is None else {"retry-after": f"{failure.retry_after:g}"})
-    error = {"message": failure.message, "type": "scripted", "code": failure.code or None}
-    return JSONResponse({"error": error}, failure.status, headers=headers)
+    headers = dict(MARK)
+    if failure.retry_after is not None:
+        said = failure.retry_after
+        headers["retry-after"] = said if isinstance(said, str) else f"{said:g}"
+    if failure.retry_after_ms is not None:
+        headers["retry-after-ms"] = f"{failure.retry_after_ms:g}"
+    return JSONResponse(_error(failure), failure.status, headers=headers)
+
+
+def _error(failure: Failure) -> Any:
+    if failure.body is not None:
+        return failure.body
+    return {"error": {"message": failure.message, "type": "scripted", "code": failure.code or None}}
+
+
+def _late(failure: Failure, *, streaming: bool) -> Response:
+    if streaming:
+        event = f"data: {json.dumps(_error(failure))}\n\ndata: [DONE]\n\n"
+        return Response(event, media_type="text/event-stream", headers=MARK)
+    return JSONResponse(_error(failure), headers=MARK)
 
 
 def _short(completion: Json) -> Response:
@@ -147,6 +221,7 @@ def _completion(play: Play, reply: Reply, request: Json) -> Json:
     plain = [call.model_dump(by_alias=True, exclude_none=True) for call in reply.calls]
     calls = [_call(Call.model_validate(call), index, request) for index, call in enumerate(filled(plain, values))]
     message |= ({"tool_calls": calls} if calls else {}) | ({"refusal": reply.refusal} if reply.refusal else {})
+    message |= {reply.reasoning_field: reply.reasoning} if reply.reasoning else {}
     choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason or _reason(calls)}
     head = {"id": f"scripted-{len(play.requests)}", "object": "chat.completion", "created": 0}
     usage = _usage(play, reply, request, message)
@@ -169,14 +244,15 @@ def _usage(play: Play, reply: Reply, request: Json, message: Json) -> Json | Non
         return None
     prompt = _size(request["messages"]) + len(json.dumps(request.get("tools") or []))
     figures = [prompt, play.cached(request), _size([message])]
-    tokens = [number // CHARACTERS_PER_TOKEN for number in figures]
+    tokens = [*(number // CHARACTERS_PER_TOKEN for number in figures), len(reply.reasoning) // CHARACTERS_PER_TOKEN]
     if reply.usage is not None:
-        tokens = [reply.usage.prompt, reply.usage.cached, reply.usage.completion]
+        tokens = [reply.usage.prompt, reply.usage.cached, reply.usage.completion, reply.usage.reasoning]
     return {
         "prompt_tokens": tokens[0],
         "completion_tokens": tokens[2],
         "total_tokens": tokens[0] + tokens[2],
         "prompt_tokens_details": {"cached_tokens": tokens[1]},
+        "completion_tokens_details": {"reasoning_tokens": tokens[3]},
     }
 
 
@@ -191,11 +267,12 @@ def _common(earlier: list[Json], later: list[Json]) -> int:
     return _size(later[:same]) if same else 0
 
 
-async def _pieces(completion: Json, *, cut: bool) -> AsyncIterator[bytes]:
+async def _pieces(completion: Json, *, cut: bool, pause: float) -> AsyncIterator[bytes]:
     """The same answer in pieces, arguments in fragments; a cut one ends before its finish reason."""
     choice, usage = completion["choices"][0], completion["usage"]
     deltas = list(_deltas(choice["message"]))
-    for delta in deltas[: len(deltas) // 2] if cut else deltas:
+    for number, delta in enumerate(deltas[: len(deltas) // 2] if cut else deltas):
+        await asyncio.sleep(pause if number == len(deltas) // 2 else 0)
         yield _event(completion, [{"index": 0, "delta": delta, "finish_reason": None}])
     if cut:
         return
@@ -207,6 +284,9 @@ async def _pieces(completion: Json, *, cut: bool) -> AsyncIterator[bytes]:
 
 def _deltas(message: Mapping[str, Any]) -> Iterator[Json]:
     yield {"role": "assistant", "content": ""}
+    for name in ("reasoning", "reasoning_content"):
+        for piece in _cut_up(message.get(name) or ""):
+            yield {name: piece}
     for piece in _cut_up(message["content"] or ""):
         yield {"content": piece}
     if message.get("refusal"):

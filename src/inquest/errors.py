@@ -16,6 +16,7 @@
     │   ├── Misconfigured
     │   ├── Tampered         a journal that does not hold
     │   └── ModelRefused     the model's endpoint refuses for good
+    │       └── ContextOverflow   because the conversation is too long for it
     ├── Fenced               nobody here: another replica owns the case
     └── OutOfTurn            a developer: a fact arrived in a phase that has no place for it
 
@@ -124,6 +125,17 @@ class ModelRefused(NeedsPerson):
     """A permanent answer of the model's endpoint (resources, section 14.2)."""
 
     reason = "PermanentError"
+
+
+class ContextOverflow(ModelRefused):
+    """The conversation is longer than the model can read; `window` is what that endpoint can, in tokens.
+
+    Permanent for the request as it is: squeezed, it may be asked once more (behaviours, section 12.4).
+    """
+
+    def __init__(self, text: str, window: int) -> None:
+        super().__init__(text)
+        self.window = window
 
 
 class Fenced(InquestError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,16 +12,16 @@ from typing import Final
 
 import httpx2
 import structlog
-from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from inquest import telemetry
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.adapters.eyes import ClusterEyes
 from inquest.adapters.herald import KubeHerald, WebhookReceiver
 from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience
+from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, Price
 from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Tools
@@ -34,8 +34,8 @@ from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
 from inquest.ports import Json, Policy, Reach, ResourceKind
-from inquest.settings import ModelSettings, Settings
-from inquest.story.conversation import Invocation, ToolResult, ToolSchema
+from inquest.settings import EndpointSettings, ModelSettings, Settings
+from inquest.story.conversation import Invocation, Retry, ToolResult, ToolSchema
 from inquest.story.history import UNAVAILABLE, history_section
 from inquest.story.inquiry import Run
 
@@ -102,8 +102,7 @@ def _context_tool(eyes: ClusterEyes, datastorage: DataStorageClient) -> Resource
 
 def redactor_of(settings: Settings) -> Redactor:
     """The redactor, knowing the secrets that this process itself holds."""
-    key = settings.model.key()
-    return Redactor([key] if key else [])
+    return Redactor(settings.model.secrets())
 
 
 @asynccontextmanager
@@ -205,23 +204,42 @@ async def _model(chosen: ModelSettings, clock: SystemClock, stack: AsyncExitStac
     if chosen.provider == "none":
         return None
     model = OpenAIModel(
-        tuple(_endpoints(chosen)),
+        [_endpoint(one) for one in chosen.endpoints],
         clock=clock,
-        patience=Patience(whole=chosen.timeout.total_seconds(), attempts=chosen.max_attempts),
+        patience=Patience(
+            connect=chosen.connect_timeout.total_seconds(),
+            idle=chosen.idle_timeout.total_seconds(),
+            whole=chosen.timeout.total_seconds(),
+            attempts=chosen.max_attempts,
+            total_wait=chosen.max_wait.total_seconds(),
+        ),
         stream=chosen.stream,
         temperature=chosen.temperature,
+        on_retry=_count_retry,
     )
     stack.push_async_callback(model.aclose)
     return model
 
 
-def _endpoints(chosen: ModelSettings) -> Iterable[Endpoint]:
-    key = SecretStr(chosen.key())
-    azure = chosen.azure_api_version if chosen.provider == "azure" else ""
-    yield Endpoint(chosen.endpoint, chosen.name, key, azure)
-    for entry in chosen.failover:
-        name, _, url = entry.partition("@")
-        yield Endpoint(url, name, key, azure)
+def _count_retry(phase: str, retry: Retry) -> None:
+    telemetry.MODEL_RETRIES.labels(phase, retry.model, retry.reason).inc()
+
+
+def _endpoint(chosen: ModelSettings | EndpointSettings) -> Endpoint:
+    price = chosen.price
+    return Endpoint(
+        chosen.endpoint,
+        chosen.name,
+        chosen.api_key,
+        azure_api_version=chosen.azure_api_version if chosen.provider == "azure" else "",
+        key_file=chosen.api_key_file,
+        ca_bundle=chosen.ca_bundle,
+        proxy=chosen.proxy,
+        tool_protocol=chosen.tool_protocol,
+        price=Price(price.prompt, price.completion, price.cached) if price else None,
+        context_window=chosen.context_window,
+        places=chosen.max_concurrent,
+    )
 
 
 async def _receivers(settings: Settings, stack: AsyncExitStack) -> tuple[WebhookReceiver, ...]:

@@ -405,7 +405,7 @@ class Cases:
     def _unknown_model(self, inv: Investigation) -> dict[str, Verdict]:
         """A person asked for a model that is not configured: the default serves, and they are told."""
         chosen, asked = self.house.settings.model, inv.spec.model
-        known = {chosen.name, *(entry.partition("@")[0] for entry in chosen.failover)}
+        known = {chosen.name, *(entry.name for entry in chosen.failover)}
         if not asked or asked in known:
             return {}
         return {"ModelAvailable": false("UnknownModel", f"no model {asked} is configured; the default is used")}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -45,13 +46,20 @@ class Usage:
     prompt: int = 0
     cached: int = 0
     completion: int = 0
+    reasoning: int = 0
+    """Those of `completion` that the model spent on thinking."""
 
     @property
     def total(self) -> int:
         return self.prompt + self.completion
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.prompt + other.prompt, self.cached + other.cached, self.completion + other.completion)
+        return Usage(
+            self.prompt + other.prompt,
+            self.cached + other.cached,
+            self.completion + other.completion,
+            self.reasoning + other.reasoning,
+        )
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,22 @@ class ModelRequest:
     tools: tuple[ToolSchema, ...]
     forced: tuple[str, ...] = ()
     max_tokens: int = 8192
+    phase: str = ""
+    """The invocation for which it is asked, a label of metrics; never sent."""
+    urgency: int = 0
+    """Who waits for the same endpoint goes by this, the lowest first; never sent."""
+    squeezed: bool = False
+    """The conversation was already cut after an overflow: another one is permanent (behaviours, section 12.4)."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """A call that failed and was followed by another one of the same request."""
+
+    model: str
+    """Configured name of the model that failed."""
+    reason: str
+    """Class of the fault (behaviours, section 12.4)."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +100,19 @@ class ModelReply:
     model: str
     reserved: str = ""
     """The spent budget for which this was the reserved turn, as `AskModel.stamp` noted it; empty otherwise."""
+    endpoint: str = ""
+    """Who answered, as messages call it."""
+    cost: Decimal | None = None
+    """In the currency of the configured prices; None: not known, which is never 0."""
+    retries: tuple[Retry, ...] = ()
+    """What went wrong before this answer."""
+
+
+def total_cost(replies: Iterable[ModelReply]) -> Decimal | None:
+    """The sum; not known as soon as one of them is not, or where there is none."""
+    costs = [reply.cost for reply in replies]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None
 
 
 @dataclass(frozen=True)

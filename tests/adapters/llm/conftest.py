@@ -12,6 +12,9 @@ from pydantic import SecretStr
 
 from hack.scripted_model import Serving, parse, serve
 from inquest.adapters.llm import Endpoint, OpenAIModel, Patience
+from inquest.adapters.llm.model import OnRetry
+from inquest.ports import Redacted, seal
+from inquest.story.conversation import Message, ModelRequest, ToolSchema
 
 KEY = "sk-canary-0123456789"
 DEFAULT = Patience()
@@ -54,12 +57,42 @@ def script() -> Iterator[Callable[[str], Serving]]:
 
 @asynccontextmanager
 async def connected(
-    clock: FakeClock, *servings: Serving | str, stream: bool = True, patience: Patience = DEFAULT
+    clock: FakeClock,
+    *servings: Serving | str | Endpoint,
+    stream: bool = True,
+    patience: Patience = DEFAULT,
+    temperature: float | None = None,
+    on_retry: OnRetry = lambda _phase, _retry: None,
 ) -> AsyncIterator[OpenAIModel]:
-    urls = [serving if isinstance(serving, str) else serving.base_url for serving in servings]
-    endpoints = [Endpoint(url, f"m{number}", SecretStr(KEY)) for number, url in enumerate(urls, start=1)]
-    model = OpenAIModel(endpoints, clock=clock, stream=stream, patience=patience, jitter=lambda: 0.5)
+    model = OpenAIModel(
+        [_endpoint(serving, number) for number, serving in enumerate(servings, start=1)],
+        clock=clock,
+        stream=stream,
+        patience=patience,
+        temperature=temperature,
+        jitter=lambda: 0.5,
+        on_retry=on_retry,
+    )
     try:
         yield model
     finally:
         await model.aclose()
+
+
+def _endpoint(serving: Serving | str | Endpoint, number: int) -> Endpoint:
+    if isinstance(serving, Endpoint):
+        return serving
+    return Endpoint(serving if isinstance(serving, str) else serving.base_url, f"m{number}", SecretStr(KEY))
+
+
+GET = ToolSchema("kubectl_get", "Read.", {"type": "object", "properties": {"kind": {"type": "string"}}})
+SUBMIT = ToolSchema("submit_result", "Submit.", {"type": "object", "properties": {}})
+QUESTION = ModelRequest("m", (Message("system", "s"), Message("user", "u")), (GET, SUBMIT))
+
+
+def redacted(request: ModelRequest = QUESTION) -> Redacted[ModelRequest]:
+    return seal(request)
+
+
+both_ways = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+Start = Callable[[str], Serving]

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
-from hack.scripted_model import Serving
 from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, fault_class
 from inquest.errors import Misconfigured, ModelRefused, RateLimited, Unavailable
-from inquest.ports import Redacted, seal
-from inquest.story.conversation import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
+from inquest.story.conversation import Message, ModelReply, ModelRequest, ToolCall, Usage
 
-from .conftest import KEY, FakeClock, connected, row
-
-Start = Callable[[str], Serving]
-
-GET = ToolSchema("kubectl_get", "Read.", {"type": "object", "properties": {"kind": {"type": "string"}}})
-SUBMIT = ToolSchema("submit_result", "Submit.", {"type": "object", "properties": {}})
-QUESTION = ModelRequest("m", (Message("system", "s"), Message("user", "u")), (GET, SUBMIT))
-
-both_ways = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-
-
-def redacted(request: ModelRequest = QUESTION) -> Redacted[ModelRequest]:
-    return seal(request)
+from .conftest import GET, KEY, QUESTION, SUBMIT, FakeClock, Start, both_ways, connected, redacted, row
 
 
 @both_ways
@@ -34,7 +19,8 @@ async def test_text_calls_usage_and_finish_reason_arrive(script: Start, clock: F
         model: t
         steps: [{reply: {text: Looking at it, calls: [
           {name: kubectl_get, arguments: {kind: Pod, label_selector: "app=api, tier in (web, worker), x!=y"}, id: a},
-          {name: kubectl_get, arguments: '{"kind": "No', id: b}], usage: {prompt: 900, cached: 700, completion: 33}}}]
+          {name: kubectl_get, arguments: '{"kind": "No', id: b}],
+          usage: {prompt: 900, cached: 700, completion: 33, reasoning: 11}}}]
         """)
 
     async with connected(clock, serving, stream=stream) as model:
@@ -45,8 +31,9 @@ async def test_text_calls_usage_and_finish_reason_arrive(script: Start, clock: F
         text="Looking at it",
         tool_calls=(ToolCall("a", "kubectl_get", json.dumps(arguments)), ToolCall("b", "kubectl_get", '{"kind": "No')),
         finish_reason="tool_calls",
-        usage=Usage(900, 700, 33),
+        usage=Usage(900, 700, 33, 11),
         model="scripted/t",
+        endpoint="model m1 at 127.0.0.1",
     )
 
 
@@ -150,7 +137,7 @@ async def test_a_transient_answer_is_tried_five_times(script: Start, clock: Fake
     serving = script(f"steps: [{step if step.startswith('{') else '{' + step + '}'}]")
 
     async with connected(clock, serving, stream=stream) as model:
-        with pytest.raises(Unavailable, match="attempt 5"):
+        with pytest.raises(Unavailable, match="attempt 5/5"):
             await model.ask(redacted())
 
     assert (len(serving.requests), clock.sleeps) == (5, [1.0, 2.0, 4.0, 8.0])
@@ -190,7 +177,7 @@ async def test_a_wait_that_is_too_long_keeps_the_class_of_the_error(script: Star
     serving = script("steps: [{error: {status: 503, retry_after: 300}}]")
 
     async with connected(clock, serving) as model:
-        with pytest.raises(Unavailable, match="attempt 1"):
+        with pytest.raises(Unavailable, match="attempt 1/5"):
             await model.ask(redacted())
 
     assert clock.sleeps == []
@@ -255,20 +242,123 @@ async def test_a_refused_connection_is_transient(clock: FakeClock) -> None:
     assert (fault_class(raised.value), len(clock.sleeps)) == ("ModelUnreachable", 4)
 
 
-@both_ways
-@pytest.mark.parametrize(
-    "patience",
-    [Patience(idle=0.05, attempts=1), Patience(whole=0.05, attempts=1)],
-    ids=["idle", "whole"],
-)
-async def test_silence_is_a_timeout(script: Start, clock: FakeClock, stream: bool, patience: Patience) -> None:
-    serving = script("steps: [{delay: 2, reply: {text: late}}]")
+SILENT = {
+    "before-a-stream": ("{delay: 2, reply: {text: late}}", True, Patience(whole=0.05, attempts=1)),
+    "before-a-whole-answer": ("{delay: 2, reply: {text: late}}", False, Patience(whole=0.05, attempts=1)),
+    "in-the-middle": ("{pause: 2, reply: {text: late}}", True, Patience(idle=0.05, attempts=1)),
+}
+
+
+@pytest.mark.parametrize(("step", "stream", "patience"), SILENT.values(), ids=SILENT.keys())
+async def test_silence_is_a_timeout(
+    script: Start, clock: FakeClock, step: str, stream: bool, patience: Patience
+) -> None:
+    serving = script(f"steps: [{step}]")
 
     async with connected(clock, serving, stream=stream, patience=patience) as model:
         with pytest.raises(Unavailable) as raised:
             await model.ask(redacted())
 
     assert fault_class(raised.value) == "ModelTimeout"
+
+
+@both_ways
+async def test_a_model_may_think_longer_than_it_may_fall_silent_later(
+    script: Start, clock: FakeClock, stream: bool
+) -> None:
+    serving = script("steps: [{delay: 0.3, reply: {text: thought about it}}]")
+
+    async with connected(clock, serving, stream=stream, patience=Patience(idle=0.1)) as model:
+        reply = await model.ask(redacted())
+
+    assert reply.text == "thought about it"
+
+
+REASONED = {
+    "reasoning_content": "{text: the answer, reasoning: 'perhaps {\"confidence\": 1}'}",
+    "reasoning": "{text: the answer, reasoning: perhaps, reasoning_field: reasoning}",
+    "think-block": "{text: '<think>perhaps {\"confidence\": 1}</think> the answer'}",
+    "end-of-a-think-block": '{text: "perhaps\\n</think>\\n\\nthe answer"}',
+}
+
+
+@both_ways
+@pytest.mark.parametrize("reply", REASONED.values(), ids=REASONED.keys())
+async def test_reasoning_is_never_the_answer(script: Start, clock: FakeClock, stream: bool, reply: str) -> None:
+    serving = script(f"steps: [{{reply: {reply}}}]")
+
+    async with connected(clock, serving, stream=stream) as model:
+        found = await model.ask(redacted())
+
+    assert found.text == "the answer"
+
+
+@both_ways
+async def test_reasoning_without_an_answer_is_an_empty_answer(script: Start, clock: FakeClock, stream: bool) -> None:
+    serving = script("steps: [{reply: {text: '<think>{\"confidence\": 1}', finish_reason: length}}]")
+
+    async with connected(clock, serving, stream=stream) as model:
+        found = await model.ask(redacted())
+
+    assert (found.text, found.finish_reason) == ("", "length")
+
+
+async def test_a_server_that_does_not_stream_is_read_in_one_piece(script: Start, clock: FakeClock) -> None:
+    serving = script("steps: [{whole: true, reply: {text: all at once}}]")
+
+    async with connected(clock, serving, stream=True) as model:
+        found = await model.ask(redacted())
+
+    assert (found.text, serving.requests[0]["stream"]) == ("all at once", True)
+
+
+DIALECTS = {
+    "max_tokens": (
+        "{when: {sends: [max_tokens]}, error: {status: 400, code: unsupported_parameter, message: "
+        "\"Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead.\"}}",
+        "max_completion_tokens",
+        "max_tokens",
+    ),
+    "stream_options": (
+        "{when: {sends: [stream_options]}, error: {status: 422, body: {detail: [{type: extra_forbidden, "
+        "loc: [body, stream_options], msg: Extra inputs are not permitted}]}}}",
+        "max_tokens",
+        "stream_options",
+    ),
+    "temperature": (
+        "{when: {sends: [temperature]}, error: {status: 400, message: "
+        "\"Unsupported value: 'temperature' does not support "
+        '0.2 with this model. Only the default (1) value is supported."}}',
+        "max_tokens",
+        "temperature",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "kept", "gone"), DIALECTS.values(), ids=DIALECTS.keys())
+async def test_a_field_that_an_endpoint_does_not_know_is_left_out_from_then_on(
+    script: Start, clock: FakeClock, step: str, kept: str, gone: str
+) -> None:
+    serving = script(f"steps: [{step}, {{reply: {{text: understood}}}}]")
+
+    async with connected(clock, serving, temperature=0.2) as model:
+        replies = [await model.ask(redacted()) for _ in range(2)]
+
+    assert [reply.text for reply in replies] == ["understood", "understood"]
+    assert [gone in sent for sent in serving.requests] == [True, False, False]
+    assert (kept in serving.requests[-1], clock.sleeps) == (True, [])
+
+
+async def test_a_field_that_is_refused_in_every_dialect_ends_the_call(script: Start, clock: FakeClock) -> None:
+    words = "Unsupported parameter: 'max_tokens' and 'max_completion_tokens' are not supported"
+    serving = script(f'steps: [{{error: {{status: 400, message: "{words}"}}}}]')
+
+    async with connected(clock, serving) as model:
+        with pytest.raises(ModelRefused, match="ModelRejected"):
+            await model.ask(redacted())
+
+    assert len(serving.requests) < 5
 
 
 async def test_the_switch_forbids_every_address_but_this_machine(

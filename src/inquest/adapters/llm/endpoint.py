@@ -1,0 +1,120 @@
+"""What is configured: one endpoint of the fail-over list, and how much patience all of them get."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from inquest.adapters.llm.price import Price
+from inquest.errors import Misconfigured
+
+FORBID_VARIABLE: Final = "INQUEST_FORBID_REAL_MODELS"
+CONNECT_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 60.0
+WHOLE_SECONDS: Final = 120.0
+ATTEMPTS: Final = 5
+TOTAL_WAIT: Final = 60.0
+PLACE_WAIT: Final = 300.0
+PLACES: Final = 50
+WINDOW: Final = 128_000
+NOTHING: Final = SecretStr("")
+
+_forbidden = False
+
+
+def forbid_real_models() -> None:
+    """From now on only loopback addresses are called; for tests, and there is no way back in a process."""
+    global _forbidden
+    _forbidden = True
+
+
+def real_models_forbidden() -> bool:
+    """Whether the switch is set, by call or by environment."""
+    return _forbidden or os.environ.get(FORBID_VARIABLE, "") not in ("", "0", "false")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One entry of the fail-over list; `azure_api_version` makes it an Azure deployment named `model`."""
+
+    url: str
+    model: str
+    key: SecretStr = NOTHING
+    azure_api_version: str = ""
+    key_file: Path | None = None
+    """Beats `key`, and is read before every call, so that a rotated key needs no restart (reliability, section 12)."""
+    ca_bundle: Path | None = None
+    """The only authorities that this endpoint is believed with; None: those of the system."""
+    proxy: SecretStr = NOTHING
+    """`http://user:password@host:port`; nothing: as the environment says."""
+    tool_protocol: Literal["native", "text"] = "native"
+    """`text`: tools are described in the prompt and called in the reply's text."""
+    price: Price | None = None
+    context_window: int = WINDOW
+    """Tokens that the model can read."""
+    places: int = PLACES
+    """Calls at a time, of all cases of this process."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it; nothing secret."""
+        return f"model {self.model} at {urlsplit(self.url).hostname}"
+
+    def secret(self) -> str:
+        """The key as it is now; Misconfigured where its file cannot be read."""
+        if self.key_file is None:
+            return self.key.get_secret_value()
+        try:
+            return self.key_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misconfigured(f"model: the key file {self.key_file} cannot be read: {type(error).__name__}") from None
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every text that must not show anywhere, the longest first."""
+        proxy = urlsplit(self.proxy.get_secret_value())
+        found = (self._readable_secret(), proxy.netloc.rpartition("@")[0], proxy.password or "")
+        return tuple(sorted((text for text in found if text), key=len, reverse=True))
+
+    def _readable_secret(self) -> str:
+        try:
+            return self.secret()
+        except Misconfigured:
+            return ""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long one call may take and how often it is made; seconds."""
+
+    connect: float = CONNECT_SECONDS
+    idle: float = IDLE_SECONDS
+    """Longest silence within an answer that has begun."""
+    whole: float = WHOLE_SECONDS
+    attempts: int = ATTEMPTS
+    """Calls of each endpoint."""
+    total_wait: float = TOTAL_WAIT
+    """All waits of one call of the port together; what is longer goes to the next endpoint."""
+    place_wait: float = PLACE_WAIT
+    """Longest wait for a free place at one endpoint."""
+
+
+def check_allowed(endpoint: Endpoint) -> None:
+    """Before a socket opens: with the switch set, nothing but this machine is called, the proxy neither."""
+    for url in (endpoint.url, endpoint.proxy.get_secret_value()):
+        if url and real_models_forbidden() and not is_loopback(url):
+            raise Misconfigured(f"real model calls are forbidden here: {urlsplit(url).hostname}")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether this machine alone is addressed."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
