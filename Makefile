@@ -79,8 +79,8 @@ crash-all: install ## kill -9 of the operator at every numbered point of the dem
 	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
 
 .PHONY: bench
-bench: install ## Speed as ratios against a baseline run beside it
-	$(BIN)/python -m benchmarks
+bench: install ## What cases cost, alone, 20 and 50 at once, beside goals and baselines (BENCH='--json FILE')
+	timeout --kill-after=60 2700 $(BIN)/python -m benchmarks $(BENCH)
 
 # --- the local cluster and the demo ---------------------------------------------------------------
 

@@ -1,125 +1,169 @@
-"""Speed as ratios against a baseline that runs beside it: `make bench`. Nothing here is a test.
+"""The command: `python -m benchmarks [--json FILE] [--only steps cases] [--sizes 20 50]`.
 
-A ratio says how much more than the plainest possible work on the same input a step costs, so that it means the same on
-every machine. Times are medians over repeated runs.
+Exit status 1 says that something could not be measured. A goal that was missed is told and changes nothing.
 """
 
 from __future__ import annotations
 
-import gzip
+import argparse
 import json
-import re
-import statistics
+import signal
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
-from inquest.adapters.redact import Redactor
-from inquest.api.shared import TargetRef
-from inquest.journal import Author, Draft, Log, encode, fold
-from inquest.story.detectors import detect
-from inquest.story.evidence import Evidence, EvidenceStatus, Observed, Snapshot, digest_of
-from inquest.story.spec_hash import spec_hash
+from benchmarks import ground, load, report, steps
+from benchmarks.load import Idle, Played
+from benchmarks.model import served
+from benchmarks.report import Row
 
-RUNS = 7
-NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-PODS = 50
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A step and the plainest work on the same input."""
-
-    name: str
-    step: Callable[[], Any]
-    against: str
-    baseline: Callable[[], Any]
+SECTIONS: Final = ("steps", "redaction", "cases")
+BUSY_LOAD: Final = 1.0
+"""Above it something else runs on this machine, and times say less."""
 
 
-def main() -> None:
-    """Print one line for each step."""
-    print(f"{'step':<34}{'median':>10}  {'against':<26}{'median':>10}{'ratio':>8}")
-    for bench in benches():
-        mine, plain = median(bench.step), median(bench.baseline)
-        print(f"{bench.name:<34}{mine:>8.2f}ms  {bench.against:<26}{plain:>8.2f}ms{mine / plain:>7.1f}x")
+@dataclass
+class Results:
+    """Everything measured so far."""
+
+    begun: float = field(default_factory=time.monotonic)
+    sections: dict[str, list[Row]] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def show(self, title: str, rows: list[Row]) -> None:
+        """Print a section as soon as it is there."""
+        self.sections[title] = rows
+        print(report.table(title, rows), flush=True)
+
+    def say(self, line: str) -> None:
+        """One line about what happens now."""
+        print(f"[{time.monotonic() - self.begun:5.0f} s] {line}", file=sys.stderr, flush=True)
+
+    def data(self, machine: dict[str, Any]) -> dict[str, Any]:
+        """As JSON."""
+        sections = {title: [row.data() for row in rows] for title, rows in self.sections.items()}
+        return {"machine": machine, "sections": sections, "raw": self.raw, "failures": self.failures}
+
+    @contextmanager
+    def attempt(self, what: str) -> Iterator[None]:
+        """What fails is told, and the rest goes on."""
+        try:
+            yield
+        except Exception as error:
+            traceback.print_exc()
+            self.failures[what] = f"{type(error).__name__}: {error}"
 
 
-def median(work: Callable[[], Any]) -> float:
-    """Milliseconds of one run."""
-    work()
-    return statistics.median(_timed(work) for _ in range(RUNS))
-
-
-def benches() -> tuple[Bench, ...]:
-    """Steps that every case takes."""
-    log = "\n".join(
-        f"2026-05-04T12:00:{n % 60:02d}Z INFO request {n} from 10.0.0.{n % 250} took 13 ms" for n in range(1500)
-    )
-    text, shot = json.dumps(pod(0)), snapshot()
-    draft = Draft("Snapshot", Redactor().strings({"log": log}), NOW)
-    packed = gzip.compress(json.dumps(log).encode(), 6)
-    slots = encode(Log("u"), draft, Author("r/1", 1), "ns")
-    return (
-        Bench(
-            "redact a 100 KB log", lambda: Redactor().text(log), "one regex over it", lambda: re.sub(r"\d+", "#", log)
-        ),
-        Bench(
-            "spec hash of a pod", lambda: spec_hash(pod(0)), "json.loads + dumps", lambda: json.dumps(json.loads(text))
-        ),
-        Bench(
-            "detectors over 50 pods",
-            lambda: detect(shot),
-            "json.dumps of them",
-            lambda: [json.dumps(pod(n)) for n in range(PODS)],
-        ),
-        Bench(
-            "one journal slot of 100 KB",
-            lambda: encode(Log("u"), draft, Author("r/1", 1), "ns"),
-            "gzip of it",
-            lambda: gzip.compress(log.encode(), 6),
-        ),
-        Bench(
-            "read that slot",
-            lambda: fold("u", slots),
-            "gunzip + json.loads",
-            lambda: json.loads(gzip.decompress(packed)),
-        ),
-    )
-
-
-def pod(number: int) -> dict[str, Any]:
-    """A pod that was killed for memory."""
-    ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-05-04T11:59:00Z"}
-    container = {"name": "app", "ready": False, "restartCount": 3, "lastState": {"terminated": ended}}
-    limits = {"resources": {"limits": {"memory": "32Mi"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"app-{number}", "namespace": "shop", "uid": f"u{number}"},
-        "spec": {"containers": [{"name": "app", "image": "app:1", **limits}]},
-        "status": {"phase": "Running", "containerStatuses": [container]},
+def main() -> int:
+    """Measure, print, save; what was started goes, also where this is told to stop."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    options = _options()
+    machine, results = report.machine(), Results()
+    _introduce(machine)
+    sections: dict[str, Callable[[Results, argparse.Namespace], None]] = {
+        "steps": _steps,
+        "redaction": _redaction,
+        "cases": _cases,
     }
+    for name in options.only:
+        with results.attempt(name):
+            sections[name](results, options)
+    if options.json:
+        options.json.write_text(json.dumps(results.data(machine), indent=1) + "\n")
+    _conclude(results)
+    return 1 if results.failures else 0
 
 
-def snapshot() -> Snapshot:
-    """All of them as one snapshot."""
-    found = [json.dumps(pod(number)) for number in range(PODS)]
-    evidence = tuple(
-        Evidence(f"E{n}", "snapshot", {"read": "pods"}, text, digest_of(text), EvidenceStatus.OK, NOW)
-        for n, text in enumerate(found, start=1)
-    )
-    target = TargetRef(api_version="v1", kind="Pod", name="app-0", namespace="shop")
-    objects = tuple(Observed(pod(number), f"E{number + 1}") for number in range(PODS))
-    return Snapshot(NOW, target, target, root_verified=True, objects=objects, evidence=evidence)
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="every figure, raw ones too")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, help="not everything")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[20, 50], metavar="N", help="cases at once")
+    parser.add_argument("--alone", type=int, default=5, metavar="N", help="cases one after the other")
+    parser.add_argument("--turn-seconds", type=float, default=1.0, help="how long the scripted model takes for a turn")
+    parser.add_argument("--rest-seconds", type=float, default=70.0, help="at rest: one round of resync and sweep")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for logs, requests and prompts")
+    return parser.parse_args()
 
 
-def _timed(work: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
-    work()
-    return (time.perf_counter() - begun) * 1000
+def _introduce(machine: dict[str, Any]) -> None:
+    print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine.items()))
+    if machine["load_before"] > BUSY_LOAD:
+        print("something else runs on this machine: times are not of Inquest alone")
+
+
+def _steps(results: Results, _: argparse.Namespace) -> None:
+    results.show("Single steps, in memory", list(steps.rows()))
+
+
+def _redaction(results: Results, _: argparse.Namespace) -> None:
+    if find_spec("benchmarks.redaction") is not None:
+        results.show("Redaction", list(import_module("benchmarks.redaction").rows()))
+
+
+def _cases(results: Results, options: argparse.Namespace) -> None:
+    results.say("bringing up a control plane with simulated nodes")
+    with _folder(options.keep) as folder, ground.raised(folder) as stage, served(folder, options.turn_seconds) as model:
+        idle, alone = load.idle_and_alone(stage, model, options.alone, options.rest_seconds, results.say)
+        results.raw |= {"idle": _plain(idle), "alone": _plain(alone)}
+        results.show("At rest", list(report.of_idle(idle)))
+        _show(results, f"{options.alone} cases, one after the other", alone, alone, idle)
+        results.show("What the model is sent", list(report.of_prompts(alone)))
+        for size in options.sizes:
+            with results.attempt(f"{size} cases at once"):
+                played = load.at_once(stage, model, size, idle, results.say)
+                results.raw[f"{size} at once"] = _plain(played)
+                _show(results, f"{size} cases at once", played, alone, idle)
+
+
+@contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """Where logs and notes are written; they go unless they are asked for."""
+    if kept is not None:
+        kept.mkdir(parents=True)
+        yield kept
+        return
+    with TemporaryDirectory(prefix="inquest-bench-") as folder:
+        yield Path(folder)
+
+
+def _show(results: Results, title: str, played: Played, alone: Played, idle: Idle) -> None:
+    results.show(title, list(report.of_run(played, alone, idle)))
+    for effect, words in played.to_record.items():
+        told = sorted(words.items(), key=lambda pair: -pair[1])
+        print(f"    {effect}s: " + ", ".join(f"{word} {number:.1f}" for word, number in told))
+    for what, found in {"failed": played.failed, "log": played.warnings, "left": played.left}.items():
+        if found:
+            print(f"    {what}: {found}")
+    print(f"    objects: {played.objects}", flush=True)
+
+
+def _plain(found: Idle | Played) -> dict[str, Any]:
+    """As JSON takes it: keys are text."""
+    data = asdict(found)
+    if "targets" in data:
+        data["targets"] = {" ".join(target): rate for target, rate in data["targets"].items()}
+    return data
+
+
+def _conclude(results: Results) -> None:
+    judged = [(title, row) for title, rows in results.sections.items() for row in rows if row.goal is not None]
+    missed = [(title, row) for title, row in judged if row.missed]
+    print(f"\n{len(missed)} of {len(judged)} goals missed")
+    for title, row in missed:
+        print(f"  {title}: {row.name}")
+    for what, why in results.failures.items():
+        print(f"could not be measured: {what}: {why}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
