@@ -100,6 +100,8 @@ class ModelReply:
     model: str
     reserved: str = ""
     """The spent budget for which this was the reserved turn, as `AskModel.stamp` noted it; empty otherwise."""
+    squeezed: bool = False
+    """The endpoint found the conversation too long and answered its shorter form."""
     endpoint: str = ""
     """Who answered, as messages call it."""
     cost: Decimal | None = None
