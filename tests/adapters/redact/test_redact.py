@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inquest
-from inquest.adapters.redact import MAX_CHARACTERS, Redactor
-from inquest.adapters.redact import MARK, WITHHELD, is_sensitive
+from inquest.adapters.redact import MARK, MAX_CHARACTERS, WITHHELD, Redactor, is_sensitive
 
 REDACTOR = Redactor()
 

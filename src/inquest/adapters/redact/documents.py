@@ -136,7 +136,9 @@ def _decoded_at(text: str, start: int, walk: Walk) -> tuple[str, int]:
     return in_json(text[start:end], walk) or text[start:end], end
 
 
-_CUT_SECRET: Final = re.compile(r"\\{0,7}\"(?:kind\\{0,7}\":\s{0,8}\\{0,7}\"Secret(?:List)?\\{0,7}\"|stringData\\{0,7}\":)")
+_CUT_SECRET: Final = re.compile(
+    r"\\{0,7}\"(?:kind\\{0,7}\":\s{0,8}\\{0,7}\"Secret(?:List)?\\{0,7}\"|stringData\\{0,7}\":)"
+)
 _CUT_DATA: Final = re.compile(r"\\{0,7}\"(?:data|stringData)\\{0,7}\":\s{0,64}\{(?P<body>[^{}]*)")
 _CUT_ENTRY: Final = re.compile(
     r"(?P<head>(?P<q>\\{0,7}\")[\w.\-]{1,253}(?P=q):\s{0,8}(?P=q))(?P<value>[^\"\\]*(?:\\[nrtu/][^\"\\]*)*)"
@@ -193,6 +195,8 @@ def _has_objects(text: str) -> bool:
 def _edits(text: str, walk: Walk) -> list[tuple[int, int, str]]:
     edits: list[tuple[int, int, str]] = []
     for node in yaml.compose_all(text, Loader=yaml.CSafeLoader):
+        if isinstance(node, yaml.ScalarNode):  # the whole text again, which would have no end
+            continue
         edits += _differences(node, walk(_value_of(node, set())), text)
     return edits
 
@@ -243,5 +247,3 @@ def _masked_section(match: re.Match[str]) -> str:
     if match["line"].strip() or not entries:
         return f'{match["head"]} "{MARK}"\n'
     return match["head"] + "\n" + "".join(f'{key} "{MARK}"{end}' for key, end in entries)
-
-

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from math import log2
 from typing import Final
 
-from inquest.adapters.redact.marks import MARK, replaced
+from inquest.adapters.redact.marks import replaced
 from inquest.adapters.redact.shapes import token_in
 
 IsClean = Callable[[str], bool | None]

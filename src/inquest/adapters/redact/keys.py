@@ -14,8 +14,10 @@ from inquest.adapters.redact.marks import REDACTED
 LONGEST_KEY: Final = 128
 
 _WORDS: Final = frozenset(
-    "password passwords passwd passwort pwd passphrase secret token apikey credential credentials authorization cookie"
-    " dsn".split()
+    {
+        *("password", "passwords", "passwd", "passwort", "pwd", "passphrase", "secret", "token", "apikey"),
+        *("credential", "credentials", "authorization", "cookie", "dsn"),
+    }
 )
 _PAIRS: Final = frozenset(
     {
@@ -32,23 +34,55 @@ _TAILS: Final = (
 """Ends of words written without a seam, such as `PGPASSWORD`."""
 _FILES: Final = (".key", ".pem", ".p12", ".jks")
 _REFERENCES: Final = frozenset(
-    (
-        "name names ref refs path file mount dir url uri kind type id"
+    {
+        *("name", "names", "ref", "refs", "path", "file", "mount", "dir", "url", "uri", "kind", "type", "id"),
         # Inquest's own: last words that say something about a secret rather than being one.
-        " seconds ttl expiry expiration expires expired policy class version length limit count enabled required mode"
-        " issuer audience audiences algorithm alg endpoint host port region scope scopes provider store manager"
-        " controller driver rotation interval timeout duration age status state size format header exists role"
-        " namespace index at in"
-    ).split()
+        *(
+            "seconds",
+            "ttl",
+            "expiry",
+            "expiration",
+            "expires",
+            "expired",
+            "policy",
+            "class",
+            "version",
+            "length",
+            "limit",
+        ),
+        *(
+            "count",
+            "enabled",
+            "required",
+            "mode",
+            "issuer",
+            "audience",
+            "audiences",
+            "algorithm",
+            "alg",
+            "endpoint",
+            "host",
+        ),
+        *("port", "region", "scope", "scopes", "provider", "store", "manager", "controller", "driver", "rotation"),
+        *("interval", "timeout", "duration", "age", "status", "state", "size", "format", "header", "exists", "role"),
+        *("namespace", "index", "at", "in"),
+    }
 )
 _REFERENCE_KEYS: Final = frozenset({("existing", "secret"), ("pull", "secret")})
 """Ends of keys of charts that hold the name of a Secret, never its content."""
 _WHOLE: Final = frozenset(
-    "client-key-data sig signature x-amz-signature x-amz-credential x-goog-signature x-goog-credential _auth".split()
+    {
+        *("client-key-data", "sig", "signature", "_auth"),
+        *("x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"),
+    }
 )
 _SECRET_FILES: Final = frozenset(
-    "htpasswd .htpasswd id_rsa id_dsa id_ecdsa id_ed25519 .dockerconfigjson .dockercfg .netrc .pgpass".split()
+    {
+        *("htpasswd", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+        *(".dockerconfigjson", ".dockercfg", ".netrc", ".pgpass"),
+    }
 )
+_BREAK: Final = re.compile(r"[\s_\-./:\[\]]+")
 _SEAM: Final = re.compile(r"[\s_\-./:\[\]]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -66,7 +100,8 @@ def _judged(key: str) -> bool:
     words = [word.lower().rstrip("0123456789") or word for word in _SEAM.split(key) if word]
     if not words or _is_reference(words):
         return False
-    return any(word in _WORDS or word.endswith(_TAILS) for word in words) or _has_pair(words)
+    glued = [part.lower() for part in _BREAK.split(key) if part]
+    return any(word in _WORDS or word.endswith(_TAILS) for word in (*words, *glued)) or _has_pair(words)
 
 
 def _is_reference(words: list[str]) -> bool:

@@ -27,7 +27,7 @@ _QUOTE: Final = r"\\{0,7}[\"'`]"
 _AFTER: Final = re.compile(
     rf"(?P<rest>{_REST_OF_KEY})(?:"
     rf"(?P<sign>(?:{_QUOTE})?[\])]?[ \t]{{0,16}}(?:=>|:=|[:=])[ \t]{{0,64}})"
-    rf"|(?P<field>(?:{_QUOTE})?[\s,;]{{1,32}}(?:{_QUOTE})?[Vv]alue(?:{_QUOTE})?[ \t]{{0,8}}(?:=>|[:=])[ \t]{{0,64}})"
+    rf"|(?P<field>(?:{_QUOTE})?[\s,;]{{1,32}}(?:{_QUOTE})?(?i:value)(?:{_QUOTE})?[ \t]{{0,8}}(?:=>|[:=])[ \t]{{0,64}})"
     r"|(?P<element>>)(?=[^<\s])"
     r"|(?P<blank>[ \t]{1,8})(?=[^\s=:<>])"
     r")",
@@ -45,17 +45,20 @@ _IN_ELEMENT: Final = re.compile(r"[^<\n]+")
 _REST_OF_LINE: Final = re.compile(r"[^\n]+")
 _QUOTED_REST: Final = {quote: re.compile(rf"(?:[^\n\\{quote}]|\\[^\n])+") for quote in "\"'"}
 _NEXT_LINE: Final = re.compile(
-    r"(?:\\|\\n)?\r?\n(?P<indent>[ \t]+)(?P<value>\"[^\"\n]+\"|'[^'\n]+'|(?!-[ \t])[^\s:#\[{\"'][^\s:#]*(?=[ \t]*(?:\n|\Z)))"
+    r"(?:\\|\\n)?\r?\n(?P<indent>[ \t]+)"
+    r"(?P<value>\"[^\"\n]+\"|'[^'\n]+'|(?!-[ \t])[^\s:#\[{\"'][^\s:#]*(?=[ \t]*(?:\n|\Z)))"
 )
 _WHOLE_LINE: Final = re.compile(r"[^\s\"'#{\[|>&*!][^\n#]*?(?=[ \t]*(?:\n|\Z|[ \t]#))")
 _WORD_LINE: Final = re.compile(r"[^\s\"'#]+(?=[ \t]*(?:\n|\Z))")
+_PAIR: Final = re.compile(r"[\w.\-]{1,64}=[^=\s]")
+"""After a blank: the value was empty, and this is the next key."""
 _NEXT_PAIR: Final = re.compile(r"[,;&][ \t]*[\w.\-]{1,64}[ \t]*[=:]")
 _PROSE_KEYS: Final = frozenset({"token", "secret", "cookie", "credential", "credentials"})
 _PROSE: Final = re.compile(
     r":[ ](?:serviceaccounts?|configmaps?|secrets?|failed|failure|error|errors|invalid|unexpected|unable|cannot|could"
     r"|couldn't|timed|context|the|no|not|missing|expired|is|was|rpc|unknown|request|Get|Post|dial|connection|denied"
     r"|unauthorized|forbidden|permission|access|malformed|signature|illegal|unsupported|verification|parse|parsing|http"
-    r"|status|server)[ :](?=\S)"
+    r"|status|server):?[ ](?=\S)"
 )
 """`failed to fetch token: serviceaccount "x" not found` says what failed; closed, since a word can be a secret."""
 _KEY_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
@@ -132,7 +135,7 @@ def _start_of_key(text: str, position: int) -> int:
 def _belongs(text: str, start: int, key: str, after: re.Match[str]) -> bool:
     """Whether what follows the key is its value: a sign, a flag's blank, an element, a field beside its name."""
     if after["sign"]:
-        return not _is_annotation(text, start, after)
+        return not (_is_annotation(text, start, after) or _is_image(text, start, after))
     if after["field"]:
         return _NAME_FIELD.search(text, max(0, start - 32), start) is not None
     if after["element"]:
@@ -149,6 +152,11 @@ def _is_annotation(text: str, start: int, after: re.Match[str]) -> bool:
     return _ANNOTATION.search(text, max(0, start - 255), start) is not None
 
 
+def _is_image(text: str, start: int, after: re.Match[str]) -> bool:
+    """`shop/token:1.2`: the last part of a path with a tag or a port."""
+    return text[start - 1 : start] == "/" and after["sign"] == ":"
+
+
 def _is_secret_key(text: str, key: str, after: re.Match[str]) -> bool:
     if is_sensitive(key):
         return True
@@ -156,8 +164,8 @@ def _is_secret_key(text: str, key: str, after: re.Match[str]) -> bool:
 
 
 def _is_pair_in_base64(text: str, position: int) -> bool:
-    match = _BASE64_PAIR.match(text, position + (text[position : position + 1] in {'"', "'"}))
-    return bool(match) and ":" in (decoded(match[0]) or "")
+    match = _BASE64_PAIR.match(text, position + text.startswith(('"', "'"), position))
+    return match is not None and ":" in (decoded(match[0]) or "")
 
 
 def _value_span(text: str, after: re.Match[str], *, start: int, key: str) -> _Span:
@@ -168,6 +176,8 @@ def _value_span(text: str, after: re.Match[str], *, start: int, key: str) -> _Sp
         return _rest_of_line(text, position, start)
     if text[start - 1 : start] == ";" or text[max(0, start - 2) : start] == "; ":
         return _unless_harmless(text, position, _end_of(_IN_DSN, text, position))
+    if after["sign"] and after["sign"][-1] in " \t" and _PAIR.match(text, position):
+        return _NONE
     if key in _WORKING_DIRECTORY and text.startswith("/", position):
         return _NONE
     match = _PLAIN_STRING.match(text, position)

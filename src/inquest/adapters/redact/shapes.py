@@ -28,7 +28,8 @@ def _without_private_keys(text: str) -> str:
     """Blocks, cut at either end or whole; without an END, all that follows."""
     text = _WHOLE_KEY.sub(MARK, text)
     ends = list(_END_OF_KEY.finditer(text))
-    parts, done = [], 0
+    parts: list[str] = []
+    done = 0
     for end in ends:
         start = _start_of_material(text, end.start(), done)
         parts += (text[done:start], MARK)
@@ -116,14 +117,13 @@ _HOOK: Final = re.compile(
 _BEARER: Final = re.compile(
     r"(?P<kept>\bbearer[ \t]+)(?!(?:token|authentication|authorization)\b)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE
 )
-_BASIC: Final = re.compile(
-    r"(?P<kept>\b(?:[Bb]asic|BASIC)[ \t]+)(?![a-z]+\b(?![0-9A-Z+/=]))[A-Za-z0-9._~+/=-]{8,}"
-)
+_BASIC: Final = re.compile(r"(?P<kept>\b(?:[Bb]asic|BASIC)[ \t]+)(?![a-z]+\b(?![0-9A-Z+/=]))[A-Za-z0-9._~+/=-]{8,}")
 _CLIENT: Final = re.compile(
     r"(?P<kept>\b(?:"
     r"(?:mysql(?:dump|admin|import|show|check)?|mariadb(?:-dump|-admin)?)\b[^\n|;&]{0,200}?[ \t]-p(?=\S)"
     r"|sshpass\b[^\n|;&]{0,200}?[ \t]-p[ \t]*(?=\S)"
-    r"|(?:docker|podman|helm|nerdctl|oc|az|mongo(?:sh|dump|restore)?|cqlsh)\b[^\n|;&]{0,200}?[ \t]-p[ \t]+(?=[^\s-])"
+    r"|(?:(?:docker|podman|helm|nerdctl|oc|az)\b[^\n|;&]{0,100}?[ \t]login|mongo(?:sh|dump|restore)?|cqlsh)\b"
+    r"[^\n|;&]{0,200}?[ \t]-p[ \t]+(?=[^\s-])"
     r"|(?:redis-cli|keydb-cli|valkey-cli)\b[^\n|;&]{0,200}?[ \t]-a[ \t]+(?=\S)"
     r"|(?:sqlcmd|isql|bcp)\b[^\n|;&]{0,200}?[ \t]-P[ \t]*(?=\S)"
     r"|(?:ldap(?:search|add|modify|whoami|delete|passwd))\b[^\n|;&]{0,200}?[ \t]-w[ \t]*(?=[^\s-])"
@@ -167,7 +167,6 @@ _SHORT_HINTS: Final = (
 )
 """Tokens that may be shorter than the runs that `encoded` looks at, and how far the hint stands from their begin."""
 _AZURE: Final = re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])")
-
 
 
 def _without_clients(text: str) -> str:

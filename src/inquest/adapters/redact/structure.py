@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
 from typing import Any, Final, Literal
 
-from inquest.adapters.redact.keys import is_harmless, is_secret_file, is_sensitive
+from inquest.adapters.redact.keys import LONGEST_KEY, is_harmless, is_secret_file, is_sensitive
 from inquest.adapters.redact.marks import MARK
 
 SCALARS: Final = (int, float, bool, type(None))
 """Asked first, because asking whether a value is a mapping costs more than anything else here."""
 EnvValues = Literal["sensitive", "all"]
 
-_PLAIN_KEYS: Final = frozenset({"annotations", "labels", "matchLabels"})
+PLAIN_KEYS: Final = frozenset({"annotations", "labels", "matchLabels"})
 """Maps whose keys are names of others' making: they say nothing about their values."""
 _PAIR_NAMES: Final = ("name", "key", "Name", "Key")
 _PAIR_VALUES: Final = ("value", "Value")
+_PARTS: Final = frozenset({"data", "stringData", "binaryData"})
 _VALUES_OF: Final = frozenset({"value", "plain", "plaintext", "literal", "raw", "default", "current", "data"})
 """Keys of a map under a sensitive key that hold the secret itself: `password: {value: x}`."""
 
@@ -44,6 +48,32 @@ def is_identity(key: str, value: str, siblings: Mapping[Any, Any], inside: str) 
 def is_named(siblings: Mapping[Any, Any]) -> bool:
     """Whether a map has the shape of an object's reference."""
     return "name" in siblings and not _SHAPES.isdisjoint(siblings)
+
+
+# --- what keys say ----------------------------------------------------------------------------------------
+
+
+class Meaning(Enum):
+    """What a key says about its value."""
+
+    SECRET = auto()
+    FILE = auto()
+    REGISTRIES = auto()
+    """Registries with their credentials, as Docker keeps them."""
+
+
+def meaning_of(key: str) -> Meaning | None:
+    """What a key says; None for most."""
+    return _meaning(key[-LONGEST_KEY:])
+
+
+@lru_cache(maxsize=8192)
+def _meaning(key: str) -> Meaning | None:
+    if is_secret_file(key):
+        return Meaning.FILE
+    if is_sensitive(key):
+        return Meaning.SECRET
+    return Meaning.REGISTRIES if key == "auths" else None
 
 
 # --- the walk ----------------------------------------------------------------------------------------------
@@ -79,9 +109,9 @@ class _Walk:
         return value
 
     def _mapping(self, found: Mapping[Any, Any], inside: str, parent: Mapping[Any, Any]) -> dict[Any, Any]:
-        whole = _whole_parts(found, inside, parent) if _may_be_secret(found) else ()
-        if inside in _PLAIN_KEYS:
+        if inside in PLAIN_KEYS:
             return {key: self._plain(str(key), item, found) for key, item in found.items()}
+        whole = _whole_parts(found, inside, parent)
         walked = {
             key: masked(item) if key in whole else self._item(str(key), item, found, inside)
             for key, item in found.items()
@@ -92,22 +122,26 @@ class _Walk:
         return self._file(item) if isinstance(item, str) and is_secret_file(key) else self.of(item, "", found)
 
     def _item(self, key: str, item: Any, found: Mapping[Any, Any], inside: str) -> Any:
+        meaning = meaning_of(key)
         if isinstance(item, str):
-            return self._string(key, item, found, inside)
-        if key in _PLAIN_KEYS and isinstance(item, dict):
+            return self._string(key, item, found, inside) if meaning is None else self._told(item, meaning)
+        if meaning is None or not item:
             return self.of(item, key, found)
-        if key == "auths" and isinstance(item, dict):
+        if meaning is Meaning.REGISTRIES and isinstance(item, dict):
             return {host: self._registry(entry, found) for host, entry in item.items()}
-        if is_sensitive(key):
-            return self._under_sensitive(key, item, found)
-        return self.of(item, key, found)
+        return self._under_sensitive(key, item, found) if meaning is Meaning.SECRET else self.of(item, key, found)
+
+    def _told(self, item: str, meaning: Meaning) -> str:
+        """A string under a key that tells what it is."""
+        if meaning is Meaning.FILE:
+            return self._file(item)
+        return MARK if meaning is Meaning.SECRET and not is_harmless(item) else self._leaves.text(item)
 
     def _string(self, key: str, item: str, found: Mapping[Any, Any], inside: str) -> str:
-        if is_secret_file(key):
-            return self._file(item)
-        if is_sensitive(key) and not is_harmless(item):
-            return MARK
-        return self._leaves.exact(item) if is_identity(key, item, found, inside) else self._leaves.text(item)
+        shown = self._leaves.text(item)
+        if shown != item and is_identity(key, item, found, inside):
+            return self._leaves.exact(item)
+        return shown
 
     def _under_sensitive(self, key: str, item: Any, found: Mapping[Any, Any]) -> Any:
         if _is_maskable(item):
@@ -149,6 +183,8 @@ def _masked_value(item: Any) -> Any:
 
 def _whole_parts(found: Mapping[Any, Any], inside: str, parent: Mapping[Any, Any]) -> tuple[str, ...]:
     """Keys whose values go whole, by the kind of the object."""
+    if found.keys().isdisjoint(_PARTS):
+        return ()
     kind = found.get("kind")
     if isinstance(kind, str) and kind.lower() == "secret":
         return ("data", "stringData")
@@ -157,10 +193,6 @@ def _whole_parts(found: Mapping[Any, Any], inside: str, parent: Mapping[Any, Any
     if isinstance(found.get("stringData"), (Mapping, str)) or _is_typed_secret(found):
         return ("data", "stringData")
     return ("data", "binaryData") if _is_helm_release(found) else ()
-
-
-def _may_be_secret(found: Mapping[Any, Any]) -> bool:
-    return "data" in found or "stringData" in found or "binaryData" in found
 
 
 def _is_typed_secret(found: Mapping[Any, Any]) -> bool:
@@ -195,7 +227,7 @@ def _is_maskable(value: Any) -> bool:
 # --- arguments of commands -----------------------------------------------------------------------------------
 
 _SHORT_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "-p": ("mysql", "mysqldump", "mysqladmin", "mariadb", "mariadb-dump", "sshpass", "docker", "mongo", "mongosh"),
+    "-p": ("mysql", "mysqldump", "mysqladmin", "mariadb", "mariadb-dump", "sshpass", "login", "mongo", "mongosh"),
     "-a": ("redis-cli", "valkey-cli", "keydb-cli"),
     "-P": ("sqlcmd",),
     "-w": ("ldapsearch", "ldapadd", "ldapmodify", "ldapwhoami"),
@@ -209,14 +241,14 @@ def without_arguments(items: list[Any]) -> list[Any]:
         return items
     clients = {item.rsplit("/", 1)[-1] for item in items if isinstance(item, str) and len(item) < LONGEST_COMMAND}
     flags = {flag for flag, users in _SHORT_FLAGS.items() if not clients.isdisjoint(users)}
-    glued = flags if not clients.isdisjoint(_GLUED) else frozenset()
+    glued = flags if not clients.isdisjoint(_GLUED) else set()
     return list(_arguments(items, flags, glued))
 
 
 LONGEST_COMMAND: Final = 128
 
 
-def _arguments(items: Sequence[Any], flags: set[str], glued: set[str] | frozenset[str]) -> Iterator[Any]:
+def _arguments(items: Sequence[Any], flags: AbstractSet[str], glued: AbstractSet[str]) -> Iterator[Any]:
     before: Any = None
     for item in items:
         if not isinstance(item, str):
