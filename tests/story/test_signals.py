@@ -11,15 +11,15 @@ import pytest
 
 from inquest.adapters.redact import Redactor
 from inquest.api.names import case_lease_name, fingerprint, investigation_name
-from inquest.api.shared import TargetRef
+from inquest.api.shared import PinnedTarget, TargetRef
 from inquest.conductor.house import House
 from inquest.conductor.publish import sealed
 from inquest.conductor.signals import ORPHAN_LEASE, Signals
-from inquest.errors import AlreadyExists, Conflict, NotFound
-from inquest.ports import Redacted, ResourceKind
+from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, NotFound
+from inquest.ports import Notice, Redacted, ResourceKind
 from inquest.settings import Settings
 from inquest.story.context import ResourceContext
-from inquest.story.history import History
+from inquest.story.history import History, HistoryEntry
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -27,6 +27,8 @@ HOME = "inquest-system"
 TARGET = TargetRef(api_version="apps/v1", kind="Deployment", name="cart", namespace="shop")
 PRINT = fingerprint("shop", "Deployment", "cart")
 LEASE = case_lease_name(PRINT)
+HASH = f"sha256:{'0' * 64}"
+PIN = PinnedTarget(kind="Deployment", name="cart", namespace="shop", uid="u-1", spec_hash=HASH)
 KEY_LIKE = "sk-" + "0123456789abcdef" * 3
 """A name that looks like an API key."""
 
@@ -41,6 +43,10 @@ class World:
     namespace_labels: dict[str, str] = field(default_factory=lambda: {"inquest.dev/managed": "true"})
     target_labels: dict[str, str] = field(default_factory=dict)
     namespaced: bool = True
+    groups: tuple[str, ...] = ()
+    """API groups that serve the target's kind, where more than one does."""
+    past: History = field(default_factory=lambda: History(available=True))
+    told: list[Notice] = field(default_factory=list)
 
     def put(self, kind: str, name: str, namespace: str, **rest: Any) -> Json:
         meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -86,16 +92,21 @@ class World:
         self.written.append(f"event {reason}")
 
     async def kind(self, word: str, api_version: str = "") -> ResourceKind:
+        if self.groups and not api_version:
+            raise AmbiguousKind(word, self.groups)
         return ResourceKind("apps", "v1", word, f"{word.lower()}s", self.namespaced)
 
     async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
         return {"metadata": {"name": name, "labels": self.namespace_labels}}
 
     async def context(self, target: TargetRef) -> ResourceContext:
-        return ResourceContext(target=target, root=target, target_labels=self.target_labels)
+        return ResourceContext(target=target, root=target, target_labels=self.target_labels, root_pin=PIN)
 
     async def history(self, target: TargetRef, spec_hash: str) -> History:
-        return History(available=True)
+        return self.past
+
+    async def tell(self, notice: Redacted[Notice]) -> None:
+        self.told.append(notice.value)
 
     def house(self) -> House:
         ports = {one.name: None for one in fields(House)} | dict.fromkeys(
@@ -289,6 +300,52 @@ async def test_ours_is_adopted_and_the_end_is_told_once(world: World) -> None:
         await world.look()
 
     assert signal["status"]["recommendation"]["generatedAt"] == "2026-11-22T10:00:01Z"
+
+
+async def test_a_kind_of_several_groups_still_tells_two_objects_apart(world: World) -> None:
+    world.groups = ("apps/v1", "extensions/v1beta1")
+    for name in ("cart", "db"):
+        world.signal(f"sig-{name}", target={"kind": "Deployment", "name": name, "namespace": "shop"})
+        await world.look(f"sig-{name}")
+
+    seen = [world.held["Signal", HOME, f"sig-{name}"]["status"] for name in ("cart", "db")]
+    assert [one["phase"] for one in seen] == ["Accepted", "Accepted"]
+    assert len({one["fingerprint"] for one in seen}) == 2
+
+
+async def test_people_are_told_once_that_a_chain_of_repairs_did_not_help(world: World) -> None:
+    world.past = History(available=True, recent=tuple(ineffective(number) for number in range(3)))
+    signal = world.signal()
+
+    for _ in range(3):
+        await world.look()
+
+    assert signal["status"]["reason"] == "IneffectiveChain"
+    assert [(one.type, one.priority, one.name) for one in world.told] == [("ManualReview", "High", "sig-a")]
+    assert "Deployment/cart" in world.told[0].body
+
+
+def ineffective(number: int) -> HistoryEntry:
+    return HistoryEntry(
+        remediation_uid=f"r-{number}",
+        completed_at=NOW - timedelta(minutes=30 - number),
+        outcome="Remediated",
+        effectiveness_score=0.1,
+        pre_spec_hash=HASH,
+        post_spec_hash=HASH,
+    )
+
+
+async def test_earlier_cases_of_the_same_problem_are_counted(world: World) -> None:
+    old = a_case(world, "inv-old", HOME, fingerprint=PRINT, phase="Completed", completedAt="2026-11-20T11:00:00Z")
+    old["metadata"]["creationTimestamp"] = "2026-11-20T10:00:00Z"
+    signal = world.signal()
+
+    await world.look()
+
+    made = world.held["Investigation", HOME, signal["status"]["investigationRef"]["name"]]
+    assert made["spec"]["signal"]["dedup"]["occurrences"] == 2
+    assert made["spec"]["signal"]["dedup"]["firstSeen"] == "2026-11-20T10:00:00Z"
 
 
 async def test_names_are_written_exactly_and_texts_are_not() -> None:

@@ -33,7 +33,7 @@ from inquest.conductor.house import INVESTIGATION, LEASE, NAMESPACE, SIGNAL, Hou
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import fault, parsed
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, InquestError, NotFound, Retryable, UnknownKind
-from inquest.ports import Json, Redacted, ResourceKind
+from inquest.ports import Json, Notice, Redacted, ResourceKind
 from inquest.story import history as history_of
 from inquest.story.context import ResourceContext
 from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal
@@ -61,6 +61,8 @@ EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
     SignalPhase.FAILED: ("SignalFailed", True),
 }
 TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
+HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
+"""Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
 ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", "ManualReviewPending"})
 """Blocks that a label or an annotation ends before their time."""
 
@@ -73,6 +75,8 @@ class Surveyed:
     context: SignalContext
     resource: ResourceContext | None
     read_failed: str = ""
+    earlier: tuple[datetime, ...] = ()
+    """When each ended case of the same fingerprint was opened."""
 
 
 @dataclass
@@ -174,15 +178,15 @@ class Signals:
         if target.kind == UNKNOWN_KIND:
             return await self._with_cases(found, observed, None)
         try:
-            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+            # Several groups may serve the kind: which of them has the object is seen when it is read.
+            kinds = await self._kinds(target)
         except UnknownKind:
             return Surveyed(replace(observed, kind_known=False), _no_context(), None)
-        except AmbiguousKind:
-            return await self._with_cases(found, observed, None)
         except Retryable as error:
             return Surveyed(observed, _no_context(), None, str(error))
-        observed = replace(observed, namespaced=kind.namespaced)
-        if kind.namespaced and not target.namespace:
+        namespaced = any(kind.namespaced for kind in kinds)
+        observed = replace(observed, namespaced=namespaced)
+        if namespaced and not target.namespace:
             return Surveyed(observed, _no_context(), None)
         return await self._with_resource(found, observed)
 
@@ -214,7 +218,9 @@ class Signals:
             blocked_for=found.status.reason or "" if found.status.phase is SignalPhase.BLOCKED else "",
             blocked_count=found.status.blocked_count or 0,
         )
-        return Surveyed(observed, context, resource)
+        ended = (inv for inv in investigations if inv.status.phase in TERMINAL_PHASES)
+        earlier = (inv.metadata.creation_timestamp for inv in ended)
+        return Surveyed(observed, context, resource, earlier=tuple(sorted(at for at in earlier if at is not None)))
 
     async def _scope(
         self, target: TargetRef, resource: ResourceContext | None
@@ -360,7 +366,8 @@ class Signals:
             owner_references=(owner,),
         )
         spec = InvestigationSpec(
-            signal_ref=ObjectRef(name=found.name, uid=found.uid), signal=_pinned_signal(found, context, self.house)
+            signal_ref=ObjectRef(name=found.name, uid=found.uid),
+            signal=_pinned_signal(found, context, surveyed.earlier, self.house),
         )
         return Investigation(metadata=metadata, spec=spec).to_object()
 
@@ -427,11 +434,31 @@ class Signals:
         now = surveyed.observed.now
         changes = self._changes(found, surveyed, decision, now)
         verdicts = _verdicts(surveyed, decision)
+        if decision.reason in HELD_FOR_A_PERSON and found.status.phase is not decision.phase:
+            await self._ask_for_a_look(found, surveyed, decision)
         written = await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
         if written is not None and found.status.phase is not decision.phase:
             await self._announce(found, decision.phase, decision.message)
         if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
             await self._count(found, decision.duplicate_of, now)
+
+    async def _ask_for_a_look(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
+        """A guard has stopped the repair: people are told once in its window, before the status says so."""
+        until = rfc3339(decision.until) if decision.until else "reviewed"
+        owner = surveyed.resource.root if surveyed.resource else found.spec.target
+        body = "\n".join(
+            (
+                f"Signal: {found.namespace}/{found.name}",
+                f"Cluster: {found.spec.cluster_name or self.house.settings.cluster_name}",
+                f"Target: {owner.display}",
+                f"Held until: {until}",
+                f"Look at it: kubectl describe sig {found.name} -n {found.namespace}",
+            )
+        )
+        key = f"{surveyed.observed.fingerprint[:16]}/{decision.reason}/{until}"
+        title = f"{decision.reason}: {decision.message}"
+        notice = Notice(key, "ManualReview", "High", title, body, found.namespace, found.name)
+        await self.house.herald.tell(self.house.redactor.strings(notice))
 
     def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
         resource, seen = surveyed.resource, surveyed.observed
@@ -674,7 +701,7 @@ def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
     return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
 
 
-def _pinned_signal(found: Signal, context: SignalContext, house: House) -> PinnedSignal:
+def _pinned_signal(found: Signal, context: SignalContext, earlier: tuple[datetime, ...], house: House) -> PinnedSignal:
     content = found.spec.model_dump(by_alias=False)
     content |= {
         "environment": context.environment,
@@ -685,8 +712,8 @@ def _pinned_signal(found: Signal, context: SignalContext, house: House) -> Pinne
     }
     dedup = Dedup(
         is_duplicate=False,
-        occurrences=found.status.occurrences or 1,
-        first_seen=found.status.first_seen,
+        occurrences=(found.status.occurrences or 1) + len(earlier),
+        first_seen=min(earlier, default=found.status.first_seen),
         last_seen=found.status.last_seen,
     )
     return PinnedSignal(
