@@ -50,6 +50,7 @@ from inquest.story.rca import Cause, Caution, check_claims, diagnose
 from inquest.story.remedy import Halt, Proposal, Stand, Standing
 from inquest.story.reply import Choice, RawClaim, SelectionReply
 from inquest.story.selection import Described, Fault, Validation, WorkflowRecord
+from inquest.story.steps.concluding import seen_again
 
 AT: Final = datetime(2026, 11, 22, 10, tzinfo=UTC)
 TIMEOUT: Final = timedelta(minutes=15)
@@ -394,6 +395,10 @@ class World:
     code: Callable[[], Fact] = field(default=lambda: tried())
     validations: Iterator[Validation] = field(default_factory=lambda: iter(()))
     decision: str = "ApprovalRequired"
+    later: Callable[[], plot.SnapshotTaken] | None = None
+    """What a second look gives; the same as the first where nothing is said."""
+    missing: frozenset[str] = frozenset()
+    """Names of objects that are not there."""
 
     def perform(self, step: steps.Step, now: datetime) -> Fact:
         match step:
@@ -408,6 +413,11 @@ class World:
                 return kind(move.stamp(next(self.replies)), now)
             case steps.RunBatch(invocation, move):
                 return plot.ToolsRan(invocation, tuple(ran(run) for run in move.runs), now)
+            case steps.AskGroup(move):
+                return plot.SelectionTurned(move.stamp(next(self.replies)), now, Invocation.RCA)
+            case steps.SeekTarget(named):
+                gone = named.name in self.missing
+                return plot.TargetSought(named, not gone, f"NotFound: {named.display}" if gone else "", now)
             case _:
                 return self._decide(step, now)
 
@@ -430,10 +440,16 @@ class World:
             case _:
                 raise AssertionError(f"{step} is not performed")
 
+    def look_again(self, case: Case, now: datetime) -> plot.LookedAgain:
+        first = taken(*self.findings, health=self.health, gaps=self.gaps)
+        return seen_again(case, self.later() if self.later else first, now)
+
     def step(self, case: Case, seen: steps.View) -> tuple[Case, steps.Step]:
         step = steps.next_step(case, seen)
         if isinstance(step, steps.Wait):
             return case, step
+        if isinstance(step, steps.LookAgain):
+            return plot.advance(case, self.look_again(case, seen.now)), step
         return plot.advance(case, self.perform(step, seen.now)), step
 
     def run(self, seen: steps.View, case: Case | None = None, *, until: Phase | None = None) -> Case:
@@ -502,6 +518,9 @@ def one_of_each() -> tuple[Fact, ...]:
         resolved(gaps=(Gap("quota", "forbidden"),)),
         plot.Turned(reply("", call("get", kind="pod"), reserved="TurnBudgetSpent"), AT),
         plot.SelectionTurned(declined(), AT),
+        plot.SelectionTurned(reply("apps/v1"), AT, Invocation.RCA),
+        plot.TargetSought(DEPLOYMENT, False, "NotFound: Deployment/api", AT),
+        plot.LookedAgain(Health.UNHEALTHY, ("still",), (Gap("pods", "forbidden"),), (evidence(3),), AT),
         plot.ToolsRan(Invocation.SELECTION, (result,), AT),
         plot.Diagnosed(diagnosis, AT),
         plot.Tried(2, selection(), replace(invalid(), stripped=("X",)), AT),

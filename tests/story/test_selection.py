@@ -44,7 +44,7 @@ from inquest.story.selection import (
     seven_fields,
     system_prompt,
     target_parameters,
-    unread_attempt,
+    unread,
     validate,
 )
 
@@ -413,9 +413,11 @@ def test_a_review_that_is_asked_for_clears_an_unknown_id(_row: None) -> None:
 
 @pytest.mark.parametrize("_row", [pytest.param(None, id="pipeline-20.5-05b")])
 def test_a_correction_that_cannot_be_read_is_a_failed_try(_row: None) -> None:
-    attempts = (attempt(1, "image_mismatch"), unread_attempt(2, "no JSON", NOW), unread_attempt(3, "no JSON", NOW))
+    failed = [attempt_of(number, None, unread("no JSON"), NOW) for number in (2, 3)]
+    attempts = (attempt(1, "image_mismatch"), *failed)
 
     assert [one.valid for one in attempts] == [False, False, False]
+    assert last_reason(attempts) == "image_mismatch"
     assert exhausted_message(attempts) == "self-correction exhausted after 3 attempts: error 1"
 
 

@@ -75,15 +75,22 @@ class Proposals:
         validation = selection.validate(reply.choice, record, kind)
         return plot.Tried(number, reply, validation, await self.house.now(), cautions)
 
+    async def seek(self, named: TargetRef) -> plot.TargetSought:
+        """Whether what a model named is really there (pipeline, section 9, cases 4 and 5)."""
+        context = await self.house.eyes.context(named)
+        why = context.unverified_why
+        if not why and context.choices:
+            why = f"NotResolved: {named.kind} is served by {', '.join(context.choices)}, name one as api_version"
+        found = not why and context.target_pin is not None
+        return plot.TargetSought(named, found, "" if found else why, await self.house.now())
+
     async def bind(self, case: Case, verdict: outcome.Verdict, tried: plot.Tried) -> plot.Selected | Unfit:
         """One exact action on one exact object, with what it will change."""
         record = tried.validation.record
         pin = await self._target(case, tried.reply)
         if record is None or tried.reply.choice is None or pin is None:
-            seen = steps.circumstances(case)
-            merged = outcome.merge(_diagnosis(case), None)
-            lost = outcome.Circumstances(root_verified=False, unverified_why="NotResolved: no target", gaps=seen.gaps)
-            return Unfit(outcome.decide(merged, lost))
+            gone = steps.circumstances(case, without_target="NotFound: what the workflow was to act on")
+            return Unfit(steps.verdict_of(case, tried.reply, gone))
         workflow = RemediationWorkflow.from_object(record.content)
         bound = remedy.bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
         proposal = remedy.Proposal(
@@ -142,10 +149,3 @@ def _pinned(workflow: RemediationWorkflow, record: WorkflowRecord) -> PinnedWork
 def _undo(workflow: RemediationWorkflow) -> UndoPin | None:
     undo = workflow.spec.undo
     return UndoPin(id=undo.id, version=undo.version, when=undo.when) if undo else None
-
-
-def _diagnosis(case: Case) -> Any:
-    found = case.last(plot.Diagnosed)
-    if found is None:
-        raise AssertionError("a proposal follows a diagnosis")
-    return found.diagnosis

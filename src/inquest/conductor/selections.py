@@ -9,14 +9,17 @@ from inquest.api.shared import (
 )
 from inquest.conductor.guards import bare
 from inquest.conductor.house import House
+from inquest.conductor.inquiries import Inquiries
 from inquest.conductor.proposals import Proposals, Unfit
 from inquest.conductor.work import Work
 from inquest.errors import (
     Unavailable,
 )
 from inquest.story import outcome, plot, steps
+from inquest.story.conversation import Invocation
 from inquest.story.judgement import Question, policy_document, ruling
 from inquest.story.signal import Surroundings, classify
+from inquest.story.steps.concluding import seen_again
 
 
 @dataclass
@@ -25,9 +28,11 @@ class Selections:
 
     house: House
     proposals: Proposals = field(init=False)
+    inquiries: Inquiries = field(init=False)
 
     def __post_init__(self) -> None:
         self.proposals = Proposals(self.house)
+        self.inquiries = Inquiries(self.house)
 
     async def choose(self, work: Work, step: steps.ChooseByCode) -> plot.Fact:
         try:
@@ -40,6 +45,20 @@ class Selections:
             return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
         except Unavailable as error:
             return await self._closed(outcome.catalogue_unavailable(str(error)))
+
+    async def ask_group(self, work: Work, step: steps.AskGroup) -> plot.Fact:
+        """The answer belongs to the conversation of invocation 1; asked and counted like every other."""
+        fact = await self.inquiries.ask(work, steps.Ask(Invocation.SELECTION, step.move))
+        return replace(fact, conversation=Invocation.RCA) if isinstance(fact, plot.SelectionTurned) else fact
+
+    async def seek(self, work: Work, step: steps.SeekTarget) -> plot.Fact:
+        return await self.proposals.seek(step.named)
+
+    async def look_again(self, work: Work, step: steps.LookAgain) -> plot.Fact:
+        taken = await self.inquiries.snapshot(work, steps.TakeSnapshot(step.target))
+        if not isinstance(taken, plot.SnapshotTaken):
+            return taken
+        return seen_again(work.case, taken, await self.house.now())
 
     async def propose(self, work: Work, step: steps.Propose) -> plot.Fact:
         found = await self.proposals.bind(work.case, step.verdict, step.tried)

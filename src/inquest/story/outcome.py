@@ -645,7 +645,7 @@ def _say_no_match(merged: Merged, seen: Circumstances) -> str:
 
 
 def _say_incomplete(merged: Merged, seen: Circumstances) -> str:
-    why = merged.review_message or seen.unverified_why
+    why = merged.review_message or seen.unverified_why or merged.rca.stopped
     return "Root cause analysis incomplete: no verified target" + (f"; {why}" if why else "")
 
 

@@ -19,7 +19,7 @@ from inquest.api.shared import ApprovalState, EffectivenessReason, Phase, Target
 from inquest.errors import OutOfTurn
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
-from inquest.story.evidence import Evidence, Finding, Health, Snapshot
+from inquest.story.evidence import Evidence, Finding, Gap, Health, Snapshot
 from inquest.story.history import History
 from inquest.story.judgement import Ruling
 from inquest.story.outcome import Verdict
@@ -123,6 +123,8 @@ class SelectionTurned(Fact):
     SLOT: ClassVar[str] = "SelectionTurn"
     reply: ModelReply
     at: datetime
+    conversation: Invocation = Invocation.SELECTION
+    """The one question which API group is meant goes on with the conversation of invocation 1."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,32 @@ class Diagnosed(Fact):
 
     SLOT: ClassVar[str] = "Verdict"
     diagnosis: Diagnosis
+    at: datetime
+
+
+@dataclass(frozen=True)
+class TargetSought(Fact):
+    """Invocation 2 named a target of a kind of its own, and it was looked up."""
+
+    SLOT: ClassVar[str] = "Context"
+    named: TargetRef
+    found: bool
+    why: str
+    """Why it was not found."""
+    at: datetime
+
+
+@dataclass(frozen=True)
+class LookedAgain(Fact):
+    """The target was read once more, before anybody says that its problem is over."""
+
+    SLOT: ClassVar[str] = "Snapshot"
+    health: Health
+    active: tuple[str, ...]
+    """What the detectors find now, as sentences."""
+    gaps: tuple[Gap, ...]
+    evidence: tuple[Evidence, ...]
+    """Numbered after everything before."""
     at: datetime
 
 
@@ -262,6 +290,8 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         SelectionTurned,
         ToolsRan,
         Diagnosed,
+        TargetSought,
+        LookedAgain,
         Tried,
         Unchosen,
         Selected,
@@ -294,6 +324,8 @@ PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
         ContextResolved: STAYS,
         SelectionTurned: STAYS,
         ToolsRan: STAYS,
+        TargetSought: STAYS,
+        LookedAgain: STAYS,
         Tried: STAYS,
         Unchosen: STAYS,
         Selected: Phase.ANALYZING,
@@ -381,7 +413,9 @@ class Case:
         """Everything that was stored, in the order of its ids."""
         taken = self.first(SnapshotTaken)
         batches = (result.evidence for batch in self.all(ToolsRan) for result in batch.results)
-        return (*(taken.snapshot.evidence if taken else ()), *(found for found in batches if found is not None))
+        again = (found for look in self.all(LookedAgain) for found in look.evidence)
+        first = taken.snapshot.evidence if taken else ()
+        return (*first, *(found for found in batches if found is not None), *again)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

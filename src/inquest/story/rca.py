@@ -410,6 +410,8 @@ class Diagnosis:
     warnings: tuple[Caution, ...] = ()
     notes: tuple[str, ...] = ()
     """What was asked for and not given; costs nothing."""
+    stopped: str = ""
+    """Why the model gave no verdict that can be used; then nothing is selected (pipeline, 3.8)."""
 
     @property
     def nothing_to_do(self) -> bool:
@@ -560,12 +562,19 @@ def diagnosis_without_verdict(
     """What stays when a model gave nothing usable: the findings, else its prose, else that nothing is known."""
     if findings:
         found = _of_findings(findings, evidence)
-        return replace(found, outcome="", actionable=None, review_reason=reason, notes=(f"by detectors alone: {why}",))
+        notes = (f"by detectors alone: {why}",)
+        return replace(found, outcome="", actionable=None, review_reason=reason, notes=notes, stopped=why)
     said = labelled_summary(prose)
     if said:
-        return Diagnosis(said, confidence=PROSE_CONFIDENCE, review_reason=reason, notes=(f"from prose: {why}",))
+        notes = (f"from prose: {why}",)
+        return Diagnosis(said, confidence=PROSE_CONFIDENCE, review_reason=reason, notes=notes, stopped=why)
     return Diagnosis(
-        f"not determined: {why}", signal_type=UNKNOWN, confidence=0.0, review_reason=reason, causal_chain=(why,)
+        f"not determined: {why}",
+        signal_type=UNKNOWN,
+        confidence=0.0,
+        review_reason=reason,
+        causal_chain=(why,),
+        stopped=why,
     )
 
 

@@ -14,10 +14,11 @@ from fractions import Fraction
 from typing import Any, Final, Generic, TypeVar
 
 from inquest.api.shared import DetectedLabels, TargetRef
+from inquest.story.conversation import Invocation, ModelReply
 from inquest.story.evidence import Finding
 from inquest.story.framing import filtered, joined, section
 from inquest.story.rca import Caution, Diagnosis
-from inquest.story.reply import Choice, SelectionReply
+from inquest.story.reply import Choice, SelectionReply, read
 
 T = TypeVar("T")
 
@@ -227,6 +228,16 @@ class Validation:
     @property
     def errors(self) -> tuple[str, ...]:
         return tuple(fault.text for fault in self.faults)
+
+
+def is_same_choice(one: Choice, other: Choice) -> bool:
+    """Whether what was found out about one choice holds for another: figures and reasons do not count."""
+    return (one.workflow_id, one.parameters, one.engine, one.bundle) == (
+        other.workflow_id,
+        other.parameters,
+        other.engine,
+        other.bundle,
+    )
 
 
 def validate(choice: Choice | None, record: WorkflowRecord | None, target_kind: str = "") -> Validation:
@@ -489,9 +500,13 @@ def attempt_of(number: int, choice: Choice | None, validation: Validation, at: d
     return Attempt(number, choice.workflow_id if choice else "", validation.errors, validation.reason, at)
 
 
-def unread_attempt(number: int, why: str, at: datetime) -> Attempt:
-    """A try that failed without a validation error: the reply could not be read, or the turns were spent."""
-    return Attempt(number, "", (why,), "", at)
+UNREAD: Final = ""
+"""Code of a fault that is no validation error: the reply could not be read, or the turns were spent."""
+
+
+def unread(why: str) -> Validation:
+    """A try that failed before anything could be validated."""
+    return Validation(None, faults=(Fault(UNREAD, why),))
 
 
 def last_reason(attempts: Sequence[Attempt]) -> str:
@@ -551,8 +566,50 @@ def needs_lookup(*, root: TargetRef, named: TargetRef | None, known: Iterable[Ta
 
 def same_kind(one: TargetRef, other: TargetRef) -> bool:
     """Kinds in any case; groups too, when both sides have one."""
-    groups = {ref.api_version.rpartition("/")[0] for ref in (one, other) if ref.api_version}
+    groups = {_group(ref.api_version) for ref in (one, other) if ref.api_version}
     return one.kind.lower() == other.kind.lower() and len(groups) < 2
+
+
+def is_secret(target: TargetRef) -> bool:
+    """Secrets are never read, so nothing about one is ever verified."""
+    return target.kind.lower() in ("secret", "secrets") and (target.api_version or "v1") == "v1"
+
+
+def target_question(named: TargetRef, why: str, root: TargetRef) -> str:
+    """The one question after a target of another kind that was not found."""
+    return (
+        f"`remediation_target` {filtered(described_target(named))} cannot be used: {filtered(why)}. Name an object "
+        f"that exists, or leave `remediation_target` out: the workflow then acts on {described_target(root)}. Submit "
+        "the whole answer again."
+    )
+
+
+def group_question(named: TargetRef, choices: Sequence[str]) -> str:
+    """The one question which API group the target's kind is of."""
+    said = (
+        f"`api_version` {named.api_version} does not serve {named.kind}"
+        if named.api_version
+        else (f"{named.kind} is served by several API groups")
+    )
+    return (
+        f"{said}. Which one is {described_target(named)}? Set `remediation_target.api_version` to one of "
+        f"{', '.join(choices)}, and submit the whole answer again."
+    )
+
+
+def group_named(answer: ModelReply, choices: Sequence[str]) -> str:
+    """The one of the choices that an answer names, in its target or in its words; empty: none or several."""
+    reply = read(Invocation.RCA, answer).reply
+    target = reply.target if reply else None
+    if target is not None and target.api_version:
+        return next((choice for choice in choices if _group(choice) == _group(target.api_version)), "")
+    words = {word.strip("./-") for word in re.split(r"[^\w./-]+", answer.text)}
+    named = [choice for choice in choices if choice in words]
+    return named[0] if len(named) == 1 else ""
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
 
 
 def target_parameters(target: TargetRef) -> dict[str, str]:

@@ -13,15 +13,18 @@ from inquest.api.shared import Phase, Reason
 from inquest.story import ends, outcome, plot
 from inquest.story.plot import Case
 from inquest.story.steps.acting import analyzing, awaiting, executing, verifying
+from inquest.story.steps.concluding import circumstances, verdict_of
 from inquest.story.steps.investigating import investigating, pending
 from inquest.story.steps.known import chosen, context_of, is_near
-from inquest.story.steps.selecting import circumstances, filters_of, selecting
+from inquest.story.steps.selecting import filters_of, selecting
 from inquest.story.steps.view import (
     LOOK,
     Ask,
+    AskGroup,
     ChooseByCode,
     Execute,
     ExecutionSeen,
+    LookAgain,
     LookUp,
     Open,
     Propose,
@@ -30,6 +33,7 @@ from inquest.story.steps.view import (
     ResolveContext,
     Rule,
     RunBatch,
+    SeekTarget,
     Step,
     TakeSnapshot,
     View,
@@ -77,9 +81,11 @@ _STEPS: Final[Mapping[Phase, Callable[[Case, View], Step]]] = {
 __all__ = [
     "LOOK",
     "Ask",
+    "AskGroup",
     "ChooseByCode",
     "Execute",
     "ExecutionSeen",
+    "LookAgain",
     "LookUp",
     "Open",
     "Propose",
@@ -88,6 +94,7 @@ __all__ = [
     "ResolveContext",
     "Rule",
     "RunBatch",
+    "SeekTarget",
     "Step",
     "TakeSnapshot",
     "View",
@@ -97,4 +104,5 @@ __all__ = [
     "filters_of",
     "is_near",
     "next_step",
+    "verdict_of",
 ]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inquest.api.shared import TargetRef
-from inquest.story import ends, outcome, plot, rca
+from inquest.story import ends, outcome, plot, rca, selection
 from inquest.story.context import ResourceContext
+from inquest.story.conversation import Invocation
 from inquest.story.evidence import Gap
+from inquest.story.labels import ALL_DETECTIONS
 from inquest.story.plot import Case
 from inquest.story.rca import Diagnosis
 
@@ -33,16 +37,42 @@ def resolved_of(case: Case) -> plot.ContextResolved:
 
 def context_of(case: Case) -> ResourceContext:
     """The newest resource context: that of the diagnosis' target once there is one."""
-    return resolved_of(case).context
+    newest, first = resolved_of(case).context, case.first(plot.ContextResolved)
+    if first is None or set(newest.labels.failed_detections) < set(ALL_DETECTIONS):
+        return newest
+    # Nothing at all was detected around it: what was detected at first stays (pipeline, section 9).
+    return replace(newest, labels=first.context.labels, quota=first.context.quota)
+
+
+def choices_of(case: Case) -> tuple[str, ...]:
+    """`group/version` texts of which one must be named for the diagnosis' target (pipeline, section 10)."""
+    looked = (fact for fact in _since_diagnosis(case) if isinstance(fact, plot.ContextResolved))
+    first = next(looked, None)
+    return first.context.choices if first else ()
+
+
+def answer_about_group(case: Case) -> plot.SelectionTurned | None:
+    """What the model said to the one question which group is meant."""
+    turns = case.all(plot.SelectionTurned)
+    return next((turn for turn in turns if turn.conversation is Invocation.RCA), None)
 
 
 def is_resolved(case: Case, target: TargetRef) -> bool:
     """Whether the target is the one that was looked up last, or in its chain; once looked up, it is not again."""
-    facts = [type(fact) for fact in case.facts]
-    if plot.ContextResolved in facts[facts.index(plot.Diagnosed) :]:
-        return True
+    looks = sum(isinstance(fact, plot.ContextResolved) for fact in _since_diagnosis(case))
+    if looks:
+        return looks > (answer_about_group(case) is not None)
     context = context_of(case)
-    return any(rca.same_object(target, known) for known in (context.target, context.root, *context.chain))
+    return any(_is_same(target, known) for known in (context.target, context.root, *context.chain))
+
+
+def _is_same(one: TargetRef, other: TargetRef) -> bool:
+    return rca.same_object(one, other) and selection.same_kind(one, other)
+
+
+def _since_diagnosis(case: Case) -> tuple[plot.Fact, ...]:
+    kinds = [type(fact) for fact in case.facts]
+    return case.facts[kinds.index(plot.Diagnosed) :] if plot.Diagnosed in kinds else ()
 
 
 def chosen(case: Case) -> outcome.Verdict:
@@ -53,7 +83,8 @@ def chosen(case: Case) -> outcome.Verdict:
 
 def gaps_of(case: Case) -> tuple[Gap, ...]:
     contexts = (gap for fact in case.all(plot.ContextResolved) for gap in fact.context.gaps)
-    return tuple(dict.fromkeys((*snapshot_of(case).snapshot.gaps, *contexts)))
+    again = (gap for fact in case.all(plot.LookedAgain) for gap in fact.gaps)
+    return tuple(dict.fromkeys((*snapshot_of(case).snapshot.gaps, *contexts, *again)))
 
 
 def is_outside(case: Case, ref: TargetRef) -> bool:

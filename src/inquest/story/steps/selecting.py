@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 from inquest.api.shared import Mode, Phase, TargetRef
-from inquest.story import outcome, plot, rca, selection
-from inquest.story.conversation import Invocation, Message
-from inquest.story.evidence import Health
+from inquest.story import plot, rca, selection
+from inquest.story.conversation import Invocation, Message, Usage
 from inquest.story.history import history_section
 from inquest.story.inquiry import (
     Budgets,
@@ -22,14 +22,17 @@ from inquest.story.inquiry import (
     with_results,
 )
 from inquest.story.labels import infrastructure_sentence
+from inquest.story.outcome import Circumstances
 from inquest.story.plot import Case
-from inquest.story.reply import SelectionReply, contradictions
+from inquest.story.reply import Choice, Problem, SelectionReply, contradictions
 from inquest.story.selection import CatalogueFilters
+from inquest.story.steps.aiming import gate, missing_target, named_target, sought_target
+from inquest.story.steps.concluding import circumstances, conclude, is_for_a_person, verdict_of
 from inquest.story.steps.investigating import moved, rca_inquiry
 from inquest.story.steps.known import (
+    answer_about_group,
     context_of,
     diagnosis_of,
-    gaps_of,
     is_near,
     is_resolved,
     resolved_of,
@@ -48,24 +51,22 @@ from inquest.story.steps.view import (
 
 def selecting(case: Case, view: View) -> Step:
     diagnosis = diagnosis_of(case)
-    if diagnosis.nothing_to_do or diagnosis.needs_review:
-        return _close(case, view, None)
-    named = diagnosis.target
+    if diagnosis.nothing_to_do or diagnosis.stopped:
+        return conclude(case, view, None)
+    named = named_target(case)
     if named is not None and not is_near(case, named):
-        return _astray(case, view, named)
+        return conclude(case, view, None, _astray(case, named))
+    if (ambiguous := gate(case, view)) is not None:
+        return ambiguous
     if named is not None and not is_resolved(case, named):
         return ResolveContext(named)
-    context = context_of(case)
-    if not context.verified:
-        return _close(case, view, None)
+    if not context_of(case).verified:
+        return conclude(case, view, None)
     return _choose(case, view) if case.opened.pinned.model else _choose_by_code(case, view)
 
 
-def _astray(case: Case, view: View, named: TargetRef) -> Step:
-    why = f"NotResolved: {named.display} is outside the namespaces of this case"
-    lost = replace(circumstances(case), root_verified=False, unverified_why=why)
-    merged = outcome.merge(diagnosis_of(case), None, signal_severity=str(case.opened.spec.signal.severity))
-    return Record(plot.Closed(outcome.decide(merged, lost), view.now))
+def _astray(case: Case, named: TargetRef) -> Circumstances:
+    return circumstances(case, without_target=f"NotResolved: {named.display} is outside the namespaces of this case")
 
 
 def _choose_by_code(case: Case, view: View) -> Step:
@@ -75,32 +76,67 @@ def _choose_by_code(case: Case, view: View) -> Step:
     if tried is not None:
         return _settle(case, view, tried)
     why = unchosen.why if unchosen else ""
-    return _close(case, view, SelectionReply(summary=diagnosis_of(case).summary, reasoning=why, declined=True))
+    return conclude(case, view, SelectionReply(summary=diagnosis_of(case).summary, reasoning=why, declined=True))
 
 
 def _choose(case: Case, view: View) -> Step:
+    """Invocation 2: its conversation, then the checks of what it chose."""
+    tries = case.all(plot.Tried)
+    if tries and _is_the_last(case, tries):
+        return _settle(case, view, tries[-1])
     elapsed = (view.now - case.opened.at).total_seconds()
     move = next_move(selection_inquiry(case, view), elapsed=elapsed)
-    if not isinstance(move, Concluded):
-        return moved(Invocation.SELECTION, move)
-    tries = case.all(plot.Tried)
-    if tries and not tries[-1].validation.valid and len(tries) >= selection.MAX_TRIES:
-        return _settle(case, view, tries[-1])
+    return _concluded(case, view, move) if isinstance(move, Concluded) else moved(Invocation.SELECTION, move)
+
+
+def _is_the_last(case: Case, tries: Sequence[plot.Tried]) -> bool:
+    """An invalid choice that is not corrected: three tries are over, or a person is asked for anyway."""
+    failed = not tries[-1].validation.valid
+    return failed and (len(tries) >= selection.MAX_TRIES or is_for_a_person(case, tries[-1].reply))
+
+
+def _concluded(case: Case, view: View, move: Concluded) -> Step:
     reply = move.reading.reply if move.reading else None
     if not isinstance(reply, SelectionReply):
-        return _close(case, view, None, silent=move.reading is None, lost=move.reading is not None)
-    problems = move.reading.problems if move.reading else ()
-    cautions = rca.cautions_from(problems, contradictions(reply))
+        return _without_verdict(case, view, silent=move.reading is None)
     if reply.choice is None:
-        return Record(plot.Closed(_verdict(case, reply, cautions=cautions), view.now))
-    if not tries or not tries[-1].validation.valid:
-        return LookUp(reply, filters_of(case), context_of(case).root.kind, len(tries) + 1, cautions)
-    return _settle(case, view, tries[-1])
+        return conclude(case, view, reply)
+    return _check(case, view, reply, reply.choice, move.reading.problems if move.reading else ())
+
+
+def _without_verdict(case: Case, view: View, *, silent: bool) -> Step:
+    tried = case.last(plot.Tried)
+    if tried is None:
+        return conclude(case, view, None, circumstances(case, silent=silent, lost=not silent))
+    if tried.validation.valid:
+        # The question about its target had no answer.
+        return _settle(case, view, tried)
+    why = "no verdict within its turns" if silent else "the reply could not be read"
+    failed = replace(tried, number=tried.number + 1, validation=selection.unread(why), at=view.now)
+    return Record(replace(failed, reply=replace(tried.reply, choice=None)))
+
+
+def _check(case: Case, view: View, reply: SelectionReply, choice: Choice, problems: Sequence[Problem]) -> Step:
+    """A choice is held against the catalogue, unless that has been done; a third answer stands as it was checked."""
+    tried = case.last(plot.Tried)
+    number = tried.number + 1 if tried else 1
+    checked = tried is not None and tried.validation.valid and _is_known(tried, choice)
+    if tried is not None and (checked or number > selection.MAX_TRIES):
+        return _settle(
+            case, view, replace(tried, reply=reply if checked else replace(tried.reply, target=reply.target))
+        )
+    cautions = rca.cautions_from(problems, contradictions(reply))
+    return LookUp(reply, filters_of(case), context_of(case).root.kind, number, cautions)
+
+
+def _is_known(tried: plot.Tried, choice: Choice) -> bool:
+    return tried.reply.choice is not None and selection.is_same_choice(tried.reply.choice, choice)
 
 
 def selection_inquiry(case: Case, view: View) -> Inquiry:
     """The conversation of invocation 2 as the journal has it, corrections of invalid tries included."""
-    pinned, used = case.opened.pinned, rca_inquiry(case, view)
+    pinned, used, answer = case.opened.pinned, rca_inquiry(case, view), answer_about_group(case)
+    spent = used.usage + (answer.reply.usage if answer else Usage())
     opening = (
         Message("system", selection.system_prompt(selection_context(case))),
         Message("user", selection.first_message(diagnosis_of(case).summary)),
@@ -109,7 +145,7 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
         turns=pinned.max_turns,
         calls=pinned.max_tool_calls,
         calls_per_tool=pinned.max_calls_per_tool,
-        tokens=max(1, pinned.token_budget - used.usage.total),
+        tokens=max(1, pinned.token_budget - spent.total),
         seconds=pinned.limit(Phase.SELECTING).total_seconds(),
         window=pinned.context_window,
     )
@@ -123,19 +159,26 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
         calls=Calls(used.calls.total, used.calls.by_tool),
         first_evidence=_next_evidence(case),
     )
-    return reduce(_with_selection_fact, case.facts, start)
+    return reduce(partial(_told, case), case.facts, start)
 
 
-def _with_selection_fact(inquiry: Inquiry, fact: plot.Fact) -> Inquiry:
+def _told(case: Case, inquiry: Inquiry, fact: plot.Fact) -> Inquiry:
     match fact:
-        case plot.SelectionTurned():
+        case plot.SelectionTurned(conversation=Invocation.SELECTION):
             return with_reply(inquiry, fact.reply)
         case plot.ToolsRan(invocation=Invocation.SELECTION):
             return with_results(inquiry, fact.results)
         case plot.Tried() if not fact.validation.valid and fact.number < selection.MAX_TRIES:
             return correct(inquiry, selection.correction_message(fact.number, fact.validation))
+        case plot.TargetSought() if not fact.found and fact == _first_missing(case):
+            question = selection.target_question(fact.named, fact.why, context_of(case).root)
+            return correct(inquiry, question, turns=1)
         case _:
             return inquiry
+
+
+def _first_missing(case: Case) -> plot.TargetSought | None:
+    return next((fact for fact in case.all(plot.TargetSought) if not fact.found), None)
 
 
 def _next_evidence(case: Case) -> int:
@@ -161,49 +204,19 @@ def selection_context(case: Case) -> selection.SelectionContext:
 
 def _settle(case: Case, view: View, tried: plot.Tried) -> Step:
     """A choice that was checked: outcome 1 goes on to the policy, everything else ends here."""
-    verdict = _verdict(case, tried.reply)
-    goes_on = verdict.phase is Phase.ANALYZING
-    return Propose(verdict, tried) if goes_on else Record(plot.Closed(verdict, view.now))
+    reply = _last_choice(case, tried)
+    seeking = sought_target(case, view, reply) if tried.validation.valid else None
+    if seeking is not None:
+        return seeking
+    seen = circumstances(case, without_target=missing_target(case, reply))
+    verdict = verdict_of(case, reply, seen)
+    return Propose(verdict, tried) if verdict.phase is Phase.ANALYZING else conclude(case, view, reply, seen)
 
 
-def _close(case: Case, view: View, reply: SelectionReply | None, *, silent: bool = False, lost: bool = False) -> Step:
-    return Record(plot.Closed(_verdict(case, reply, silent=silent, lost=lost), view.now))
-
-
-def _verdict(
-    case: Case,
-    reply: SelectionReply | None,
-    *,
-    silent: bool = False,
-    lost: bool = False,
-    cautions: tuple[rca.Caution, ...] = (),
-) -> outcome.Verdict:
-    """The nine outcomes; `silent`: no verdict on the reserved turn, `lost`: a reply that stayed unusable."""
-    tries = case.all(plot.Tried)
-    warnings = (*(tries[-1].validation.warnings if tries else ()), *(tries[-1].cautions if tries else cautions))
-    severity = str(case.opened.spec.signal.severity)
-    merged = outcome.merge(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
-    return outcome.decide(merged, circumstances(case, silent=silent, lost=lost))
-
-
-def circumstances(case: Case, *, silent: bool = False, lost: bool = False) -> outcome.Circumstances:
-    """What code knows beside the replies."""
-    context, tries = context_of(case), case.all(plot.Tried)
-    healthy = snapshot_of(case).health is Health.HEALTHY
-    why = f"NotFound: {context.target.display}" if context.deleted else f"NotResolved: {context.failure}"
-    invalid = bool(tries) and not tries[-1].validation.valid
-    return outcome.Circumstances(
-        root_verified=context.verified,
-        unverified_why="" if context.verified else why,
-        healthy=healthy,
-        active_findings=() if healthy else tuple(found.summary for found in case.findings if found.act),
-        gaps=tuple(gap.what for gap in gaps_of(case)),
-        readable=not lost,
-        selection_verdict=not silent,
-        attempts=tuple(selection.attempt_of(t.number, t.reply.choice, t.validation, t.at) for t in tries),
-        exhausted=invalid and (len(tries) >= selection.MAX_TRIES or not case.opened.pinned.model),
-        gate=case.opened.pinned.workflow_gate,
-    )
+def _last_choice(case: Case, tried: plot.Tried) -> SelectionReply:
+    """What was chosen last: a try that could not be read chose nothing, and what was said before it stays."""
+    tries = (tried, *reversed(case.all(plot.Tried)))
+    return next((one.reply for one in tries if one.reply.choice is not None), tried.reply)
 
 
 def filters_of(case: Case) -> CatalogueFilters:

@@ -89,6 +89,27 @@ class RunBatch:
 
 
 @dataclass(frozen=True)
+class AskGroup:
+    """The one question which API group is meant, in the conversation of invocation 1."""
+
+    move: AskModel
+
+
+@dataclass(frozen=True)
+class SeekTarget:
+    """Look up what invocation 2 named: it is of a kind of its own."""
+
+    named: TargetRef
+
+
+@dataclass(frozen=True)
+class LookAgain:
+    """Read the target once more: somebody says that its problem is over."""
+
+    target: TargetRef
+
+
+@dataclass(frozen=True)
 class ChooseByCode:
     """Walk through the catalogue for the first finding."""
 
@@ -151,6 +172,9 @@ Step = (
     | ResolveContext
     | Ask
     | RunBatch
+    | AskGroup
+    | SeekTarget
+    | LookAgain
     | ChooseByCode
     | LookUp
     | Propose

@@ -1,0 +1,73 @@
+"""What a remedy may act on: the one group that is meant, and the one object (pipeline, sections 9 and 10)."""
+
+from __future__ import annotations
+
+from inquest.api.shared import TargetRef
+from inquest.story import plot, selection
+from inquest.story.inquiry import AskModel, correct, next_move
+from inquest.story.plot import Case
+from inquest.story.reply import SelectionReply
+from inquest.story.steps.concluding import circumstances, conclude
+from inquest.story.steps.investigating import rca_inquiry
+from inquest.story.steps.known import answer_about_group, choices_of, context_of, diagnosis_of, is_near
+from inquest.story.steps.view import AskGroup, Record, SeekTarget, Step, View
+
+
+def named_target(case: Case) -> TargetRef | None:
+    """What the diagnosis names, with the API group that the one question brought."""
+    named, answer = diagnosis_of(case).target, answer_about_group(case)
+    if named is None or answer is None:
+        return named
+    group = selection.group_named(answer.reply, choices_of(case))
+    return named.model_copy(update={"api_version": group}) if group else named
+
+
+def gate(case: Case, view: View) -> Step | None:
+    """Before invocation 2: one question where several groups serve the kind, then a person; None: it is clear."""
+    named, choices = named_target(case), choices_of(case)
+    if named is None or not choices or named.api_version in choices:
+        return None
+    asking = _question(case, view, named, choices) if case.opened.pinned.model else None
+    return asking or conclude(case, view, None, circumstances(case, groups=choices))
+
+
+def _question(case: Case, view: View, named: TargetRef, choices: tuple[str, ...]) -> AskGroup | None:
+    """Asked once, as one more turn of the conversation that named the target."""
+    if answer_about_group(case) is not None:
+        return None
+    question = selection.group_question(named, choices)
+    move = next_move(correct(rca_inquiry(case, view), question, turns=1))
+    return AskGroup(move) if isinstance(move, AskModel) else None
+
+
+def sought_target(case: Case, view: View, reply: SelectionReply) -> Step | None:
+    """The look-up of a target of a kind of its own, where there was none yet (pipeline, section 9, cases 4 and 5)."""
+    named = _own_kind(case, reply)
+    if named is None or _sought(case, named) is not None:
+        return None
+    refused = _refusal(case, named)
+    return Record(plot.TargetSought(named, False, refused, view.now)) if refused else SeekTarget(named)
+
+
+def missing_target(case: Case, reply: SelectionReply) -> str:
+    """Why what a reply names is no target; empty where there is one."""
+    named = _own_kind(case, reply)
+    sought = _sought(case, named) if named is not None else None
+    return sought.why if sought is not None and not sought.found else ""
+
+
+def _own_kind(case: Case, reply: SelectionReply) -> TargetRef | None:
+    context, named = context_of(case), reply.target
+    known = (context.target, case.target, *context.chain)
+    own = named is not None and selection.needs_lookup(root=context.root, named=named, known=known)
+    return named if own else None
+
+
+def _sought(case: Case, named: TargetRef) -> plot.TargetSought | None:
+    return next((fact for fact in case.all(plot.TargetSought) if fact.named == named), None)
+
+
+def _refusal(case: Case, named: TargetRef) -> str:
+    if selection.is_secret(named):
+        return f"NotResolved: {named.display} is never read, so nothing about it can be verified"
+    return "" if is_near(case, named) else f"NotResolved: {named.display} is outside the namespaces of this case"
