@@ -120,11 +120,14 @@ async def test_a_permanent_answer_is_not_asked_again(
 
 
 TRANSIENT = {
-    "500": "error: {status: 500}",
-    "502": "error: {status: 502}",
-    "503": "error: {status: 503}",
-    "504": "error: {status: 504}",
+    "C-ER-4 500": "error: {status: 500}",
+    "C-ER-4 502": "error: {status: 502}",
+    "C-ER-4 503": "error: {status: 503}",
+    "C-ER-4 504": "error: {status: 504}",
     "529": "error: {status: 529}",
+    "C-ER-4 599": "error: {status: 599}",
+    "redirect": "error: {status: 302}",
+    "late": "error: {status: 200, late: true, message: the engine died}",
     "FA-12-garbage": "garbage: '<html>proxy</html>'",
     "FA-12-cut": "{cut: true, reply: {text: this answer is long enough to be cut in two, calls: []}}",
     "FA-12-empty": "empty: true",
@@ -153,7 +156,6 @@ async def test_what_comes_back_is_used(script: Start, clock: FakeClock, stream: 
     assert (reply.text, clock.sleeps) == ("back", [1.0, 2.0])
 
 
-@row("FA-07")
 async def test_retry_after_is_obeyed_where_it_is_longer(script: Start, clock: FakeClock) -> None:
     serving = script("steps: [{error: {status: 429, retry_after: 30}, times: 1}, {reply: {text: back}}]")
 
@@ -233,9 +235,29 @@ async def test_without_credit_an_endpoint_is_left_alone_by_all(script: Start, cl
     assert (before, reply.text) == (1, "paid")
 
 
-@row("FA-10")
-async def test_a_refused_connection_is_transient(clock: FakeClock) -> None:
-    async with connected(clock, "http://127.0.0.1:9/v1") as model:
+@row("C-ER-4")
+async def test_429_is_tried_five_times(script: Start, clock: FakeClock) -> None:
+    serving = script("steps: [{error: {status: 429}}]")
+
+    async with connected(clock, serving) as model:
+        with pytest.raises(RateLimited):
+            await model.ask(redacted())
+
+    assert (len(serving.requests), clock.sleeps) == (5, [1.0, 2.0, 4.0, 8.0])
+
+
+NOBODY = {
+    "FA-10 C-ER-4 refused": "http://127.0.0.1:9/v1",
+    "FA-10 C-ER-4 dns": "http://model.localhost.invalid/v1",
+}
+
+
+@pytest.mark.parametrize("url", NOBODY.values(), ids=NOBODY.keys())
+async def test_an_endpoint_that_is_not_there_is_transient(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("INQUEST_FORBID_REAL_MODELS", "")
+    async with connected(clock, url) as model:
         with pytest.raises(Unavailable) as raised:
             await model.ask(redacted())
 
@@ -243,12 +265,13 @@ async def test_a_refused_connection_is_transient(clock: FakeClock) -> None:
 
 
 SILENT = {
-    "before-a-stream": ("{delay: 2, reply: {text: late}}", True, Patience(whole=0.05, attempts=1)),
-    "before-a-whole-answer": ("{delay: 2, reply: {text: late}}", False, Patience(whole=0.05, attempts=1)),
-    "in-the-middle": ("{pause: 2, reply: {text: late}}", True, Patience(idle=0.05, attempts=1)),
+    "before-a-stream": ("{delay: 2, reply: {text: late}}", True, Patience(whole=0.1, attempts=2)),
+    "before-a-whole-answer": ("{delay: 2, reply: {text: late}}", False, Patience(whole=0.1, attempts=2)),
+    "in-the-middle": ("{pause: 2, reply: {text: late}}", True, Patience(idle=0.1, attempts=2)),
 }
 
 
+@row("C-ER-4")
 @pytest.mark.parametrize(("step", "stream", "patience"), SILENT.values(), ids=SILENT.keys())
 async def test_silence_is_a_timeout(
     script: Start, clock: FakeClock, step: str, stream: bool, patience: Patience
@@ -259,7 +282,7 @@ async def test_silence_is_a_timeout(
         with pytest.raises(Unavailable) as raised:
             await model.ask(redacted())
 
-    assert fault_class(raised.value) == "ModelTimeout"
+    assert (fault_class(raised.value), len(serving.requests), clock.sleeps) == ("ModelTimeout", 2, [1.0])
 
 
 @both_ways

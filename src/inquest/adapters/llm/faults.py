@@ -66,20 +66,27 @@ def fault_of(error: Exception, secrets: Sequence[str], now: datetime) -> Fault:
         case Failed():
             return error.fault
         case openai.APIStatusError():
-            after = retry_after(error.response.headers, now)
-            return _sorted(complaint_of(error), text, after)
+            return _sorted(complaint_of(error), text, retry_after(error.response.headers, now))
+        case Complained():
+            return _sorted(_complaint(0, error.error, text), text, None)
         case openai.APITimeoutError() | TimeoutError():
             return Fault("ModelTimeout", True, text)
         case openai.APIConnectionError() | httpx2.TransportError():
             return Fault("ModelUnreachable", True, without(_why(error), secrets)[:MOST_SHOWN])
-        case Complained():
-            return _sorted(_complaint(0, error.error, text), text, None)
+        case openai.APIError():
+            return _sorted(_complaint(0, error.body, text), text, None)
+    return _without_a_word(error, text)
+
+
+def _without_a_word(error: Exception, text: str) -> Fault:
+    """The endpoint said nothing that can be read; an error that is not known is permanent."""
+    match error:
         case Refusal():
             return Fault("ModelRefused", False, text)
         case Misconfigured():
             return Fault("ModelUnauthorized", False, text)
-        case openai.APIError():
-            return _sorted(_complaint(0, error.body, text), text, None)
+        case UnicodeEncodeError():
+            return Fault("ModelRejected", False, "the request cannot be encoded")
         case Unreadable() | ValueError() | RecursionError():
             return Fault("ModelUnreachable", True, text)
     return Fault("ModelRejected", False, text)
