@@ -17,6 +17,7 @@ from inquest.story.history import (
     History,
     HistoryEntry,
     chain_block,
+    envelope,
     hash_match,
     history_section,
     history_warnings,
@@ -156,9 +157,9 @@ def test_thresholds_and_window_are_settings() -> None:
 
 
 VECTORS: dict[str, tuple[History, list[str]]] = {
-    "pipeline-20.6-01 nothing": (history(), []),
-    "pipeline-20.6-01 one without score": (history(entry()), []),
-    "pipeline-20.6-01 regression": (history(entry(), regression_detected=True), ["ConfigurationRegression"]),
+    "pipeline-20.6-01a nothing": (history(), []),
+    "pipeline-20.6-01b one without score": (history(entry()), []),
+    "pipeline-20.6-01c regression": (history(entry(), regression_detected=True), ["ConfigurationRegression"]),
     "pipeline-20.6-02 falling": (series(0.9, 0.7, 0.5), ["DecliningEffectiveness"]),
     "falling, but still good": (series(0.9, 0.8, 0.7), []),
     "rising": (series(0.3, 0.5, 0.6), ["RepeatedIneffective"]),
@@ -204,13 +205,13 @@ def test_the_strong_form_needs_that_nothing_ever_helped() -> None:
 @pytest.mark.parametrize(
     ("score", "expected"),
     [(0.7, "good"), (0.4, "moderate"), (0.39, "poor"), (None, "unknown")],
-    ids=lambda value: f"pipeline-20.6-05 {value}",
+    ids=["good", "pipeline-20.6-05a moderate", "poor", "pipeline-20.6-05b unknown"],
 )
 def test_a_score_as_a_word(score: float | None, expected: str) -> None:
     assert level(score) == expected
 
 
-@row("pipeline-20.6-05")
+@row("pipeline-20.6-05c", "pipeline-20.6-05d")
 def test_half_a_metric_and_no_pending_pod_are_not_rendered() -> None:
     text = history_section(history(entry(health_checks={"pendingCount": 0}, metric_deltas={"cpuBefore": 0.8})))
 
@@ -296,3 +297,22 @@ def test_decline_is_said_exactly_where_scores_fall_below_good(values: list[float
     falls = len(known) >= 3 and all(later < earlier for earlier, later in pairwise(known)) and known[-1] < 0.7
 
     assert ("DecliningEffectiveness" in names(series(*values))) is falls
+
+
+def test_the_envelope_lets_a_reader_follow_the_configurations_of_the_recent_runs() -> None:
+    recent = tuple(
+        entry(minutes, pre_spec_hash=f"a{minutes}", post_spec_hash=f"b{minutes}") for minutes in range(30, 0, -1)
+    )
+    found = envelope(History(True, "Deployment/cart", recent=recent, older=(entry(9999),)), HASH)
+
+    chain = found["tier1"]["chain"]
+    assert (found["targetResource"], found["currentSpecHash"]) == ("Deployment/cart", HASH)
+    assert [one["preRemediationSpecHash"] for one in chain] == [f"a{minutes}" for minutes in range(20, 0, -1)]
+    assert [one["remediationUID"] for one in found["tier2"]["chain"]] == ["rr-9999"]
+    assert "preRemediationSpecHash" not in found["tier2"]["chain"][0]
+
+
+def test_tiers_without_entries_are_empty_lists() -> None:
+    found = envelope(History(available=True), "")
+
+    assert found["tier1"] == found["tier2"] == {"chain": []}

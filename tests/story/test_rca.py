@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from inquest.api.investigation import ClaimRole, ClaimVerdict
 from inquest.api.shared import TargetRef
+from inquest.story.detectors import detect
 from inquest.story.evidence import Citation, Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
 from inquest.story.framing import MARK, filtered, frame, suspicious_lines, visible
+from inquest.story.health import has_recovered, health
+from inquest.story.outcome import Circumstances, decide, merge
 from inquest.story.rca import (
     CATEGORIES,
     CheckedClaims,
@@ -28,6 +31,7 @@ from inquest.story.rca import (
     stands,
 )
 from inquest.story.reply import Problem, RawClaim, RcaReply
+from tests.story.detectors.support import snapshot_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 API = TargetRef(kind="Deployment", name="api", namespace="shop", api_version="apps/v1")
@@ -142,6 +146,7 @@ def test_a_claim_gets_a_verdict(citations: list[tuple[str, str]], verdict: Claim
 
     assert [(one.verdict, one.note, one.role) for one in checked.claims] == [(verdict, note, ClaimRole.ROOT_CAUSE)]
     assert checked.supported == int(verdict is SUPPORTED)
+    assert overall_confidence(0.9, checked) == (0.9 if verdict is SUPPORTED else 0.5)
 
 
 def test_an_unsupported_claim_is_dropped_unless_it_is_the_root_cause() -> None:
@@ -178,7 +183,7 @@ def checked_of(good: int, bad: int, role: str = "contributing") -> CheckedClaims
 @pytest.mark.parametrize(
     ("model", "checked", "contradicted", "overall"),
     [
-        pytest.param(0.98, checked_of(1, 3), False, 0.625, id="D08"),
+        pytest.param(0.98, checked_of(1, 3), False, 0.625, id="one of four supported"),
         pytest.param(0.9, checked_of(0, 0), False, 0.9, id="no claims"),
         pytest.param(None, checked_of(0, 0), False, None, id="no claims, nothing said"),
         pytest.param(0.9, checked_of(2, 0), False, 0.9, id="all supported"),
@@ -258,6 +263,42 @@ def test_a_reply_becomes_a_diagnosis_with_ranked_causes() -> None:
         ("ConfigMapMissing", CONFIG, ("E1",)),
     ]
     assert (found.warnings, found.notes) == ((), ())
+
+
+def test_d08_the_models_own_figure_is_kept_apart() -> None:
+    """D08."""
+    found = diagnosis_from_reply(replace(REPLY, confidence=0.98), checked_of(1, 3))
+
+    assert (found.confidence, found.model_confidence) == (0.625, 0.98)
+
+
+def killed(reason: str) -> Evidence:
+    return seen("E1", f"Terminated, reason {reason}, exit code 137", api_fact=True)
+
+
+@pytest.mark.parametrize("word", ["OOMKilled", "oom", "exit_code_137"])
+@pytest.mark.parametrize(
+    ("texts", "category"),
+    [
+        pytest.param(
+            [killed("Error"), seen("E2", "Liveness probe failed: timeout")], "Unknown", id="D04 a liveness kill"
+        ),
+        pytest.param(
+            [killed("Error"), seen("E2", "Memory cgroup out of memory")], "OOMKilled", id="the kernel said so"
+        ),
+        pytest.param([killed("OOMKilled")], "OOMKilled", id="the reason says so"),
+        pytest.param([seen("E1", "memory 128Mi")], "OOMKilled", id="nothing speaks against it"),
+    ],
+)
+def test_exit_code_137_alone_is_no_memory_kill(word: str, texts: list[Evidence], category: str) -> None:
+    reply = replace(REPLY, signal_name=word, claims=())
+
+    found = diagnosis_from_reply(reply, CheckedClaims(), evidence=texts)
+
+    belied = category == "Unknown"
+    assert (found.signal_type, found.causes[0].category) == (category, category)
+    assert found.confidence == (0.6 if belied else 0.9)
+    assert ("CategoryContradicted" in [warning.code for warning in found.warnings]) is belied
 
 
 def test_at_most_five_causes_are_named() -> None:
@@ -341,6 +382,58 @@ def test_no_finding_to_act_on(findings: list[Finding], health: Health, outcome: 
     assert found.summary
 
 
+def a_pod(ready_since: str, **container: Any) -> dict[str, Any]:
+    """A case of one Pod that runs and is ready, as the detectors' cases write it."""
+    status = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": ready_since}],
+        "containerStatuses": [{"name": "app", "ready": True, "state": {"running": {}}, **container}],
+    }
+    metadata = {"name": "api-1", "namespace": "shop", "uid": "u-1", "creationTimestamp": "2026-11-20T09:00:00Z"}
+    spec = {"containers": [{"name": "app", "image": "api:1"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def by_detectors(*objects: dict[str, Any]) -> Diagnosis:
+    snapshot = snapshot_of({"objects": list(objects)})
+    return diagnose(detect(snapshot), health(snapshot), snapshot.evidence, recovered=has_recovered(snapshot))
+
+
+@pytest.mark.parametrize(
+    ("ready_since", "category"),
+    [
+        pytest.param("2026-11-22T09:40:00Z", "Recovered", id="D05 ready since 20 minutes"),
+        pytest.param("2026-11-20T09:00:00Z", "Healthy", id="T46 ready since days"),
+    ],
+)
+def test_what_is_healthy_now_needs_no_metrics_to_be_told(ready_since: str, category: str) -> None:
+    found = by_detectors(a_pod(ready_since))
+
+    verdict = decide(merge(found), Circumstances(healthy=True))
+    assert (found.signal_type, found.outcome) == (category, "problem_resolved")
+    assert str(verdict.outcome) == "ProblemResolved"
+
+
+def test_d04_no_detector_calls_a_liveness_kill_a_memory_kill() -> None:
+    """D04."""
+    ended = {"reason": "Error", "exitCode": 137, "finishedAt": "2026-11-22T09:58:00Z"}
+    pod = a_pod("2026-11-22T09:59:00Z", lastState={"terminated": ended}, restartCount=4)
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e-1", "namespace": "shop"},
+        "type": "Warning",
+        "reason": "Unhealthy",
+        "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
+        "involvedObject": {"kind": "Pod", "name": "api-1", "namespace": "shop"},
+        "lastTimestamp": "2026-11-22T09:58:00Z",
+    }
+
+    found = by_detectors(pod, event)
+
+    assert "OOMKilled" not in (found.signal_type, *(cause.category for cause in found.causes))
+
+
 def test_without_a_verdict_the_findings_stay_but_decide_nothing() -> None:
     found = diagnosis_without_verdict([finding()], EVIDENCE, "unreadable", "llm_parsing_error")
 
@@ -350,7 +443,7 @@ def test_without_a_verdict_the_findings_stay_but_decide_nothing() -> None:
 @pytest.mark.parametrize(
     ("prose", "summary", "confidence"),
     [
-        pytest.param("Root cause: the limit is too low", "the limit is too low", 0.5, id="D03"),
+        pytest.param("Root cause: the limit is too low", "the limit is too low", 0.5, id="a labelled section"),
         pytest.param("no idea", "not determined: unreadable", 0.0, id="nothing said"),
     ],
 )

@@ -10,7 +10,7 @@ from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.shared import PinnedTarget, TargetRef
 from inquest.conductor.house import House
-from inquest.errors import NotFound
+from inquest.errors import Invalid, NotFound
 from inquest.story import outcome, plot, remedy, selection, steps
 from inquest.story.plot import Case
 from inquest.story.rca import Caution
@@ -66,14 +66,18 @@ class Proposals:
         cautions: tuple[Caution, ...] = (),
     ) -> plot.Tried:
         """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
-        record = None
-        if reply.choice is not None:
-            try:
-                record = await self.house.datastorage.workflow(reply.choice.workflow_id, filters)
-            except NotFound:
-                record = None
+        record = await self._record(reply.choice.workflow_id, filters) if reply.choice else None
         validation = selection.validate(reply.choice, record, kind)
         return plot.Tried(number, reply, validation, await self.house.now(), cautions)
+
+    async def _record(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord | None:
+        """What the catalogue has under an id; a word that can be no id is never sent."""
+        if not selection.is_id(workflow_id):
+            return None
+        try:
+            return await self.house.datastorage.workflow(workflow_id, filters)
+        except (NotFound, Invalid):
+            return None
 
     async def seek(self, named: TargetRef) -> plot.TargetSought:
         """Whether what a model named is really there (pipeline, section 9, cases 4 and 5)."""

@@ -40,6 +40,14 @@ def health(snapshot: Snapshot) -> Health:
     return Health.HEALTHY if flags.complete and not flags.has_warnings else Health.UNKNOWN
 
 
+def has_recovered(snapshot: Snapshot, since: datetime | None = None) -> bool:
+    """Whether what is healthy now was not so a while ago: it became ready, or was warned about, since then."""
+    begin = min(snapshot.taken_at - WINDOW, since or snapshot.taken_at)
+    warned = (event.object for event in snapshot.of_kind("Event") if event.object.get("type") == "Warning")
+    moments = [_well_since(snapshot), *(event_moment(event) for event in warned if is_about(event, snapshot))]
+    return any(at is not None and at >= begin for at in moments)
+
+
 def flags_of(snapshot: Snapshot) -> Flags:
     pods = concerned_pods(snapshot)
     words = [status_word(pod.object) for pod in pods]

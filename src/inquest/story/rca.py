@@ -100,6 +100,7 @@ UNKNOWN: Final = "Unknown"
 ALIASES: Final[Mapping[str, str]] = {
     "oom": "OOMKilled",
     "memorypressure": "OOMKilled",
+    "exitcode137": "OOMKilled",
     "imagepullbackoff": "ImagePullFailing",
     "errimagepull": "ImagePullFailing",
     "taint": "Unschedulable",
@@ -138,6 +139,18 @@ _CATEGORY_BY_WORD: Final[Mapping[str, str]] = {
 def category_from(word: str) -> str:
     """A category of the closed list, by name or alias; any other word is Unknown."""
     return _CATEGORY_BY_WORD.get(_squeezed(word), UNKNOWN)
+
+
+_EXIT_137: Final = re.compile(r"\bexit[ _]?code\W{0,5}137\b", re.IGNORECASE)
+_OUT_OF_MEMORY: Final = re.compile(r"(?<![a-z])oom|out of memory", re.IGNORECASE)
+
+
+def belied(category: str, evidence: Iterable[Evidence]) -> bool:
+    """Whether evidence speaks against a category: 137 without a word of memory is a liveness kill or an eviction."""
+    if category != "OOMKilled":
+        return False
+    texts = [item.text for item in evidence if item.holds]
+    return any(map(_EXIT_137.search, texts)) and not any(map(_OUT_OF_MEMORY.search, texts))
 
 
 # --- claims (pipeline, section 7) --------------------------------------------------------------------
@@ -426,16 +439,19 @@ def diagnosis_from_reply(
     *,
     signal_target: TargetRef | None = None,
     problems: Sequence[Problem] = (),
+    evidence: Iterable[Evidence] = (),
 ) -> Diagnosis:
     """A model's verdict as the checks leave it; `problems` are those that the corrective turn did not heal."""
     target = reply.target or signal_target
-    category = category_from(reply.signal_name)
+    said = category_from(reply.signal_name)
+    is_belied = belied(said, evidence)
+    category = UNKNOWN if is_belied else said
     against = contradicting(findings, category, target)
-    figure = overall_confidence(reply.confidence, checked, contradicted=against is not None)
+    figure = overall_confidence(reply.confidence, checked, contradicted=is_belied or against is not None)
     return Diagnosis(
         summary=reply.summary,
         severity=reply.severity,
-        signal_type=reply.signal_name if category == UNKNOWN else category,
+        signal_type=reply.signal_name if said == UNKNOWN else category,
         contributing_factors=reply.contributing_factors[:MAX_FACTORS],
         analysis=reply.analysis,
         causal_chain=reply.causal_chain,
@@ -448,7 +464,11 @@ def diagnosis_from_reply(
         actionable=reply.actionable,
         needs_review=reply.needs_review or bool(reply.review_reason),
         review_reason=reply.review_reason,
-        warnings=(*_cautions(checked, against), *cautions_from(problems, contradictions(reply))),
+        warnings=(
+            *_cautions(checked, against),
+            *((_belied_caution(said),) if is_belied else ()),
+            *cautions_from(problems, contradictions(reply)),
+        ),
         notes=_notes(reply, checked),
     )
 
@@ -461,6 +481,10 @@ def _cautions(checked: CheckedClaims, against: Finding | None) -> tuple[Caution,
         text = f"A detector names another cause: {against.category} of {against.object.display}"
         found.append(Caution("FindingContradicts", text))
     return tuple(found)
+
+
+def _belied_caution(said: str) -> Caution:
+    return Caution("CategoryContradicted", f"Exit code 137 without a word of memory in the evidence is not {said}")
 
 
 def cautions_from(problems: Sequence[Problem], conflicts: Sequence[Problem]) -> tuple[Caution, ...]:
@@ -548,12 +572,19 @@ def cause_from_finding(found: Finding) -> Cause:
 
 
 def diagnose(
-    findings: Sequence[Finding], health: Health, evidence: Iterable[Evidence] = (), gaps: Sequence[Gap] = ()
+    findings: Sequence[Finding],
+    health: Health,
+    evidence: Iterable[Evidence] = (),
+    gaps: Sequence[Gap] = (),
+    *,
+    recovered: bool = False,
 ) -> Diagnosis:
     """The diagnosis of `provider: none`: the findings, in their order, form the RCA and its claims."""
     if findings:
         return _of_findings(findings, evidence)
-    return _healthy() if health is Health.HEALTHY else _insufficient(gaps)
+    if health is not Health.HEALTHY:
+        return _insufficient(gaps)
+    return _recovered() if recovered else _healthy()
 
 
 def diagnosis_without_verdict(
@@ -616,6 +647,12 @@ def _healthy() -> Diagnosis:
         confidence=HEALTHY_CONFIDENCE,
         outcome="problem_resolved",
     )
+
+
+def _recovered() -> Diagnosis:
+    """Was unhealthy, is well now (behaviours, 13.1)."""
+    summary = "The target became ready again and is healthy now: every read was answered and nothing is wrong"
+    return replace(_healthy(), summary=summary, signal_type="Recovered")
 
 
 def _insufficient(gaps: Sequence[Gap]) -> Diagnosis:

@@ -262,6 +262,11 @@ def validate(choice: Choice | None, record: WorkflowRecord | None, target_kind: 
     )
 
 
+def is_id(word: str) -> bool:
+    """Whether a word can be the id of a workflow at all, and no way to another address."""
+    return re.fullmatch(r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?", word, re.ASCII) is not None
+
+
 def is_offered(record: WorkflowRecord) -> bool:
     """Whether a record is what discovery may offer: active, and the latest of its versions."""
     return record.status.lower() == "active" and record.latest
