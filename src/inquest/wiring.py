@@ -36,7 +36,7 @@ from inquest.journal import Journal
 from inquest.ports import Json, Policy, Reach, ResourceKind
 from inquest.settings import EndpointSettings, ModelSettings, Settings
 from inquest.story.conversation import Invocation, Retry, ToolResult, ToolSchema
-from inquest.story.history import UNAVAILABLE, history_section
+from inquest.story.history import UNAVAILABLE, envelope
 from inquest.story.inquiry import Run
 
 log = structlog.stdlib.get_logger(__name__)
@@ -76,7 +76,7 @@ class ToolBench:
             reach.infrastructure,
             {item.id: item for item in reach.evidence},
         )
-        return await self._tools.batch(invocation, runs, desk)
+        return await self._tools.batch(invocation, runs, desk, seconds=reach.seconds)
 
 
 def _context_tool(eyes: ClusterEyes, datastorage: DataStorageClient) -> ResourceContextOf:
@@ -93,7 +93,7 @@ def _context_tool(eyes: ClusterEyes, datastorage: DataStorageClient) -> Resource
             "current_spec_hash": context.spec_hash,
             "detected_labels": context.labels.to_object(),
             "quota_details": {key: {"hard": found.hard, "used": found.used} for key, found in context.quota.items()},
-            "remediation_history": history_section(known) if known.available else "unavailable",
+            "remediation_history": envelope(known, context.spec_hash) if known.available else "unavailable",
             "gaps": [f"{gap.what}: {gap.why}" for gap in context.gaps],
         }
 

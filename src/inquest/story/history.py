@@ -127,6 +127,41 @@ def ineffective_count(history: History) -> int:
     return sum(1 for entry in history.newest_first if entry.completed and not entry.drifted and not entry.effective)
 
 
+def envelope(history: History, spec_hash: str) -> dict[str, Any]:
+    """Both tiers for a tool's answer, newest kept (pipeline, section 16); tier 2 has no hashes, health or metrics."""
+    return {
+        "targetResource": history.target,
+        "currentSpecHash": spec_hash,
+        "regressionDetected": history.regression_detected,
+        "tier1": {"chain": [_entry_in_full(entry) for entry in history.recent[-MAX_ENTRIES:]]},
+        "tier2": {"chain": [_entry_in_short(entry) for entry in history.older[-MAX_ENTRIES:]]},
+    }
+
+
+def _entry_in_short(entry: HistoryEntry) -> dict[str, Any]:
+    return {
+        "remediationUID": entry.remediation_uid,
+        "completedAt": entry.completed_at.isoformat(),
+        "signalType": entry.signal_type,
+        "workflowType": entry.what,
+        "actionType": entry.action_type or entry.workflow_type,
+        "outcome": entry.outcome,
+        "effectivenessScore": entry.effectiveness_score,
+        "signalResolved": entry.signal_resolved,
+        "assessmentReason": entry.assessment_reason,
+        "hashMatch": entry.hash_match,
+    }
+
+
+def _entry_in_full(entry: HistoryEntry) -> dict[str, Any]:
+    return _entry_in_short(entry) | {
+        "preRemediationSpecHash": entry.pre_spec_hash,
+        "postRemediationSpecHash": entry.post_spec_hash,
+        "healthChecks": dict(entry.health_checks),
+        "metricDeltas": dict(entry.metric_deltas),
+    }
+
+
 # --- guards (resources, 9.2) ----------------------------------------------------------------------------
 
 
