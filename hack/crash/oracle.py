@@ -29,6 +29,8 @@ VOLATILE_KEYS = frozenset(
         "journal",
         "timeRemaining",
         "durationSeconds",
+        "milliseconds",
+        "preview",
         "phaseSeconds",
         "lastSeen",
         "firstSeen",

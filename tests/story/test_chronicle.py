@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import accumulate
-from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -27,12 +25,9 @@ from inquest.api.shared import (
     Resolution,
     VoidReason,
 )
-from inquest.datastorage.events import payload_faults
 from inquest.story import chronicle, ends, outcome, plot, steps
-from inquest.story.conversation import Invocation
 from inquest.story.evidence import Citation, Gap, Health
 from inquest.story.history import UNAVAILABLE
-from inquest.story.inquiry import Run
 from inquest.story.judgement import what_follows
 from inquest.story.labels import Quota
 from inquest.story.outcome import Verdict
@@ -47,7 +42,7 @@ LATER = cases.AT + timedelta(hours=1)
 
 def status_of(case: Case) -> InvestigationStatus:
     """Made with validation, and read again as the API server would have it."""
-    made = InvestigationStatus(**chronicle.status_changes(case, now=LATER))
+    made = InvestigationStatus(**chronicle.status_changes(case))
     return InvestigationStatus.from_object(made.to_object())
 
 
@@ -203,25 +198,6 @@ def test_telling_of_an_end_never_fails(case: Case) -> None:
     assert not verdict.needs_review or told is not None
 
 
-@every_end
-def test_records_are_what_datastorage_takes(case: Case) -> None:
-    run = {
-        "preSpecHash": cases.SHA,
-        "postSpecHash": "sha256:" + "b" * 64,
-        "effectiveness": {"health": 1.0, "alert": 0.0, "metrics": 0.5, "reason": "Full", "score": 0.6},
-    }
-
-    found = chronicle.records(case, "uid-1", run)
-
-    assert [fault for one in found for fault in payload_faults(dict(one.data))] == []
-    assert len({one.step for one in found}) == len(found)
-    assert {one.outcome for one in found} <= {"success", "failure", "pending"}
-    assert all(one.event_type == one.data["event_type"] and len(one.action) <= 50 for one in found)
-    for one in found:
-        assert one.data.get("event_id") in (None, chronicle.event_id("uid-1", one.step))
-    assert chronicle.records(case, "uid-1", run) == found
-
-
 # --- stages -------------------------------------------------------------------------------------------------------
 
 
@@ -234,7 +210,7 @@ def test_an_open_case_fits_into_the_status(phase: Phase) -> None:
 
 
 def test_a_case_without_facts_waits() -> None:
-    assert chronicle.status_changes(Case(), now=LATER) == {"phase": Phase.PENDING, "target_display": None}
+    assert chronicle.status_changes(Case()) == {"phase": Phase.PENDING, "target_display": None}
     assert chronicle.verdicts(Case()) == {}
 
 
@@ -525,7 +501,7 @@ def test_what_is_not_there_is_not_said_to_be_cut() -> None:
 
 
 def test_cut_names_go_when_nothing_is_cut_any_more() -> None:
-    assert chronicle.status_changes(cases.reached(Phase.SELECTING), now=LATER)["truncated"] == ()
+    assert chronicle.status_changes(cases.reached(Phase.SELECTING))["truncated"] == ()
 
 
 # --- events, notices -------------------------------------------------------------------------------------------------
@@ -608,66 +584,6 @@ def test_a_notice_names_what_a_person_needs() -> None:
     assert told.title == "Approval needed: raise-memory on Deployment/api"
     for words in ("shop/inv-1", "Deployment/api in shop", "Evidence: E1", "kubectl get rar rar-inv-1 -n shop"):
         assert words in told.body
-
-
-# --- records ------------------------------------------------------------------------------------------------------
-
-
-def test_a_record_has_the_same_id_however_often_it_is_made() -> None:
-    first, second = (chronicle.event_id("uid-1", step) for step in ("1:ModelTurn", "2:ModelTurn"))
-
-    assert first != second
-    assert first == chronicle.event_id("uid-1", "1:ModelTurn")
-    assert first != chronicle.event_id("uid-2", "1:ModelTurn")
-    assert UUID(first).version == 5
-
-
-def test_every_step_of_a_walk_with_a_model_is_recorded() -> None:
-    result = cases.ran(Run(cases.call("get"), "E2", "b"))
-    facts: list[plot.Fact] = [
-        cases.opened(model="m"),
-        cases.taken(cases.finding()),
-        cases.resolved(),
-        plot.Turned(cases.reply("t" * 900, cases.call("get")), cases.AT),
-        plot.ToolsRan(Invocation.RCA, (result, replace(result, error=True, evidence=None)), cases.AT),
-    ]
-    before = fold(facts)
-
-    found = chronicle.records(cases.closing(outcome.cancelled(), before), "uid-1", {})
-
-    assert [one.step for one in found] == ["snapshot:E1", "3:ModelTurn", "4:ToolBatch:0", "4:ToolBatch:1"]
-    assert [one.outcome for one in found] == ["success", "success", "success", "failure"]
-    assert len(str(found[1].data["analysis_preview"])) == 500
-    assert found[1].data["tokens_used"] == 1050
-
-
-def test_what_the_snapshot_read_outlives_the_slots() -> None:
-    before = fold([cases.opened(), cases.taken(cases.finding()), cases.resolved()])
-
-    (kept,) = chronicle.records(cases.closing(outcome.cancelled(), before), "uid-1", {})
-
-    assert kept.data["tool_arguments"]["evidence"] == "E1"
-    assert kept.data["tool_result"] == cases.evidence().text
-
-
-def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
-    run: dict[str, Any] = {"preSpecHash": "a", "postSpecHash": "a", "effectiveness": {"alert": 1.0, "reason": "Full"}}
-
-    found = chronicle.records(ENDED["verified Full"], "uid-1", run)
-
-    assert [one.event_type for one in found] == [
-        "aiagent.llm.tool_call",
-        "aiagent.workflow.validation_attempt",
-        "aiagent.rca.complete",
-        "aianalysis.rego.evaluation",
-        "orchestrator.approval.requested",
-        "orchestrator.approval.approved",
-        "remediation.workflow_created",
-        "effectiveness.hash.computed",
-        "effectiveness.alert.assessed",
-        "effectiveness.assessment.completed",
-        "orchestrator.lifecycle.completed",
-    ]
 
 
 def test_evidence_is_found_by_its_id() -> None:

@@ -528,7 +528,9 @@ class Usage(Model):
     total_tokens: Count | None = None
     """Sent and received."""
     cost: Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?$")] | None = None
-    """Decimal number in the currency of the configured prices."""
+    """Decimal number in the currency of the configured prices; absent where a price is not known."""
+    duration_seconds: Count | None = None
+    """Seconds spent in model calls and batches of tools."""
 
 
 class Transcript(Model):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
 
-from inquest.api.conditions import false, true
+from inquest.api.conditions import Verdict, false, true
 from inquest.api.execution import WorkflowExecution
-from inquest.api.investigation import OWNER_FIELDS, Investigation
+from inquest.api.investigation import OWNER_FIELDS, Investigation, Transcript
 from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.shared import TERMINAL_PHASES
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, House
@@ -19,12 +22,16 @@ from inquest.conductor.reading import parsed
 from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first
 from inquest.errors import InquestError, NotFound, Retryable, Tampered
 from inquest.ports import AuditEvent, Json
-from inquest.story import chronicle, plot
+from inquest.story import plot, records
+from inquest.story.conversation import Invocation
 from inquest.story.triage import EndedCase, TriageRules
+from inquest.telemetry import JOURNAL_BYTES, UNRECORDED
 
 log = structlog.stdlib.get_logger(__name__)
 
 RETRY: Final = timedelta(seconds=30)
+MOST_BYTES: Final = 2_000_000
+"""Of the texts that are sent at once: a batch is stored whole or not at all, and a service takes 8 MiB of JSON."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Archive:
         inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, inv.name, inv.namespace))
         if not inv.status.is_true("Recorded"):
             try:
-                await self._record(inv)
+                kept = await self._record(inv)
             except Retryable as error:
                 await self._told(inv, false("DataStorageUnavailable", str(error)))
                 return RETRY
@@ -46,7 +53,7 @@ class Archive:
                 # Its slots are evidence of what was done to them: they stay until the Investigation goes.
                 log.exception("journal not archived", investigation=inv.name, fault=str(error))
                 return None
-            await self._told(inv, true("Stored"))
+            await self._told(inv, true("Stored"), kept)
         gone = await self.house.journal.forget(inv.uid)
         if gone:
             log.info("case closed", investigation=inv.name, slots=gone, **_figures(inv))
@@ -57,7 +64,10 @@ class Archive:
         slots = await self.house.status.list(CONFIG_MAP, self.house.namespace, labels=f"{JOURNAL_LABEL}=true")
         leases = await self.house.status.list(LEASE, self.house.namespace, labels=INVESTIGATION_LABEL)
         # Listed last: who is missing here was gone before, or its Lease is too young to be an orphan's.
-        there = [obj["metadata"] for obj in await self.house.status.list(INVESTIGATION)]
+        found = await self.house.status.list(INVESTIGATION)
+        JOURNAL_BYTES.set(sum(_bytes_of(slot) for slot in slots))
+        UNRECORDED.set(sum(1 for obj in found if _is_unrecorded(obj)))
+        there = [obj["metadata"] for obj in found]
         uids, names = {str(meta["uid"]) for meta in there}, {label_value(meta["name"]) for meta in there}
         orphans = {uid for slot in slots if (uid := _label(slot)) not in uids}
         gone = sum([await self.house.journal.forget(uid) for uid in sorted(orphans)])
@@ -69,14 +79,21 @@ class Archive:
                 gone += 1
         return gone
 
-    async def _record(self, inv: Investigation) -> None:
+    async def _record(self, inv: Investigation) -> Transcript | None:
+        """Send the records; the ids of a repeat are the same. Gives where they are found."""
         journal = await self.house.journal.read(inv.uid)
         case = plot.fold(plot.load(entry.payload) for entry in journal.entries)
         if not case.facts:
-            return
-        events = [_addressed(inv, record) for record in chronicle.records(case, inv.uid, await self._run(inv))]
-        if events:
-            await self.house.datastorage.record(self.house.redactor.strings(tuple(events)))
+            return None
+        offered = {invocation: self.house.tools.schemas(invocation) for invocation in Invocation}
+        run = await self._run(inv)
+        # Texts of megabytes pass the redactor: in a thread, so that Leases are renewed meanwhile.
+        found = await asyncio.to_thread(records.records, case, inv.uid, run, offered)
+        for batch in batches(tuple(_addressed(inv, record) for record in found)):
+            await self.house.datastorage.record(await asyncio.to_thread(self.house.redactor.strings, batch))
+        if not found:
+            return None
+        return Transcript(correlation_id=inv.uid, digest=records.digest_of_records(found), entries=len(found))
 
     async def _run(self, inv: Investigation) -> dict[str, Any]:
         try:
@@ -85,9 +102,9 @@ class Archive:
             return {}
         return WorkflowExecution.from_object(raw).status.to_object()
 
-    async def _told(self, inv: Investigation, verdict: Any) -> None:
-        now = await self.house.now()
-        await publish(self.house, INVESTIGATION, inv, {}, {"Recorded": verdict}, now=now, leave_out=OWNER_FIELDS)
+    async def _told(self, inv: Investigation, verdict: Verdict, kept: Transcript | None = None) -> None:
+        now, changes = await self.house.now(), {"transcript": kept} if kept else {}
+        await publish(self.house, INVESTIGATION, inv, changes, {"Recorded": verdict}, now=now, leave_out=OWNER_FIELDS)
 
     async def earlier(self, inv: Investigation) -> tuple[EndedCase, ...]:
         """Ended cases of the same fingerprint, newest first; none where they cannot be read."""
@@ -121,9 +138,34 @@ def _made(obj: Json) -> datetime:
     return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
 
 
-def _addressed(inv: Investigation, record: chronicle.Record) -> AuditEvent:
+def _bytes_of(slot: Json) -> int:
+    return len((slot.get("binaryData") or {}).get("payload", "")) * 3 // 4
+
+
+def _is_unrecorded(obj: Json) -> bool:
+    status = obj.get("status") or {}
+    stored = (one for one in status.get("conditions") or () if one["type"] == "Recorded" and one["status"] == "True")
+    return status.get("phase") in TERMINAL_PHASES and next(stored, None) is None
+
+
+def batches(events: tuple[AuditEvent, ...]) -> Iterator[tuple[AuditEvent, ...]]:
+    """The events in order, cut where their texts become too many for one request."""
+    batch: list[AuditEvent] = []
+    size = 0
+    for event in events:
+        own = len(json.dumps(dict(event.data), default=str, ensure_ascii=False).encode())
+        if batch and size + own > MOST_BYTES:
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(event)
+        size += own
+    if batch:
+        yield tuple(batch)
+
+
+def _addressed(inv: Investigation, record: records.Record) -> AuditEvent:
     return AuditEvent(
-        event_id=chronicle.event_id(inv.uid, record.step),
+        event_id=records.event_id(inv.uid, record.step),
         event_type=record.event_type,
         category=record.category,
         action=record.action,

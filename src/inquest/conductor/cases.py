@@ -296,9 +296,6 @@ class Cases:
             steps.ResolveContext: self.inquiries.context,
             steps.Ask: self.inquiries.ask,
             steps.RunBatch: self.inquiries.batch,
-            steps.AskGroup: self.selections.ask_group,
-            steps.SeekTarget: self.selections.seek,
-            steps.LookAgain: self.selections.look_again,
             steps.ChooseByCode: self.selections.choose,
             steps.LookUp: self.selections.look_up,
             steps.Propose: self.selections.propose,
@@ -308,7 +305,7 @@ class Cases:
             steps.Record: self._as_said,
         }
         performing = performers[type(step)](work, step)
-        if not isinstance(step, steps.Ask | steps.AskGroup | steps.RunBatch):
+        if not isinstance(step, steps.Ask | steps.RunBatch):
             return (await performing,)
         return await self._unless_stopped(work, performing)
 
@@ -386,7 +383,7 @@ class Cases:
         """The status as it follows from the journal; the terminal one is the last write."""
         inv = await self._fresh(work)
         now = await self.house.now()
-        changes = chronicle.status_changes(work.case, now=now)
+        changes = chronicle.status_changes(work.case)
         if changes.get("phase") is not inv.status.phase:
             changes["phase_started_at"] = now
         if inv.status.context is not None and inv.status.context.set_at is not None:

@@ -303,6 +303,8 @@ PAYLOADS: Mapping[str, Shape] = {
     "effectiveness.alert.assessed": Shape(_ASSESSMENT, {**_MEASURED, "alert_resolution": OBJECT}),
     "effectiveness.metrics.assessed": Shape(_ASSESSMENT, {**_MEASURED, "metric_deltas": OBJECT}),
     "effectiveness.assessment.completed": Shape(_ASSESSMENT, {"reason": TEXT}),
+    "inquest.guardrail.tripped": Shape({**_AGENT, "guard": TEXT, "budget": OBJECT}),
+    "inquest.injection.suspected": Shape({**_AGENT, "evidence_id": TEXT}),
     "workflow.catalog.actions_listed": Shape(_CATALOGUE),
     "workflow.catalog.workflows_listed": Shape(_CATALOGUE),
     "workflow.catalog.workflow_retrieved": Shape(_CATALOGUE),

@@ -1,15 +1,18 @@
-"""The case as people see it: status, events, records. Everything is derived from the facts; nothing is decided here."""
+"""The case as people see it: status, conditions, events, notices. All of it follows from the facts.
+
+Nothing is decided here. The audit trail is told in `inquest.story.records`, figures in `inquest.story.measures`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
-from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
@@ -30,16 +33,21 @@ from inquest.api.shared import (
 )
 from inquest.story import plot
 from inquest.story.conversation import ModelReply, Usage
-from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Health, digest_of
+from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
 from inquest.story.history import history_warnings, ineffective_count
 from inquest.story.outcome import Merged, Verdict, selected_message
 from inquest.story.plot import Case
 from inquest.story.rca import Cause, CheckedClaim
-from inquest.story.selection import MAX_TRIES, parameter_texts
+from inquest.story.selection import parameter_texts
+from inquest.story.transcript import NO_TOOLS, Asked, Exchange, Fate, Offered, exchanges
 
 MAX_EVIDENCE: Final = 64
 MAX_QUOTAS: Final = 50
 MAX_PARAMETERS: Final = 50
+MAX_GAPS: Final = 32
+MAX_PROGRESS: Final = 50
+PREVIEW: Final = 200
+"""Characters of a result in the progress: enough to see what came, little enough for fifty of them."""
 MESSAGE_OF_CONDITION: Final = 256
 """The whole message is the status's; here it stands once for each condition."""
 QUOTE_WHEN_CUT: Final = 80
@@ -61,19 +69,47 @@ OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
 # --- status ---------------------------------------------------------------------------------------------------
 
 
-def status_changes(case: Case, *, now: datetime) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Price:
+    """What a million tokens cost, in the currency of the settings."""
+
+    prompt: Decimal
+    completion: Decimal
+    cached: Decimal
+    """Of prompt tokens that the provider had cached."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is told of a case besides its facts."""
+
+    tools: Offered = field(default_factory=lambda: NO_TOOLS)
+    """What its conversations were offered."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """By model; what is not in it has no known price."""
+
+
+@dataclass(frozen=True)
+class _Scene:
+    talk: tuple[Exchange, ...]
+    prices: Mapping[str, Price]
+
+
+def status_changes(case: Case, frame: Frame = Frame()) -> dict[str, Any]:
     """The status of an Investigation by attribute name; what is not known yet is left out."""
     if not case.facts:
         return {"phase": Phase.PENDING, "target_display": None}
+    scene = _Scene((), {})
     if case.first(plot.Opened) is None:
-        return {"phase": case.phase, "message": _message(case), **_end(case, now)}
+        return {"phase": case.phase, "message": _message(case), **_end(case, scene)}
+    scene = _Scene(exchanges(case, frame.tools), frame.prices)
     changes: dict[str, Any] = {"truncated": ()}
     for part in _PARTS:
-        changes |= part(case, now)
+        changes |= part(case, scene)
     return changes
 
 
-def _opening(case: Case, now: datetime) -> dict[str, Any]:
+def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
     opened = case.opened
     return {
         "phase": case.phase,
@@ -107,17 +143,15 @@ _WAITING: Final[Mapping[Phase, str]] = {
 }
 
 
-def _seen(case: Case, now: datetime) -> dict[str, Any]:
+def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
     taken = case.first(plot.SnapshotTaken)
     if taken is None:
         return {}
     snapshot = taken.snapshot
-    contexts = (gap for fact in case.all(plot.ContextResolved) for gap in fact.context.gaps)
-    gaps = dict.fromkeys((*snapshot.gaps, *contexts))
     return {
         "findings": tuple(_finding(found) for found in taken.findings[:24]),
         "evidence": tuple(_entry(item) for item in case.evidence[:MAX_EVIDENCE]),
-        "gaps": tuple(api.Gap(what=gap.what[:253], why=gap.why[:500]) for gap in list(gaps)[:32]),
+        "gaps": tuple(api.Gap(what=gap.what[:253], why=gap.why[:500]) for gap in _gaps(case, scene)[:MAX_GAPS]),
         "snapshot": api.Snapshot(
             taken_at=snapshot.taken_at,
             has_issues=taken.health is Health.UNHEALTHY,
@@ -129,7 +163,21 @@ def _seen(case: Case, now: datetime) -> dict[str, Any]:
     }
 
 
-def _context(case: Case, now: datetime) -> dict[str, Any]:
+def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
+    """Every read that gave nothing: of the snapshot, of the context, of the tools; a refusal is one too."""
+    taken = case.first(plot.SnapshotTaken)
+    contexts = (gap for fact in case.all(plot.ContextResolved) for gap in fact.context.gaps)
+    calls = (_gap_of(asked) for one in scene.talk for asked in one.calls if asked.error)
+    return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *contexts, *calls)))
+
+
+def _gap_of(asked: Asked) -> Gap:
+    named = " ".join(str(value) for value in asked.arguments.values() if isinstance(value, str))
+    why = asked.error if asked.error.startswith("[") else f"{asked.fate}: {asked.error}"
+    return Gap(f"{asked.tool[:63]} {named}".strip(), why)
+
+
+def _context(case: Case, scene: _Scene) -> dict[str, Any]:
     resolved = case.last(plot.ContextResolved)
     if resolved is None:
         return {}
@@ -167,7 +215,7 @@ def _history(resolved: plot.ContextResolved) -> api.History | None:
     )
 
 
-def _diagnosis(case: Case, now: datetime) -> dict[str, Any]:
+def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
     fact = case.last(plot.Diagnosed)
     if fact is None:
         return {}
@@ -189,7 +237,7 @@ def _diagnosis(case: Case, now: datetime) -> dict[str, Any]:
         ),
         "causes": tuple(_cause(cause) for cause in found.causes[:5]),
         "claims": tuple(_claim(claim) for claim in found.checked.claims[:24]),
-        "warnings": tuple(text[:500] for text in _warnings(case))[:20],
+        "warnings": tuple(dict.fromkeys(text[:500] for text in _warnings(case)))[:20],
     }
 
 
@@ -205,15 +253,14 @@ def _merged(case: Case) -> Merged | None:
 
 
 def _warnings(case: Case) -> Iterator[str]:
-    merged = _merged(case)
-    if merged is not None:
-        yield from (warning.text for warning in merged.warnings)
-        return
-    fact = case.last(plot.Diagnosed)
-    yield from (warning.text for warning in fact.diagnosis.warnings) if fact else ()
+    """What a reader should know, then what was asked for and not given."""
+    merged, fact = _merged(case), case.last(plot.Diagnosed)
+    of_rca = fact.diagnosis.warnings if fact else ()
+    yield from (warning.text for warning in (merged.warnings if merged is not None else of_rca))
+    yield from fact.diagnosis.notes if fact else ()
 
 
-def _choice(case: Case, now: datetime) -> dict[str, Any]:
+def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
     tries = tuple(
         api.ValidationAttempt(
             attempt=min(number, 3),
@@ -293,7 +340,7 @@ def _shown_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: text[:4096] for name, text in islice(parameters.items(), MAX_PARAMETERS)}
 
 
-def _decision(case: Case, now: datetime) -> dict[str, Any]:
+def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
     ruled = case.last(plot.Ruled)
     if ruled is None:
         return {}
@@ -330,24 +377,71 @@ def _unasked(case: Case) -> ApprovalState:
     return ApprovalState.PENDING if ruled is not None and ruled.ruling.asks else ApprovalState.AUTO
 
 
-def _cost(case: Case, now: datetime) -> dict[str, Any]:
+def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
+    """Derived from the journal, so that it is right after any number of restarts."""
     replies = replies_of(case)
     usage = sum((reply.usage for reply in replies), Usage())
-    calls = sum(len(batch.results) for batch in case.all(plot.ToolsRan))
+    batches = [batch.results for batch in case.all(plot.ToolsRan)]
+    worked = sum(reply.milliseconds for reply in replies)
+    worked += sum(max((result.milliseconds for result in results), default=0) for results in batches)
     return {
         "usage": api.Usage(
             model=replies[-1].model[:253] if replies else None,
             turns=len(replies),
-            tool_calls=calls,
+            tool_calls=sum(len(results) for results in batches),
             prompt_tokens=usage.prompt,
             cached_tokens=usage.cached,
             completion_tokens=usage.completion,
             total_tokens=usage.total,
+            cost=_price(case, replies, scene.prices),
+            duration_seconds=round(worked / 1000),
         )
     }
 
 
-def _end(case: Case, now: datetime) -> dict[str, Any]:
+def _price(case: Case, replies: Sequence[ModelReply], prices: Mapping[str, Price]) -> str | None:
+    """Decimal text; None as soon as one reply has no known price: half a sum is no sum."""
+    asked = case.opened.pinned.model
+    known = [prices.get(reply.model) or prices.get(asked) for reply in replies]
+    if not replies or any(price is None for price in known):
+        return None
+    total = sum((_price_of(reply.usage, price) for reply, price in zip(replies, known, strict=True) if price), ZERO)
+    return f"{total:.6f}".rstrip("0").rstrip(".") or "0"
+
+
+ZERO: Final = Decimal(0)
+MILLION: Final = Decimal(1_000_000)
+
+
+def _price_of(usage: Usage, price: Price) -> Decimal:
+    cached = min(usage.cached, usage.prompt)
+    spent = (usage.prompt - cached) * price.prompt + cached * price.cached + usage.completion * price.completion
+    return spent / MILLION
+
+
+def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
+    """The last calls as they happened (behaviours, section 9.2)."""
+    calls = [(one, asked) for one in scene.talk for asked in one.calls]
+    shown = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
+    return {"progress": tuple(islice(shown, max(0, len(calls) - MAX_PROGRESS), None))}
+
+
+def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api.ProgressEntry:
+    arguments = json.dumps(dict(asked.arguments), sort_keys=True, ensure_ascii=False, default=str)
+    running = asked.fate is Fate.RUNNING
+    return api.ProgressEntry(
+        id=number,
+        at=one.at,
+        tool=asked.tool[:63] or None,
+        arguments=arguments[:PREVIEW],
+        ok=None if running else asked.fate in (Fate.OK, Fate.DUPLICATE),
+        milliseconds=asked.result.milliseconds if asked.result else None,
+        evidence=asked.evidence if _EVIDENCE_ID.fullmatch(asked.evidence) else None,
+        preview=(asked.error or asked.text)[:PREVIEW] or None,
+    )
+
+
+def _end(case: Case, scene: _Scene) -> dict[str, Any]:
     selected = case.last(plot.Selected)
     if case.closed is None:
         return {"outcome": selected.verdict.outcome} if selected else {}
@@ -379,7 +473,7 @@ def _duration(case: Case, until: datetime) -> int:
     return max(0, int((until - opened.at).total_seconds())) if opened else 0
 
 
-_PARTS: Final = (_opening, _seen, _context, _diagnosis, _choice, _decision, _cost, _end)
+_PARTS: Final = (_opening, _seen, _context, _diagnosis, _choice, _decision, _progress, _cost, _end)
 
 
 def _shown_target(case: Case) -> TargetRef:
@@ -783,6 +877,10 @@ def _without(name: str, value: Any = ()) -> Any:
     return lambda status: status.model_copy(update={name: value})
 
 
+def _last_progress(most: int) -> Any:
+    return lambda status: status.model_copy(update={"progress": status.progress[-most:]})
+
+
 def _short_quotes(status: api.InvestigationStatus) -> api.InvestigationStatus:
     claims = (c.model_copy(update={"quote": c.quote[:QUOTE_WHEN_CUT] if c.quote else None}) for c in status.claims)
     return status.model_copy(update={"claims": tuple(claims)})
@@ -847,6 +945,8 @@ def _short_analysis(status: api.InvestigationStatus) -> api.InvestigationStatus:
 
 
 _CUTS: Final = (
+    ("progress", _last_progress(25)),
+    ("progress", _last_progress(10)),
     ("progress", _without("progress")),
     ("plan", _without("plan")),
     ("claims", _short_quotes),
@@ -863,212 +963,6 @@ _CUTS: Final = (
     ("claims", _few("claims")),
 )
 """The order of resources 3.7; from `gaps` on they are for what no other cut brings into the budget."""
-
-
-# --- records (datastorage, 10.2) ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Record:
-    """One event of the audit trail, before it is addressed."""
-
-    step: str
-    event_type: str
-    category: str
-    action: str
-    outcome: str
-    at: datetime
-    data: Mapping[str, Any]
-
-
-def event_id(uid: str, step: str) -> str:
-    """The same step gives the same id, so that a repeat is one record."""
-    return str(uuid5(NAMESPACE_URL, f"inquest:{uid}:{step}"))
-
-
-def records(case: Case, uid: str, run: Mapping[str, Any]) -> tuple[Record, ...]:
-    """Everything of an ended case that DataStorage keeps; `run` holds what the execution's status says."""
-    return (
-        *_snapshot_records(case, uid),
-        *_turn_records(case, uid),
-        *_verdict_records(case, uid),
-        *_ruling_records(case, uid),
-        *_run_records(case, uid, run),
-    )
-
-
-def _snapshot_records(case: Case, uid: str) -> Iterator[Record]:
-    """What the snapshot read is evidence like any tool's: claims cite it, so it outlives the slots."""
-    taken = case.first(plot.SnapshotTaken)
-    for index, item in enumerate(taken.snapshot.evidence if taken else ()):
-        step = f"snapshot:{item.id}"
-        data = {
-            "event_type": "aiagent.llm.tool_call",
-            "event_id": event_id(uid, step),
-            "incident_id": uid,
-            "tool_call_index": index,
-            "tool_name": item.tool,
-            "tool_result": item.text,
-            "tool_arguments": dict(item.arguments) | {"evidence": item.id},
-        }
-        outcome = "success" if item.holds else "failure"
-        yield Record(step, "aiagent.llm.tool_call", "aiagent", "llm_tool_call", outcome, item.observed_at, data)
-
-
-def _turn_records(case: Case, uid: str) -> Iterator[Record]:
-    for number, fact in enumerate(case.facts):
-        step = f"{number}:{fact.SLOT}"
-        base = {"event_id": event_id(uid, step), "incident_id": uid}
-        if isinstance(fact, plot.Turned | plot.SelectionTurned):
-            text = fact.reply.text
-            data = base | {
-                "event_type": "aiagent.llm.response",
-                "has_analysis": bool(text),
-                "analysis_length": len(text),
-                "analysis_preview": text[:500],
-                "tokens_used": fact.reply.usage.total,
-                "tool_call_count": len(fact.reply.tool_calls),
-            }
-            yield Record(step, "aiagent.llm.response", "aiagent", "llm_response", "success", fact.at, data)
-        if isinstance(fact, plot.ToolsRan):
-            yield from _tool_records(fact, step, uid)
-        if isinstance(fact, plot.Tried):
-            yield _attempt_record(fact, step, uid)
-
-
-def _attempt_record(fact: plot.Tried, step: str, uid: str) -> Record:
-    choice, found = fact.reply.choice, fact.validation
-    data = {
-        "event_type": "aiagent.workflow.validation_attempt",
-        "event_id": event_id(uid, step),
-        "incident_id": uid,
-        "attempt": fact.number,
-        "max_attempts": MAX_TRIES,
-        "is_valid": found.valid,
-        "errors": list(found.errors),
-        "workflow_id": choice.workflow_id if choice else "",
-    }
-    verb, said = "validation_attempt", "success" if found.valid else "failure"
-    return Record(step, "aiagent.workflow.validation_attempt", "aiagent", verb, said, fact.at, data)
-
-
-def _tool_records(fact: plot.ToolsRan, step: str, uid: str) -> Iterator[Record]:
-    for index, result in enumerate(fact.results):
-        own = f"{step}:{index}"
-        data = {
-            "event_type": "aiagent.llm.tool_call",
-            "event_id": event_id(uid, own),
-            "incident_id": uid,
-            "tool_call_index": index,
-            "tool_name": result.tool,
-            "tool_result": result.evidence.text if result.evidence else result.content,
-            "tool_arguments": dict(result.evidence.arguments) if result.evidence else {},
-        }
-        outcome = "failure" if result.error else "success"
-        yield Record(own, "aiagent.llm.tool_call", "aiagent", "llm_tool_call", outcome, fact.at, data)
-
-
-def _verdict_records(case: Case, uid: str) -> Iterator[Record]:
-    fact = case.last(plot.Diagnosed)
-    if fact is None:
-        return
-    found = fact.diagnosis
-    data = {
-        "event_type": "aiagent.rca.complete",
-        "event_id": event_id(uid, "rca"),
-        "incident_id": uid,
-        "response_data": {
-            "incidentId": uid,
-            "analysis": found.analysis or found.summary,
-            "rootCauseAnalysis": {"summary": found.summary, "signalType": found.signal_type},
-            "confidence": found.confidence or 0.0,
-            "timestamp": rfc3339(fact.at),
-            "claims": [_claim(claim).to_object() for claim in found.checked.claims],
-        },
-    }
-    yield Record("rca", "aiagent.rca.complete", "aiagent", "rca_complete", "success", fact.at, data)
-
-
-def _ruling_records(case: Case, uid: str) -> Iterator[Record]:
-    ruled, decided = case.last(plot.Ruled), case.last(plot.ApprovalDecided)
-    asked = case.first(plot.ApprovalRequested)
-    if ruled is not None:
-        data = {
-            "event_type": "aianalysis.rego.evaluation",
-            "outcome": str(ruled.ruling.decision),
-            "degraded": ruled.ruling.degraded,
-            "duration_ms": 0,
-            "reason": ruled.ruling.reason,
-        }
-        kind = "aianalysis.rego.evaluation"
-        yield Record("ruling", kind, "analysis", "policy_evaluation", "success", ruled.at, data)
-    if asked is not None:
-        kind = "orchestrator.approval.requested"
-        data = {"event_type": kind, "rar_name": asked.name, **_case_names(case)}
-        yield Record("asked", kind, "orchestration", "approval_requested", "pending", asked.at, data)
-    if decided is not None and decided.state in (ApprovalState.APPROVED, ApprovalState.REJECTED):
-        word = str(decided.state).lower()
-        who = "approved_by" if decided.state is ApprovalState.APPROVED else "rejected_by"
-        kind = f"orchestrator.approval.{word}"
-        data = {"event_type": kind, "decision": str(decided.state), who: decided.by, **_case_names(case)}
-        at = decided.decided_at or case.opened.at
-        yield Record("decision", kind, "orchestration", f"approval_{word}", "success", at, data)
-
-
-def _run_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Record]:
-    selected, created = case.last(plot.Selected), case.last(plot.ExecutionCreated)
-    if selected is None or created is None or case.closed is None:
-        return
-    pin, target = selected.proposal.pin, selected.proposal.target
-    data = {
-        "event_type": "remediation.workflow_created",
-        **_case_names(case),
-        "pre_remediation_spec_hash": run.get("preSpecHash") or target.spec_hash or "",
-        "target_resource": f"{target.namespace or ''}/{target.kind}/{target.name}",
-        "action_type": pin.action_type,
-        "signal_type": case.opened.spec.signal.name,
-        "signal_fingerprint": case.fingerprint,
-        "workflow_id": pin.workflow_id or pin.id,
-        "workflow_version": pin.version,
-    }
-    kind = "remediation.workflow_created"
-    yield Record("workflow_created", kind, "orchestration", "workflow_created", "success", created.at, data)
-    yield from _effect_records(case, uid, run)
-    done = case.phase is Phase.COMPLETED
-    ended = f"orchestrator.lifecycle.{'completed' if done else 'failed'}"
-    body = {"event_type": ended, **_case_names(case), "outcome": "Success" if done else "Failed"}
-    verb = "lifecycle_completed" if done else "lifecycle_failed"
-    yield Record("lifecycle", ended, "orchestration", verb, "success" if done else "failure", case.closed.at, body)
-
-
-def _effect_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Record]:
-    found, at = run.get("effectiveness") or {}, case.closed.at if case.closed else case.opened.at
-    common = {"correlation_id": uid, "namespace": case.opened.namespace}
-    if run.get("postSpecHash"):
-        data = {
-            "component": "hash",
-            "pre_remediation_spec_hash": run.get("preSpecHash") or "",
-            "post_remediation_spec_hash": run["postSpecHash"],
-            "hash_match": run.get("preSpecHash") == run["postSpecHash"],
-        }
-        yield _effect("hash.computed", common | data, at)
-    for component in ("health", "alert", "metrics"):
-        if found.get(component) is not None:
-            data = {"component": component, "assessed": True, "score": found[component]}
-            yield _effect(f"{component}.assessed", common | data, at)
-    if found.get("reason"):
-        data = {"component": "completed", "reason": found["reason"]}
-        yield _effect("assessment.completed", common | data, at)
-
-
-def _effect(name: str, data: Mapping[str, Any], at: datetime) -> Record:
-    kind = f"effectiveness.{name}"
-    verb = name.replace(".", "_")
-    return Record(kind, kind, "effectiveness", verb, "success", at, {"event_type": kind, **data})
-
-
-def _case_names(case: Case) -> dict[str, str]:
-    return {"rr_name": case.opened.name, "namespace": case.opened.namespace}
 
 
 def evidence_index(found: Sequence[Evidence]) -> Mapping[str, Evidence]:

@@ -102,6 +102,8 @@ class ModelReply:
     """The spent budget for which this was the reserved turn, as `AskModel.stamp` noted it; empty otherwise."""
     squeezed: bool = False
     """The endpoint found the conversation too long and answered its shorter form."""
+    milliseconds: int = 0
+    """How long the call took, repeats and fail-over included."""
     endpoint: str = ""
     """Who answered, as messages call it."""
     cost: Decimal | None = None
@@ -131,6 +133,8 @@ class ToolResult:
     """The same call cannot succeed in this attempt (behaviours, section 4)."""
     suspect: tuple[int, ...] = ()
     """Lines that read like instructions to a model (pipeline, section 18)."""
+    milliseconds: int = 0
+    """How long the call took; 0 where it was not made."""
 
 
 class Invocation(StrEnum):

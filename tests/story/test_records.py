@@ -1,0 +1,230 @@
+"""What DataStorage keeps of a case: which events, with which ids and payloads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from inquest.api.shared import Phase
+from inquest.conductor.archive import MOST_BYTES, batches
+from inquest.datastorage.events import payload_faults
+from inquest.ports import AuditEvent
+from inquest.story import outcome, plot, records
+from inquest.story.history import UNAVAILABLE
+from inquest.story.plot import Case, fold
+from tests.story import cases, talk
+from tests.story.test_chronicle import ENDED, every_end
+
+RUN: dict[str, Any] = {
+    "preSpecHash": cases.SHA,
+    "postSpecHash": "sha256:" + "b" * 64,
+    "effectiveness": {"health": 1.0, "alert": 0.0, "metrics": 0.5, "reason": "Full", "score": 0.6},
+}
+TALKED = cases.closing(outcome.cancelled(), talk.whole(), seconds=90)
+
+
+def told(case: Case) -> tuple[records.Record, ...]:
+    return records.records(case, "uid-1", RUN, talk.TOOLS)
+
+
+def of_type(found: tuple[records.Record, ...], name: str) -> list[records.Record]:
+    return [one for one in found if one.event_type == name]
+
+
+def check(found: tuple[records.Record, ...]) -> None:
+    """What holds for the records of any case."""
+    assert [fault for one in found for fault in payload_faults(dict(one.data))] == []
+    assert len({one.step for one in found}) == len(found)
+    assert {one.outcome for one in found} <= {"success", "failure", "pending"}
+    assert all(one.event_type == one.data["event_type"] and len(one.action) <= 50 for one in found)
+    assert all(one.data.get("event_id") in (None, records.event_id("uid-1", one.step)) for one in found)
+
+
+@every_end
+def test_records_are_what_datastorage_takes(case: Case) -> None:
+    found = records.records(case, "uid-1", RUN)
+
+    check(found)
+    assert records.records(case, "uid-1", RUN) == found
+
+
+@every_end
+def test_every_case_has_one_result(case: Case) -> None:
+    kinds = Counter(one.event_type for one in records.records(case, "uid-1", {}))
+
+    assert kinds["aiagent.response.complete"] + kinds["aiagent.response.failed"] == 1
+
+
+def test_a_record_has_the_same_id_however_often_it_is_made() -> None:
+    first, second = (records.event_id("uid-1", step) for step in ("1:ModelTurn", "2:ModelTurn"))
+
+    assert first != second
+    assert first == records.event_id("uid-1", "1:ModelTurn")
+    assert first != records.event_id("uid-2", "1:ModelTurn")
+    assert UUID(first).version == 5
+
+
+def test_a_step_keeps_its_id_while_the_case_goes_on() -> None:
+    """What was told after a crash in the middle is told again at the end, as the same events."""
+    early = {one.step: one for one in told(fold(TALKED.facts[:8]))}
+
+    late = {one.step: one for one in told(TALKED)}
+
+    assert len(early) > 5
+    assert {step: late[step] for step in early} == early
+
+
+def test_the_transcript_holds_every_turn_and_every_call() -> None:
+    found = told(TALKED)
+
+    check(found)
+    kinds = Counter(one.event_type for one in found)
+    assert kinds["aiagent.llm.request"] == kinds["aiagent.llm.response"] == 5
+    # One read of the snapshot, six calls of the model: those that were refused or repeated are told too.
+    assert kinds["aiagent.llm.tool_call"] == 7
+    calls = [one.data for one in of_type(found, "aiagent.llm.tool_call")][1:]
+    assert {(data["tool_name"], data["status"]) for data in calls} == {
+        ("get", "ok"),
+        ("get", "refused"),
+        ("get", "duplicate"),
+        ("logs", "timeout"),
+        ("invented", "refused"),
+        ("list_workflows", "ok"),
+    }
+    assert [data["evidence_id"] for data in calls if data["status"] in ("ok", "timeout")] == ["E2", "E4", "E5"]
+    assert kinds["aiagent.rca.complete"] == kinds["aiagent.response.complete"] == 1
+
+
+def test_a_request_says_what_the_model_was_asked() -> None:
+    first, second, *_ = (one.data for one in of_type(told(TALKED), "aiagent.llm.request"))
+
+    assert (first["model"], first["phase"], first["turn"]) == ("m-1", "rca", 1)
+    assert {"get", "logs", "submit_result"} <= set(first["tools"])
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert first["prompt_length"] == sum(len(message["content"]) for message in first["messages"])
+    assert first["messages"][-1]["content"].startswith(first["prompt_preview"])
+    assert 0 < len(first["prompt_preview"]) <= 500
+    assert second["turn"] == 2
+    assert second["prompt_length"] > first["prompt_length"]
+    assert second["messages"] == []
+
+
+def test_a_response_says_what_it_took() -> None:
+    data = of_type(told(TALKED), "aiagent.llm.response")[0].data
+
+    assert (data["tokens_used"], data["tool_call_count"], data["duration_ms"]) == (1050, 2, 1500)
+    assert (data["finish_reason"], data["truncation_detected"]) == ("tool_calls", False)
+    assert data["analysis_full"] == "I look at the pod."
+
+
+def test_a_refused_call_trips_a_guard_rail() -> None:
+    found = of_type(told(TALKED), "inquest.guardrail.tripped")
+
+    assert [(one.data["tool_name"], one.data["guard"][:24]) for one in found] == [
+        ("get", "[refused] kind Secret is"),
+        ("invented", "tool not found: invented"),
+    ]
+    assert found[0].data["budget"]["maxTurns"] == 20
+
+
+def test_the_reserved_turn_names_its_budget() -> None:
+    turned = replace(talk.calling(talk.asks(1, kind="pod")), reserved="TokenBudgetSpent")
+    facts = [cases.opened(model="m-1"), cases.resolved(), cases.taken(cases.finding()), plot.Turned(turned, cases.AT)]
+
+    (found,) = of_type(told(fold(facts)), "inquest.guardrail.tripped")
+
+    assert found.data["guard"] == "TokenBudgetSpent"
+
+
+def test_text_that_gives_orders_is_reported_with_its_evidence() -> None:
+    batch = next(number for number, fact in enumerate(TALKED.facts) if isinstance(fact, plot.ToolsRan))
+    facts = list(TALKED.facts)
+    ran = facts[batch]
+    assert isinstance(ran, plot.ToolsRan)
+    facts[batch] = replace(ran, results=(replace(ran.results[0], suspect=(3,)), *ran.results[1:]))
+
+    (found,) = of_type(told(fold(facts)), "inquest.injection.suspected")
+
+    assert (found.data["evidence_id"], found.data["lines"]) == ("E2", [3])
+
+
+def test_a_context_that_was_read_enriches() -> None:
+    (found,) = of_type(told(fold([cases.opened(), cases.resolved()])), "aiagent.enrichment.completed")
+
+    assert (found.data["root_owner_kind"], found.data["root_owner_name"]) == ("Deployment", "api")
+    assert found.data["remediation_history_fetched"] is True
+
+
+def test_enrichment_failed_only_where_chain_and_history_did() -> None:
+    lost = cases.resolved(failure="forbidden", verified=False)
+
+    half = told(fold([cases.opened(), lost]))
+    none = told(fold([cases.opened(), replace(lost, history=UNAVAILABLE)]))
+
+    assert [one.event_type for one in half] == ["aiagent.enrichment.completed"]
+    assert [one.event_type for one in none] == ["aiagent.enrichment.failed"]
+    assert none[0].data["detail"] == "forbidden"
+
+
+def test_an_end_without_a_result_says_where_it_failed() -> None:
+    case = cases.closing(outcome.model_unavailable("503", permanent=False), cases.reached(Phase.INVESTIGATING))
+
+    (found,) = of_type(told(case), "aiagent.response.failed")
+
+    assert found.data["phase"] == "Investigating"
+    assert "503" in found.data["error_message"]
+    assert found.data["duration_ms"] == 60_000
+
+
+def test_what_the_snapshot_read_outlives_the_slots() -> None:
+    (kept,) = of_type(told(fold([cases.opened(), cases.taken(cases.finding())])), "aiagent.llm.tool_call")
+
+    assert kept.data["tool_arguments"]["evidence"] == "E1"
+    assert kept.data["tool_result"] == cases.evidence().text
+
+
+def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
+    run: dict[str, Any] = {"preSpecHash": "a", "postSpecHash": "a", "effectiveness": {"alert": 1.0, "reason": "Full"}}
+
+    found = records.records(ENDED["verified Full"], "uid-1", run)
+
+    assert [one.event_type for one in found] == [
+        "aiagent.enrichment.completed",
+        "aiagent.llm.tool_call",
+        "aiagent.rca.complete",
+        "aiagent.workflow.validation_attempt",
+        "aiagent.response.complete",
+        "aianalysis.rego.evaluation",
+        "orchestrator.approval.requested",
+        "orchestrator.approval.approved",
+        "remediation.workflow_created",
+        "effectiveness.hash.computed",
+        "effectiveness.alert.assessed",
+        "effectiveness.assessment.completed",
+        "orchestrator.lifecycle.completed",
+    ]
+
+
+# --- sending ----------------------------------------------------------------------------------------------------
+
+
+def event(size: int) -> AuditEvent:
+    return AuditEvent("id", "t", "aiagent", "a", "success", "uid-1", cases.AT, "shop", {"text": "x" * size})
+
+
+def test_no_batch_holds_more_than_a_service_takes() -> None:
+    events = tuple(event(900_000) for _ in range(5))
+
+    cut = tuple(batches(events))
+
+    assert [len(batch) for batch in cut] == [2, 2, 1]
+    assert tuple(one for batch in cut for one in batch) == events
+
+
+def test_an_event_that_is_large_by_itself_goes_alone() -> None:
+    small, large = event(10), event(MOST_BYTES)
+
+    assert tuple(batches((small, large, small))) == ((small,), (large,), (small,))
+    assert tuple(batches(())) == ()
