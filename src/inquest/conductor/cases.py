@@ -296,6 +296,9 @@ class Cases:
             steps.ResolveContext: self.inquiries.context,
             steps.Ask: self.inquiries.ask,
             steps.RunBatch: self.inquiries.batch,
+            steps.AskGroup: self.selections.ask_group,
+            steps.SeekTarget: self.selections.seek,
+            steps.LookAgain: self.selections.look_again,
             steps.ChooseByCode: self.selections.choose,
             steps.LookUp: self.selections.look_up,
             steps.Propose: self.selections.propose,
@@ -305,7 +308,7 @@ class Cases:
             steps.Record: self._as_said,
         }
         performing = performers[type(step)](work, step)
-        if not isinstance(step, steps.Ask | steps.RunBatch):
+        if not isinstance(step, steps.Ask | steps.AskGroup | steps.RunBatch):
             return (await performing,)
         return await self._unless_stopped(work, performing)
 
