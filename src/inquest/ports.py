@@ -151,6 +151,8 @@ class Reach:
     filters: CatalogueFilters | None = None
     infrastructure: str = ""
     evidence: tuple[Evidence, ...] = ()
+    seconds: float | None = None
+    """After so many seconds a call that has not answered is a failed one; None: each has its own limit only."""
 
 
 class Tools(Protocol):

@@ -173,6 +173,27 @@ class LimitSettings(_Group):
     """Longest wait for a free place."""
 
 
+class RcaSettings(_Group):
+    """How a model goes about finding a root cause; each may be changed alone."""
+
+    visible_plan: bool = True
+    """Ask for a plan that people can follow."""
+    sufficiency: Literal["off", "lenient", "strict"] = "lenient"
+    """How strongly a fresh and healthy snapshot is recommended for a person's question."""
+    snapshot_freshness: Span = timedelta(seconds=30)
+    """Age above which a snapshot is stale."""
+    symptom_check: bool = False
+    """Ask once more where the target is of the kind that the Signal names."""
+    finish_plan: bool = False
+    """Take no verdict before every planned tool was called; for models that conclude too early."""
+    tool_budget: Annotated[int, Field(ge=1, le=50)] = 10
+    """Tools that are planned first."""
+    max_tool_schemas: Annotated[int, Field(ge=8, le=128)] = 32
+    """Tool schemas in one request; three places are reserved."""
+    max_stagnant_turns: Annotated[int, Field(ge=1, le=20)] = 2
+    """Turns of nothing but repeats before the verdict is asked for."""
+
+
 class RunnerSettings(_Group):
     """How Investigations run."""
 
@@ -336,6 +357,7 @@ class Settings(BaseSettings):
     kubernetes: KubernetesSettings = KubernetesSettings()
     model: ModelSettings = ModelSettings()
     limits: LimitSettings = LimitSettings()
+    rca: RcaSettings = RcaSettings()
     runner: RunnerSettings = RunnerSettings()
     policy: PolicySettings = PolicySettings()
     approval: ApprovalSettings = ApprovalSettings()

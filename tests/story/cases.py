@@ -27,6 +27,7 @@ from inquest.api.shared import (
     VoidReason,
 )
 from inquest.story import ends, outcome, plot, steps
+from inquest.story.briefing import Brief
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
 from inquest.story.evidence import (
@@ -42,10 +43,11 @@ from inquest.story.evidence import (
     digest_of,
 )
 from inquest.story.history import History, HistoryEntry
-from inquest.story.inquiry import Run
+from inquest.story.inquiry import Run, Score, ToolPlan
 from inquest.story.judgement import Ruling
 from inquest.story.labels import Quota
 from inquest.story.plot import Case, Fact, Pinned
+from inquest.story.prompting import Playbook
 from inquest.story.rca import Cause, Caution, check_claims, diagnose
 from inquest.story.remedy import Halt, Proposal, Stand, Standing
 from inquest.story.reply import Choice, RawClaim, SelectionReply
@@ -176,6 +178,13 @@ def context(**changes: Any) -> ResourceContext:
 def history() -> History:
     entry = HistoryEntry("r-1", AT - timedelta(days=1), "ScaleUp", outcome="completed", effectiveness_score=0.2)
     return History(available=True, target="shop/Deployment/api", recent=(entry,))
+
+
+def briefed(**changes: Any) -> plot.Briefed:
+    """What invocation 1 begins with where it is offered `TOOLS`."""
+    score = Score("get", 100, ("+100 core is where one looks",))
+    made = Brief(TOOLS[Invocation.RCA], ToolPlan("memory", (score,)), doubt="NoQuestion")
+    return plot.Briefed(replace(made, **changes), AT + timedelta(seconds=3))
 
 
 def resolved(**changes: Any) -> plot.ContextResolved:
@@ -516,6 +525,7 @@ def one_of_each() -> tuple[Fact, ...]:
         opened(model="m-1", timeout=timedelta(hours=1, seconds=1.5)),
         taken(found, gaps=(Gap("pods", "forbidden"),), cut=("events",)),
         resolved(gaps=(Gap("quota", "forbidden"),)),
+        briefed(playbooks=(Playbook("OOMKilled", ("look",), ("137",), "status", ("E1",)),)),
         plot.Turned(reply("", call("get", kind="pod"), reserved="TurnBudgetSpent"), AT),
         plot.SelectionTurned(declined(), AT),
         plot.SelectionTurned(reply("apps/v1"), AT, Invocation.RCA),

@@ -464,6 +464,7 @@ def test_the_walk_with_a_model() -> None:
         "Open",
         "ResolveContext",
         "TakeSnapshot",
+        "Record Briefed",
         "Ask",
         "RunBatch",
         "Ask",
@@ -608,7 +609,7 @@ def test_a_choice_that_stays_silent_on_its_last_turn_is_inconclusive() -> None:
 
 def test_near_the_end_of_its_time_the_next_turn_is_the_last() -> None:
     step = next_step(answers().run(view(), until=Phase.INVESTIGATING), view())
-    case = plot.fold([cases.opened(**MODEL), cases.taken(), cases.resolved()])
+    case = plot.fold([cases.opened(**MODEL), cases.taken(), cases.resolved(), cases.briefed()])
 
     late = next_step(case, view(580))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
+
+import structlog
 
 from inquest.api.investigation import Investigation, Limits
 from inquest.api.meta import timedelta_from_duration
@@ -12,17 +15,23 @@ from inquest.conductor.house import House
 from inquest.conductor.signals import known_history
 from inquest.conductor.work import Work
 from inquest.errors import (
+    ContextOverflow,
     ModelRefused,
     RateLimited,
     Unavailable,
 )
-from inquest.ports import Reach
+from inquest.ports import Model, Reach
 from inquest.story import outcome, plot, steps
-from inquest.story.conversation import Invocation
+from inquest.story.briefing import Habits
+from inquest.story.conversation import Invocation, ModelReply
 from inquest.story.detectors import detect
 from inquest.story.evidence import Evidence, EvidenceStatus
+from inquest.story.gate import Sufficiency
 from inquest.story.health import health
+from inquest.story.inquiry import AskModel
 from inquest.story.labels import infrastructure_sentence
+
+log = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T", int, timedelta)
 
@@ -60,6 +69,21 @@ class Inquiries:
             dry_run=chosen.execution.dry_run,
             verify=chosen.effectiveness.enabled,
             home=self.house.namespace,
+            habits=self._habits(),
+        )
+
+    def _habits(self) -> Habits:
+        rca = self.house.settings.rca
+        return Habits(
+            visible_plan=rca.visible_plan,
+            sufficiency=Sufficiency(rca.sufficiency),
+            freshness=rca.snapshot_freshness,
+            symptom_check=rca.symptom_check,
+            finish_plan=rca.finish_plan,
+            tool_budget=rca.tool_budget,
+            max_schemas=rca.max_tool_schemas,
+            stagnant_turns=rca.max_stagnant_turns,
+            model_timeout=self.house.settings.model.timeout,
         )
 
     async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
@@ -72,24 +96,47 @@ class Inquiries:
         return plot.ContextResolved(context, known, await self.house.now())
 
     async def ask(self, work: Work, step: steps.Ask) -> plot.Fact:
-        model = self.house.model
+        """One answer of the model; what it fails with ends the case, unless a verdict stands already."""
+        model, move = self.house.model, step.move
         if model is None:
             return await self._closed(outcome.model_unavailable("none is configured", permanent=True))
+        if work.case.first(plot.Turned) is None:
+            _log_brief(work)
         try:
-            reply = await model.ask(self.house.redactor.strings(step.move.request))
-        except ModelRefused as error:
-            return await self._closed(outcome.model_unavailable(str(error), permanent=True))
-        except (Unavailable, RateLimited) as error:
-            return await self._closed(outcome.model_unavailable(str(error), permanent=False))
+            async with asyncio.timeout(move.seconds):
+                return await self._turned(step, await self._answer(model, move))
+        except (ModelRefused, Unavailable, RateLimited, TimeoutError) as error:
+            if move.stands:
+                return await self._turned(step, move.silence())
+            return await self._given_up(work, error)
+
+    async def _answer(self, model: Model, move: AskModel) -> ModelReply:
+        """A conversation that is too long is asked once more in its shorter form (behaviours, section 10.3)."""
+        try:
+            return move.stamp(await model.ask(self.house.redactor.strings(move.request)))
+        except ContextOverflow:
+            if move.shorter is None:
+                raise
+            shorter = replace(move.shorter, squeezed=True)
+            return move.stamp(await model.ask(self.house.redactor.strings(shorter)), squeezed=True)
+
+    async def _turned(self, step: steps.Ask, reply: ModelReply) -> plot.Fact:
         kind = plot.Turned if step.invocation is Invocation.RCA else plot.SelectionTurned
-        return kind(step.move.stamp(reply), await self.house.now())
+        return kind(reply, await self.house.now())
+
+    async def _given_up(self, work: Work, error: Exception) -> plot.Closed:
+        if isinstance(error, TimeoutError):
+            phase = work.case.phase
+            return replace(await self._closed(outcome.timed_out(phase)), timeout_phase=phase)
+        return await self._closed(outcome.model_unavailable(str(error), permanent=isinstance(error, ModelRefused)))
 
     async def batch(self, work: Work, step: steps.RunBatch) -> plot.Fact:
-        results = await self.house.tools.run(step.invocation, step.move.runs, self._reach(work, step.invocation))
+        results = await self.house.tools.run(step.invocation, step.move.runs, self._reach(work, step))
         kept = tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in results)
         return plot.ToolsRan(step.invocation, kept, await self.house.now())
 
-    def _reach(self, work: Work, invocation: Invocation) -> Reach:
+    def _reach(self, work: Work, step: steps.RunBatch) -> Reach:
+        invocation, seconds = step.invocation, step.move.seconds
         context = steps.context_of(work.case)
         namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
         selecting = invocation is Invocation.SELECTION
@@ -99,10 +146,19 @@ class Inquiries:
             filters=steps.filters_of(work.case) if selecting else None,
             infrastructure=infrastructure_sentence(context.labels, context.quota) if selecting else "",
             evidence=work.case.evidence,
+            seconds=seconds,
         )
 
     async def _closed(self, verdict: outcome.Verdict) -> plot.Closed:
         return plot.Closed(verdict, await self.house.now())
+
+
+def _log_brief(work: Work) -> None:
+    """What the gate chose, and why (behaviours, section 7)."""
+    briefed = work.case.first(plot.Briefed)
+    if briefed is not None:
+        said = {"included": bool(briefed.brief.sufficiency), "reason": briefed.brief.doubt}
+        log.info("sufficiency", investigation=work.investigation.name, topic=briefed.brief.plan.topic, **said)
 
 
 def _granted(asked: T | None, given: T, at_home: bool) -> T:

@@ -7,7 +7,7 @@ never ignored (resources, section 3.5). What comes next is decided in `inquest.s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property, reduce
 from typing import Any, ClassVar, Final, TypeVar
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from inquest.api.investigation import InvestigationSpec
 from inquest.api.shared import ApprovalState, EffectivenessReason, Phase, TargetRef, VoidReason
 from inquest.errors import OutOfTurn
+from inquest.story.briefing import Brief, Habits
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.evidence import Evidence, Finding, Gap, Health, Snapshot
@@ -51,6 +52,8 @@ class Pinned:
     verify: bool
     home: str = ""
     """The operator's namespace: only a case that was opened there may look into others."""
+    habits: Habits = field(default_factory=Habits)
+    """How invocation 1 goes about its work."""
 
     def limit(self, phase: Phase) -> timedelta:
         """Share of the one budget that a phase may use up to its end (resources, section 14.1)."""
@@ -104,6 +107,15 @@ class ContextResolved(Fact):
     SLOT: ClassVar[str] = "Context"
     context: ResourceContext
     history: History
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Briefed(Fact):
+    """Everything was decided that is decided before the first turn of invocation 1."""
+
+    SLOT: ClassVar[str] = "Context"
+    brief: Brief
     at: datetime
 
 
@@ -286,6 +298,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         Opened,
         SnapshotTaken,
         ContextResolved,
+        Briefed,
         Turned,
         SelectionTurned,
         ToolsRan,
@@ -316,6 +329,7 @@ PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
     Phase.INVESTIGATING: {
         SnapshotTaken: STAYS,
         ContextResolved: STAYS,
+        Briefed: STAYS,
         Turned: STAYS,
         ToolsRan: STAYS,
         Diagnosed: Phase.SELECTING,

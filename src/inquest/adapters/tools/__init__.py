@@ -142,22 +142,29 @@ class Tools:
         offered = [tool for tool in REGISTRY[invocation].values() if tool.available(self._backends)]
         return tuple(ToolSchema(tool.name, tool.description, args.schema_of(tool.arguments)) for tool in offered)
 
-    async def batch(self, invocation: Invocation, runs: tuple[Run, ...], desk: Desk) -> tuple[ToolResult, ...]:
-        """Results in the order of the runs; evidence of the batch can be read from the next turn on."""
-        places = asyncio.Semaphore(self._at_once)
+    async def batch(
+        self, invocation: Invocation, runs: tuple[Run, ...], desk: Desk, *, seconds: float | None = None
+    ) -> tuple[ToolResult, ...]:
+        """Results in the order of the runs; evidence of the batch can be read from the next turn on.
+
+        After `seconds` what has not answered, or found no place yet, is a failed call like any other.
+        """
+        places, end = asyncio.Semaphore(self._at_once), _end_in(seconds)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._placed(invocation, run, desk, places)) for run in runs]
+            tasks = [group.create_task(self._placed(invocation, run, desk, places, end)) for run in runs]
         results = tuple(task.result() for task in tasks)
         desk.evidence.update({result.evidence.id: result.evidence for result in results if result.evidence})
         return results
 
-    async def _placed(self, invocation: Invocation, run: Run, desk: Desk, places: asyncio.Semaphore) -> ToolResult:
+    async def _placed(
+        self, invocation: Invocation, run: Run, desk: Desk, places: asyncio.Semaphore, end: float | None
+    ) -> ToolResult:
         async with places:
-            return await self._result(invocation, run, desk)
+            return await self._result(invocation, run, desk, end)
 
-    async def _result(self, invocation: Invocation, run: Run, desk: Desk) -> ToolResult:
+    async def _result(self, invocation: Invocation, run: Run, desk: Desk, end: float | None) -> ToolResult:
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout_at(end), asyncio.timeout(self._seconds):
                 output = await _run(invocation, run.call, desk)
                 return await self._success(run, desk, output)
         except Exception as error:  # one call's failure is its own: a gap, whatever it was
@@ -191,6 +198,10 @@ class Tools:
         arguments = _arguments(run, desk, resolved)
         now = desk.backends.clock.now()
         return Evidence(run.evidence_id, run.call.name, arguments, text, digest_of(text), status, now)
+
+
+def _end_in(seconds: float | None) -> float | None:
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 async def _run(invocation: Invocation, call: ToolCall, desk: Desk) -> Output:

@@ -209,11 +209,15 @@ def _asking(inquiry: Inquiry, reason: str, left: float, *, only_submit: bool) ->
 
 def _request(inquiry: Inquiry, *, only_submit: bool) -> ModelRequest:
     """Earlier messages are byte for byte those of the request before, so that providers can cache them."""
-    messages = (*inquiry.opening, *rendered(inquiry))
-    if not only_submit:
-        return ModelRequest(inquiry.model, messages, all_tools(inquiry), (), inquiry.max_tokens)
-    submit = submit_tools(inquiry)
-    return ModelRequest(inquiry.model, messages, submit, tuple(tool.name for tool in submit), inquiry.max_tokens)
+    tools = submit_tools(inquiry) if only_submit else all_tools(inquiry)
+    return ModelRequest(
+        inquiry.model,
+        (*inquiry.opening, *rendered(inquiry)),
+        tools,
+        forced=tuple(tool.name for tool in tools) if only_submit else (),
+        max_tokens=inquiry.max_tokens,
+        phase=str(inquiry.invocation),
+    )
 
 
 def _reserving(inquiry: Inquiry, reason: str) -> Inquiry:

@@ -90,9 +90,9 @@ class Score:
 class ToolPlan:
     """What to look at first, what was left out, and why."""
 
-    topic: str
-    selected: tuple[Score, ...]
-    excluded: tuple[Score, ...]
+    topic: str = ""
+    selected: tuple[Score, ...] = ()
+    excluded: tuple[Score, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,104 @@
+"""What invocation 1 begins with, decided once and journalled: habits, tools, what to look at first, the gate's word.
+
+A later look at the case folds the same conversation from it, whatever the clock says and whatever is offered then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from inquest.api.investigation import PinnedSignal
+from inquest.api.shared import Mode
+from inquest.story.conversation import Invocation, ToolSchema
+from inquest.story.evidence import Finding, Snapshot
+from inquest.story.gate import Include, Question, Sufficiency, gate
+from inquest.story.inquiry import ToolPlan, offered, plan_tools
+from inquest.story.inquiry.offering import TOOL_BUDGET
+from inquest.story.prompting import Playbook
+from inquest.story.reply import SUBMIT_TOOLS
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How invocation 1 goes about its work; each may be changed alone."""
+
+    visible_plan: bool = True
+    sufficiency: Sufficiency = Sufficiency.LENIENT
+    freshness: timedelta = timedelta(seconds=30)
+    """A snapshot that is older is stale."""
+    symptom_check: bool = False
+    finish_plan: bool = False
+    """Refuse a verdict before the planned tools were called."""
+    tool_budget: int = TOOL_BUDGET
+    max_schemas: int = 32
+    stagnant_turns: int = 2
+    model_timeout: timedelta = timedelta(seconds=120)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What was decided before the first turn."""
+
+    tools: tuple[ToolSchema, ...]
+    plan: ToolPlan = field(default_factory=ToolPlan)
+    sufficiency: str = ""
+    """The sentence for the prompt; empty where nothing is said."""
+    doubt: str = ""
+    """Why nothing is said."""
+    playbooks: tuple[Playbook, ...] = ()
+
+
+READ_BY: Final = {
+    "target": "kubectl_describe",
+    "pods": "kubectl_get",
+    "warning events": "kubectl_events",
+    "log": "kubectl_logs",
+    "previous log": "kubectl_previous_logs",
+}
+"""Reads of the snapshot and the tool that would read the same."""
+
+
+def brief(
+    signal: PinnedSignal,
+    snapshot: Snapshot,
+    findings: tuple[Finding, ...],
+    tools: tuple[ToolSchema, ...],
+    habits: Habits,
+    *,
+    now: datetime,
+    playbooks: tuple[Playbook, ...] = (),
+) -> Brief:
+    """Everything that is decided once for a case."""
+    plan = plan_tools(
+        _words_of(signal, findings),
+        tools,
+        predicted=signal.mode is Mode.PROACTIVE,
+        known=tools_of_snapshot(snapshot),
+        budget=habits.tool_budget,
+    )
+    question = Question(
+        signal.message or "", signal.source.type, signal.target.kind, snapshot, now, freshness=habits.freshness
+    )
+    choice = gate(question, habits.sufficiency)
+    most = habits.max_schemas - len(SUBMIT_TOOLS[Invocation.RCA])
+    return Brief(
+        tools=offered(tools, plan, most),
+        plan=plan,
+        sufficiency=choice.text if isinstance(choice, Include) else "",
+        doubt="" if isinstance(choice, Include) else str(choice.reason),
+        playbooks=playbooks,
+    )
+
+
+def _words_of(signal: PinnedSignal, findings: Collection[Finding]) -> str:
+    said = (signal.signal_name, signal.name, signal.message, signal.description, *(each.category for each in findings))
+    return " ".join(text for text in said if text)
+
+
+def tools_of_snapshot(snapshot: Snapshot) -> frozenset[str]:
+    """Tools whose first answer is there already."""
+    reads = {str(item.arguments.get("read", "")) for item in snapshot.evidence if item.holds}
+    return frozenset(tool for read, tool in READ_BY.items() if read in reads)
