@@ -199,13 +199,18 @@ def test_a_target_of_another_kind_is_looked_up(target: Any, sought: int) -> None
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        pytest.param(CONFIG, "NotFound: ConfigMap/cfg", id="pipeline-20.5-02c"),
-        pytest.param(SECRET, "NotResolved: Secret/db is never read, so nothing about it can be verified", id="T29 a"),
-        pytest.param(ELSEWHERE, "NotResolved: ConfigMap/cfg is outside the namespaces of this case", id="T29 b"),
+        pytest.param(NODE, "NotFound: Node/n9", id="pipeline-20.5-02c"),
+        pytest.param(CONFIG, "NotFound: ConfigMap/cfg", id="a ConfigMap"),
+        pytest.param(
+            SECRET, "NotResolved: Secret/db is never read, so nothing about it can be verified", id="a Secret"
+        ),
+        pytest.param(
+            ELSEWHERE, "NotResolved: ConfigMap/cfg is outside the namespaces of this case", id="another namespace"
+        ),
     ],
 )
 def test_a_target_that_is_not_there_is_asked_about_once(target: Any, why: str) -> None:
-    world = selecting(choosing(target), choosing(target), missing=frozenset({"cfg"}))
+    world = selecting(choosing(target), choosing(target), missing=frozenset({"cfg", "n9"}))
 
     case = world.run(view())
 
@@ -363,7 +368,7 @@ SICK = cases.taken(cases.finding(), health=Health.UNHEALTHY)
             cases.taken(health=Health.UNKNOWN, gaps=(Gap("pods", "forbidden"),)),
             Outcome.NO_MATCHING_WORKFLOWS,
             SubReason.NO_MATCHING_WORKFLOWS,
-            id="T31 a read that failed is no recovery",
+            id="a read that failed",
         ),
     ],
 )
@@ -471,7 +476,7 @@ def test_a_model_that_asks_for_a_person_is_given_the_catalogue_all_the_same() ->
 
 LISTED = cases.reply("", cases.call("list_workflows"))
 SPENT: dict[str, tuple[World, list[str]]] = {
-    "T42 turns of invocation 1": (
+    "turns of invocation 1": (
         answers(cases.submitted(), cases.chose(), settings={"max_turns": 1}),
         ["TurnBudgetSpent", "TurnBudgetSpent"],
     ),
@@ -517,7 +522,7 @@ def replies(draw: st.DrawFn) -> ModelReply:
 @given(
     st.lists(replies(), max_size=8), st.sampled_from([[], [cases.submitted()], [cases.submitted(), cases.chose("x")]])
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_whatever_a_model_sends_the_case_ends_or_waits(sent: list[ModelReply], before: list[ModelReply]) -> None:
     silence = [cases.reply("")] * 60
     world = answers(*before, *sent, *silence, validations=iter([INVALID] * 5))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from inquest.api.approval import UndoPin
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.shared import PinnedTarget, TargetRef
 from inquest.conductor.house import House
-from inquest.errors import Invalid, NotFound
+from inquest.errors import Forbidden, Invalid, NotFound
 from inquest.story import outcome, plot, remedy, selection, steps
 from inquest.story.plot import Case
 from inquest.story.rca import Caution
@@ -53,7 +55,8 @@ class Proposals:
         offset, more = 0, True
         while more and offset < MAX_LISTED:
             page = await self.house.datastorage.workflows(action, filters, offset, PAGE)
-            found += [await self.house.datastorage.workflow(offer.workflow_id, filters) for offer in page.items]
+            records = [await self._record(offer.workflow_id, filters) for offer in page.items]
+            found += [record for record in records if record is not None and _is_ours(record)]
             offset, more = offset + PAGE, page.has_more
         return tuple(found)
 
@@ -68,6 +71,8 @@ class Proposals:
         """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
         record = await self._record(reply.choice.workflow_id, filters) if reply.choice else None
         validation = selection.validate(reply.choice, record, kind)
+        if record is not None and not _is_ours(record):
+            validation = selection.not_ours(record)
         return plot.Tried(number, reply, validation, await self.house.now(), cautions)
 
     async def _record(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord | None:
@@ -127,10 +132,22 @@ class Proposals:
         """What the workflow will set, as a diff of the redacted object."""
         if not workflow.spec.execution.preview:
             return ""
-        kind = await self.house.cluster.kind(target.kind, target.api_version or "")
-        found = await self.house.cluster.get(kind, target.name, target.namespace or "")
+        try:
+            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+            found = await self.house.cluster.get(kind, target.name, target.namespace or "")
+        except (NotFound, Forbidden):
+            return ""
         shown = self.house.redactor.data(found).value
         return self.house.redactor.text(remedy.preview_diff(workflow.spec.execution.preview, shown, values)).value
+
+
+def _is_ours(record: WorkflowRecord) -> bool:
+    """A catalogue of another make may keep what no workflow of ours can be."""
+    try:
+        RemediationWorkflow.from_object(record.content)
+    except ValidationError:
+        return False
+    return True
 
 
 def _pinned(workflow: RemediationWorkflow, record: WorkflowRecord) -> PinnedWorkflow:

@@ -262,6 +262,12 @@ def validate(choice: Choice | None, record: WorkflowRecord | None, target_kind: 
     )
 
 
+def not_ours(record: WorkflowRecord) -> Validation:
+    """What nothing here could execute."""
+    text = f"workflow {record.workflow_id!r} cannot be executed here: its content is no RemediationWorkflow"
+    return Validation(None, faults=(Fault(WORKFLOW_NOT_FOUND, text),))
+
+
 def is_id(word: str) -> bool:
     """Whether a word can be the id of a workflow at all, and no way to another address."""
     return re.fullmatch(r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?", word, re.ASCII) is not None

@@ -113,9 +113,10 @@ def seen_again(case: Case, taken: plot.SnapshotTaken, at: datetime) -> plot.Look
 
 def spent_budgets(case: Case) -> tuple[Caution, ...]:
     """A warning for each invocation whose verdict was asked for because a budget was spent (pipeline, 5.5)."""
-    turns = case.all(plot.Turned)
+    turns, told = case.all(plot.Turned), {warning.code for warning in diagnosis_of(case).warnings}
+    first = turns[-1].reply.reserved if turns else ""
     words = (
-        (turns[-1].reply.reserved if turns else "", "the root cause analysis"),
+        ("" if first in told else first, "the root cause analysis"),
         (next(_reserved_in_selection(case), ""), "the selection"),
     )
     return tuple(Caution(word, f"{word}: {what} had to end there") for word, what in words if word)

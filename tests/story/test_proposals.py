@@ -1,0 +1,252 @@
+"""What a model names is looked up before it is used, and what was bound is exactly what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from inquest.adapters.redact import Redactor
+from inquest.api.shared import Outcome, Phase, TargetRef
+from inquest.conductor.house import House
+from inquest.conductor.proposals import Proposals, Unfit
+from inquest.conductor.selections import Selections
+from inquest.conductor.work import Work
+from inquest.errors import InquestError, Invalid, NotFound, Unavailable
+from inquest.ports import Json, Redacted, ResourceKind
+from inquest.settings import Settings
+from inquest.story import outcome, plot, steps
+from inquest.story.context import ResourceContext
+from inquest.story.conversation import Invocation, ModelReply, ModelRequest
+from inquest.story.evidence import Gap, Health, Snapshot
+from inquest.story.plot import Case
+from inquest.story.reply import Choice, SelectionReply
+from inquest.story.selection import Page, WorkflowOffer, WorkflowRecord
+from tests.story import cases
+
+DOCUMENTS = (Path(__file__).parents[2] / "catalogue" / "restart-deployment.yaml").read_text()
+RESTART = next(one for one in yaml.safe_load_all(DOCUMENTS) if one["kind"] == "RemediationWorkflow")
+RECORD = cases.record(content=RESTART, parameters=(), action_type="IncreaseMemoryLimits")
+CONFIG = TargetRef(api_version="v1", kind="ConfigMap", name="cfg", namespace="shop")
+PINNED_CONFIG = cases.PINNED_DEPLOYMENT.model_copy(update={"kind": "ConfigMap", "name": "cfg", "api_version": "v1"})
+
+
+@dataclass
+class Outside:
+    """Every port that the steps of selection use."""
+
+    seen: ResourceContext = field(default_factory=cases.context)
+    record: WorkflowRecord | InquestError = RECORD
+    fresh: Snapshot = field(default_factory=cases.snapshot)
+    asked: list[str] = field(default_factory=list)
+
+    async def now(self) -> datetime:
+        return cases.AT
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        self.asked.append(target.display)
+        return self.seen
+
+    async def snapshot(self, target: TargetRef) -> Snapshot:
+        return self.fresh
+
+    async def workflow(self, workflow_id: str, filters: Any) -> WorkflowRecord:
+        self.asked.append(workflow_id)
+        if isinstance(self.record, InquestError):
+            raise self.record
+        return self.record
+
+    async def workflows(self, action_type: str, filters: Any, offset: int, limit: int) -> Page[WorkflowOffer]:
+        offer = WorkflowOffer(f"w-{offset}", "w", "1.0.0", action_type, RECORD.description)
+        return Page((offer,), offset, limit, has_more=offset < 200)
+
+    async def kind(self, word: str, api_version: str = "") -> ResourceKind:
+        return ResourceKind("", "v1", word, f"{word.lower()}s", True)
+
+    async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
+        return {"kind": kind.kind, "metadata": {"name": name}, "spec": {"template": {"metadata": {}}}}
+
+    async def ask(self, request: Redacted[ModelRequest]) -> ModelReply:
+        return cases.reply("apps/v1")
+
+    def house(self) -> House:
+        ports: dict[str, Any] = {one.name: None for one in fields(House)}
+        ports |= dict.fromkeys(("cluster", "eyes", "status", "datastorage", "model"), self)
+        return House(**{**ports, "settings": Settings(), "redactor": Redactor()})
+
+
+def chosen(**changes: Any) -> SelectionReply:
+    return cases.selection(**changes)
+
+
+FILTERS = steps.filters_of(cases.reached(Phase.SELECTING))
+
+# --- the catalogue (pipeline, section 8.1) ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("workflow_id", "record", "asked", "reason"),
+    [
+        pytest.param("w-1", RECORD, ["w-1"], "", id="found"),
+        pytest.param("w-1", NotFound("gone"), ["w-1"], "workflow_not_found", id="pipeline-20.5-04a not found"),
+        pytest.param("w-1", Invalid("no UUID"), ["w-1"], "workflow_not_found", id="refused by the catalogue"),
+        pytest.param("../secrets", RECORD, [], "workflow_not_found", id="another address"),
+        pytest.param("a b", RECORD, [], "workflow_not_found", id="no id"),
+        pytest.param("w-1", replace(RECORD, content={"spec": {}}), ["w-1"], "workflow_not_found", id="nothing of ours"),
+    ],
+)
+async def test_a_choice_is_looked_up_by_its_id(
+    workflow_id: str, record: WorkflowRecord | InquestError, asked: list[str], reason: str
+) -> None:
+    outside = Outside(record=record)
+    reply = chosen(choice=Choice(workflow_id, 0.9))
+
+    tried = await Proposals(outside.house()).check(reply, FILTERS, "Deployment", 2)
+
+    assert (outside.asked, tried.validation.reason, tried.number) == (asked, reason, 2)
+
+
+async def test_a_catalogue_that_does_not_answer_ends_the_case_without_a_try() -> None:
+    outside = Outside(record=Unavailable("datastorage", "refused"))
+    step = steps.LookUp(chosen(), FILTERS, "Deployment", 1)
+
+    fact = await Selections(outside.house()).look_up(a_work(Case()), step)
+
+    assert isinstance(fact, plot.Closed)
+    assert (str(fact.verdict.reason), str(fact.verdict.review_reason)) == ("APIError", "InfrastructureFailure")
+
+
+@pytest.mark.parametrize(
+    ("record", "alternatives"), [(RECORD, 2), (NotFound("gone meanwhile"), 0)], ids=["all there", "gone meanwhile"]
+)
+async def test_code_walks_through_every_page(record: WorkflowRecord | InquestError, alternatives: int) -> None:
+    outside = Outside(record=record)
+
+    fact = await Proposals(outside.house()).choose(cases.reached(Phase.SELECTING), FILTERS)
+
+    assert [name for name in outside.asked if name.startswith("w-")] == ["w-0", "w-100", "w-200"]
+    found = len(fact.reply.alternatives) if isinstance(fact, plot.Tried) else 0
+    assert (found, isinstance(fact, plot.Unchosen)) == (alternatives, not alternatives)
+
+
+# --- the target (pipeline, section 9) -----------------------------------------------------------------------------
+
+GONE = cases.context(target=CONFIG, verified=False, deleted=True, target_pin=None)
+SOUGHT: dict[str, tuple[ResourceContext, str]] = {
+    "there": (cases.context(target=CONFIG, target_pin=PINNED_CONFIG), ""),
+    "not there": (GONE, "NotFound: ConfigMap/cfg"),
+    "not readable": (
+        cases.context(target=CONFIG, verified=False, gaps=(Gap("get ConfigMap/cfg", "Forbidden: no"),)),
+        "NotResolved: get ConfigMap/cfg: Forbidden: no",
+    ),
+    "of several groups": (
+        cases.context(target=CONFIG, choices=("a/v1", "b/v1")),
+        "NotResolved: ConfigMap is served by a/v1, b/v1, name one as api_version",
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "why"), SOUGHT.values(), ids=SOUGHT.keys())
+async def test_a_target_of_another_kind_is_sought_in_the_cluster(seen: ResourceContext, why: str) -> None:
+    fact = await Proposals(Outside(seen).house()).seek(CONFIG)
+
+    assert fact == plot.TargetSought(CONFIG, not why, why, cases.AT)
+
+
+def a_try(target: TargetRef | None) -> plot.Tried:
+    return plot.Tried(1, chosen(target=target), replace(cases.valid(), record=RECORD, parameters={}), cases.AT)
+
+
+@pytest.mark.parametrize(
+    ("named", "pin"),
+    [
+        pytest.param(None, cases.PINNED_DEPLOYMENT, id="none named"),
+        pytest.param(
+            TargetRef(kind="Deployment", name="halluc", namespace="shop"),
+            cases.PINNED_DEPLOYMENT,
+            id="pipeline-20.5-01",
+        ),
+        pytest.param(CONFIG, PINNED_CONFIG, id="T29 another kind that exists"),
+    ],
+)
+async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, pin: Any) -> None:
+    outside = Outside(cases.context(target=CONFIG, target_pin=PINNED_CONFIG))
+    case = cases.reached(Phase.SELECTING)
+
+    bound = await Proposals(outside.house()).bind(case, outcome.signal_resolved(), a_try(named))
+
+    assert isinstance(bound, plot.Selected)
+    assert bound.proposal.target == pin
+    assert bound.proposal.parameters["TARGET_RESOURCE_KIND"] == pin.kind
+    assert bound.proposal.parameters["TARGET_RESOURCE_NAME"] == pin.name
+
+
+async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_chosen() -> None:
+    case = cases.reached(Phase.SELECTING)
+
+    unfit = await Proposals(Outside(GONE).house()).bind(case, outcome.signal_resolved(), a_try(CONFIG))
+
+    assert isinstance(unfit, Unfit)
+    assert (unfit.verdict.outcome, unfit.verdict.phase) == (Outcome.RCA_INCOMPLETE, Phase.FAILED)
+    assert unfit.verdict.merged is not None
+    assert unfit.verdict.merged.workflow == cases.choice()
+
+
+def test_pipeline_20_5_02b_a_node_has_an_empty_namespace() -> None:
+    node = TargetRef(api_version="v1", kind="Node", name="n1")
+
+    found = steps.next_step(_naming(node), cases.view())
+
+    assert found == steps.SeekTarget(node)
+
+
+def _naming(target: TargetRef) -> Case:
+    case = cases.reached(Phase.SELECTING)
+    return plot.advance(case, cases.tried(target=target))
+
+
+# --- looking again, asking again ----------------------------------------------------------------------------------
+
+
+def a_work(case: Case) -> Work:
+    return Work(SimpleNamespace(), SimpleNamespace(), case)  # type: ignore[arg-type]
+
+
+async def test_the_second_look_is_what_the_detectors_make_of_it_now() -> None:
+    case = cases.reached(Phase.SELECTING)
+    outside = Outside(fresh=replace(cases.snapshot(), gaps=(Gap("pods", "forbidden"),)))
+
+    fact = await Selections(outside.house()).look_again(a_work(case), steps.LookAgain(cases.POD))
+
+    assert isinstance(fact, plot.LookedAgain)
+    assert fact.health is not Health.HEALTHY
+    assert fact.gaps == (Gap("pods", "forbidden"),)
+    assert [item.id for item in fact.evidence] == ["E2"]
+
+
+async def test_the_answer_about_a_group_belongs_to_invocation_1() -> None:
+    inquiry = next_question()
+
+    fact = await Selections(Outside().house()).ask_group(a_work(Case()), inquiry)
+
+    assert isinstance(fact, plot.SelectionTurned)
+    assert fact.conversation is Invocation.RCA
+    assert fact.reply.reserved == inquiry.move.reserved
+
+
+def next_question() -> steps.AskGroup:
+    def contexts(target: TargetRef) -> ResourceContext:
+        return cases.context(target=target, choices=("a/v1", "b/v1") if target.kind == "Gadget" else ())
+
+    named = cases.submitted(remediation_target={"kind": "Gadget", "name": "g", "namespace": "shop"})
+    world = cases.World({"model": "m-1"}, replies=iter([named]), contexts=contexts)
+    case = world.run(cases.view(), until=Phase.SELECTING)
+    case, _ = world.step(case, cases.view())
+    step = steps.next_step(case, cases.view())
+    assert isinstance(step, steps.AskGroup)
+    return step
