@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inquest
@@ -154,10 +154,9 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert text == redacted(text)
 
 
-def test_pipeline_20_4_01_json_stays_json() -> None:
-    text = redacted('{"password":"s3cr3t","user":"bob"}')
-
-    assert json.loads(text) == {"password": MARK, "user": "bob"}
+@pytest.mark.parametrize("text", [pytest.param('{"password":"s3cr3t","user":"bob"}', id="pipeline-20.4-01")])
+def test_json_stays_json(text: str) -> None:
+    assert json.loads(redacted(text)) == {"password": MARK, "user": "bob"}
 
 
 PRIVATE_KEYS = ("PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "DSA PRIVATE KEY", "OPENSSH PRIVATE KEY")
@@ -343,9 +342,18 @@ def test_which_keys_are_sensitive(key: str, expected: bool) -> None:
 
 
 WORDS = ("password", "token", "Authorization", "Bearer ", "--key ", "x1", "%3D", MARK, OPAQUE)
-SIGNS = (*":= \n\"';&@[{}\\", "://", "|\n  ")
-LINES = ("name: X_TOKEN\n  value: ", "kind: Secret\n", "data:\n  a: b\n")
-SCRAPS = st.sampled_from((*WORDS, *SIGNS, *LINES))
+SIGNS = (*":= \n\"';&@[{}\\<>`,-", "://", "|\n  ", "\\n", "\u200b", "\r\n")
+LINES = ("name: X_TOKEN\n  value: ", "kind: Secret\n", "data:\n  a: b\n", "stringData:\n", "secret: ")
+EDGES = (
+    "-----BEGIN PRIVATE KEY-----",
+    "-----END PRIVATE KEY-----",
+    "mysql -p",
+    "curl -u a:",
+    "@tcp(",
+    "ｐ",
+    "$6$abcdefgh",
+)
+SCRAPS = st.sampled_from((*WORDS, *SIGNS, *LINES, *EDGES))
 TEXTS = st.lists(SCRAPS | st.text(max_size=5), max_size=12).map("".join)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
@@ -354,6 +362,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=2000)
 @given(TEXTS)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redacted(text)
@@ -361,6 +370,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
     assert once == redacted(once)
 
 
+@settings(max_examples=700)
 @given(JSON, st.sampled_from([None, 2]))
 def test_json_in_is_json_out(value: Any, indent: int | None) -> None:
     text = redacted(json.dumps(value, indent=indent))
@@ -369,18 +379,12 @@ def test_json_in_is_json_out(value: Any, indent: int | None) -> None:
     assert type(json.loads(text)) is type(value)
 
 
+@settings(max_examples=300)
 @given(JSON)
 def test_objects_are_redacted_once(value: Any) -> None:
     once = REDACTOR.data({"x": value}).value
 
     assert once == REDACTOR.data(once).value
-
-
-@pytest.mark.parametrize(
-    "scrap", ["a", " ", "=", "%", "password=", "authorization: ", 'token="', "{", "://a:", "-----BEGIN "]
-)
-def test_a_long_text_of_one_scrap_takes_linear_time(scrap: str) -> None:
-    assert isinstance(redacted(scrap * (200_000 // len(scrap))), str)
 
 
 def test_only_the_redactor_marks_values() -> None:

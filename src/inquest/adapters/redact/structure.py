@@ -249,11 +249,13 @@ LONGEST_COMMAND: Final = 128
 
 
 def _arguments(items: Sequence[Any], flags: AbstractSet[str], glued: AbstractSet[str]) -> Iterator[Any]:
-    before: Any = None
+    before = ""
     for item in items:
         if not isinstance(item, str):
             yield item
-        elif item[:2] in glued and len(item) > 2 and not item.startswith("--"):
+            before = ""
+            continue
+        if item[:2] in glued and len(item) > 2 and not item.startswith("--"):
             yield item[:2] + MARK
         elif (_is_flag(before) or before in flags) and not item.startswith("-") and not is_harmless(item):
             yield MARK
@@ -262,5 +264,5 @@ def _arguments(items: Sequence[Any], flags: AbstractSet[str], glued: AbstractSet
         before = item
 
 
-def _is_flag(item: Any) -> bool:
-    return isinstance(item, str) and item.startswith("-") and "=" not in item and is_sensitive(item)
+def _is_flag(item: str) -> bool:
+    return item.startswith("-") and "=" not in item and is_sensitive(item)
