@@ -16,7 +16,7 @@ from inquest.errors import Misconfigured
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """More than that is no answer (reliability, RV-14)."""
-MOST_COMPRESSED: Final = 128 * 1024
+MOST_COMPRESSED: Final = 64 * 1024
 """Nothing compressed is asked for; where it comes anyway, it may be large when unpacked."""
 
 
