@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,11 +41,18 @@ def play(state: Inquiry, said: list[ModelReply], how: list[str], elapsed: float)
             return state, kept
         if isinstance(move, AskModel):
             check_request(move)
-            kept.append(move.stamp(said[number % len(said)]))
+            kept.append(answer_of(move, said[number % len(said)], number))
         else:
             kept.append(results_of(move, how))
         state = fold(state, kept[-1:])
     raise AssertionError("the conversation did not end")
+
+
+def answer_of(move: AskModel, reply: ModelReply, number: int) -> ModelReply:
+    """Now and then the endpoint takes the shorter form only, or fails where a verdict stands."""
+    if move.stands and number % 3 == 0:
+        return move.silence()
+    return move.stamp(reply, squeezed=move.shorter is not None and number % 4 == 3)
 
 
 def results_of(move: RunTools, how: list[str]) -> Slot:
@@ -71,18 +81,44 @@ def check_request(move: AskModel) -> None:
     assert any(tool.name.startswith("submit_result") for tool in move.request.tools)
 
 
+modes = st.fixed_dictionaries(
+    {},
+    optional={
+        "signal_kind": st.just("Pod"),
+        "insist": st.just(("kubectl_describe",)),
+        "tokens": st.sampled_from([2_000, 30_000]),
+        "window": st.sampled_from([19_000, 24_000]),
+        "calls_per_tool": st.sampled_from([2, 99]),
+        "turns": st.sampled_from([1, 3]),
+    },
+)
+
+
+def begun_with(mode: dict[str, Any]) -> Inquiry:
+    return inquiry(**{"turns": 6, **mode})
+
+
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(replies, min_size=1, max_size=6), st.lists(outcomes, min_size=1, max_size=4), st.sampled_from([0.0, 500])
+    st.lists(replies, min_size=1, max_size=6),
+    st.lists(outcomes, min_size=1, max_size=4),
+    st.sampled_from([0.0, 500, 584, 586]),
+    modes,
 )
 def test_every_conversation_ends_within_its_budgets_and_folds_to_itself(
-    said: list[ModelReply], how: list[str], elapsed: float
+    said: list[ModelReply], how: list[str], elapsed: float, mode: dict[str, Any]
 ) -> None:
-    begun = inquiry(turns=6)
+    begun = begun_with(mode)
     state, kept = play(begun, said, how, elapsed)
+    budgets = begun.budgets
 
-    assert len(state.turns) <= 6 + 2
-    assert state.runs <= 61
+    # The corrective turn, its reminder and the symptom check come on top of the turns.
+    assert len(state.turns) <= budgets.turns + 3
+    assert state.calls.total <= budgets.calls or state.overspent
+    assert state.runs <= budgets.calls + sum(
+        call.name.startswith("todo_") for turn in state.turns for call in turn.reply.tool_calls
+    )
+    assert state.stagnant <= budgets.stagnant_turns
     assert fold(begun, kept) == state
     assert [len(turn.results) in (0, len(turn.reply.tool_calls)) for turn in state.turns] == [True] * len(state.turns)
     identifiers = [r.evidence.id for turn in state.turns for r in turn.results if r.evidence]
@@ -90,9 +126,29 @@ def test_every_conversation_ends_within_its_budgets_and_folds_to_itself(
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(replies, min_size=1, max_size=6), st.lists(outcomes, min_size=1, max_size=4), st.data())
-def test_a_crash_anywhere_changes_nothing(said: list[ModelReply], how: list[str], data: st.DataObject) -> None:
-    begun = inquiry(turns=6)
+@given(
+    st.lists(replies, min_size=1, max_size=6),
+    st.lists(outcomes, min_size=1, max_size=4),
+    modes,
+    st.integers(1_000, 20_000),
+)
+def test_tokens_are_overdrawn_by_the_last_answers_only(
+    said: list[ModelReply], how: list[str], mode: dict[str, Any], each: int
+) -> None:
+    begun = begun_with({**mode, "turns": 50, "tokens": 100_000, "calls_per_tool": 99})
+    state, _ = play(begun, [replace(reply, usage=Usage(each, 0, 100)) for reply in said], how, 0.0)
+    ordinary = [turn.reply for turn in state.turns if not turn.reply.reserved]
+
+    # Before an ordinary turn there was room for one more answer; the reserved and the corrective ones may overdraw.
+    assert sum(reply.usage.total for reply in ordinary) <= begun.budgets.tokens + 3 * (each + 100)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(replies, min_size=1, max_size=6), st.lists(outcomes, min_size=1, max_size=4), modes, st.data())
+def test_a_crash_anywhere_changes_nothing(
+    said: list[ModelReply], how: list[str], mode: dict[str, Any], data: st.DataObject
+) -> None:
+    begun = begun_with(mode)
     state, kept = play(begun, said, how, 0.0)
     cut = data.draw(st.integers(0, len(kept)))
 
