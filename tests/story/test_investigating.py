@@ -1,0 +1,264 @@
+"""The step Investigating: what is decided before the first turn, the budgets, and how a partial answer is marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from inquest.api.investigation import InvestigationSpec, StepState
+from inquest.api.shared import Phase, Reason
+from inquest.story import plot, steps
+from inquest.story.briefing import Habits
+from inquest.story.conversation import Invocation, ModelReply
+from inquest.story.gate import Sufficiency
+from inquest.story.inquiry import Spent
+from inquest.story.plot import Case
+from inquest.story.steps import next_step
+from inquest.story.steps.investigating import plan_steps, rca_inquiry
+
+from . import cases
+from .cases import World, view
+
+MODEL = {"model": "m-1"}
+GET = cases.reply("", cases.call("get", kind="pod"))
+PLAN = "INVESTIGATION_PLAN:\n- pods\n- logs\n- fix"
+
+
+def opened(spec: InvestigationSpec | None = None, **settings: Any) -> plot.Opened:
+    made = cases.opened(**{**MODEL, **settings})
+    return replace(made, spec=spec) if spec else made
+
+
+def briefed(spec: InvestigationSpec | None = None, **settings: Any) -> Case:
+    """A case that is about to be asked for the first time."""
+    facts = (opened(spec, **settings), cases.resolved(), cases.taken(cases.finding()))
+    case = plot.fold(facts)
+    step = next_step(case, view(5))
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Briefed)
+    return plot.advance(case, step.fact)
+
+
+def asked(case: Case, seconds: float = 10) -> steps.Ask:
+    step = next_step(case, view(seconds))
+    assert isinstance(step, steps.Ask)
+    return step
+
+
+def prompt_of(case: Case) -> str:
+    return asked(case).move.request.messages[0].content
+
+
+def answered(case: Case, *replies: ModelReply, seconds: float = 10) -> Case:
+    """The case after these answers, tools run in between."""
+    world = World(replies=iter(replies))
+    for _ in replies:
+        case, _ = world.step(case, view(seconds))
+        while isinstance(next_step(case, view(seconds)), steps.RunBatch):
+            case, _ = world.step(case, view(seconds))
+    return case
+
+
+# --- the brief ----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_decided_before_the_first_turn_is_kept_whatever_comes_later() -> None:
+    case = briefed()
+    first = asked(case)
+    later = next_step(case, view(200, tools=dict.fromkeys(Invocation, ())))
+
+    assert isinstance(later, steps.Ask)
+    assert later.move.request == first.move.request
+    assert first.move.request.tools[0].name == "get"
+
+
+def test_a_journal_of_an_earlier_version_goes_on_without_a_brief() -> None:
+    facts = (cases.opened(**MODEL), cases.resolved(), cases.taken(), plot.Turned(cases.submitted(), cases.AT))
+
+    assert isinstance(next_step(plot.fold(facts), view()), steps.Record)
+
+
+def test_the_plan_of_tools_is_written_down_with_its_reasons() -> None:
+    found = briefed().first(plot.Briefed)
+
+    assert found is not None
+    (score,) = (*found.brief.plan.selected, *found.brief.plan.excluded)
+    assert score.tool == "get"
+    assert score.reasons
+    assert "Where to look first" in prompt_of(briefed())
+
+
+def test_the_prompt_holds_context_history_findings_and_what_was_read() -> None:
+    prompt = prompt_of(briefed())
+
+    assert "- root owner: Deployment/api in shop" in prompt
+    assert "Target resource is HPA-scaled" in prompt
+    assert "## Remediation history of shop/Deployment/api" in prompt
+    assert "- finding OOMKilled of Deployment/api" in prompt
+    assert "reason: OOMKilled\nexitCode: 137\n<</" in prompt
+
+
+def test_what_is_found_out_later_does_not_change_what_was_asked() -> None:
+    case = answered(briefed(), cases.submitted())
+    before = rca_inquiry(case).opening
+    diagnosed = plot.advance(case, next_step(case, view()).fact)  # type: ignore[union-attr]
+    again = plot.advance(diagnosed, cases.resolved(gaps=(), verified=False))
+
+    assert rca_inquiry(again).opening == before
+
+
+MANUAL = {"source": {"type": "Manual", "name": "jane"}, "target": {"kind": "Unknown", "name": "unknown"}}
+
+
+def question(text: str) -> InvestigationSpec:
+    return cases.spec(**MANUAL, message=text)
+
+
+@pytest.mark.parametrize(
+    ("spec", "doubt"),
+    [(cases.spec(), "NoQuestion"), (question("list pods right now"), "WantsNow"), (question("list pods"), "HasIssues")],
+    ids=["an alert", "a question about now", "an unhealthy snapshot"],
+)
+def test_the_gate_and_its_reason_are_written_down(spec: InvestigationSpec, doubt: str) -> None:
+    found = briefed(spec).first(plot.Briefed)
+
+    assert found is not None
+    assert (found.brief.doubt, found.brief.sufficiency) == (doubt, "")
+    assert "The question and the snapshot" not in prompt_of(briefed(spec))
+
+
+def test_a_fresh_and_healthy_snapshot_is_recommended_for_a_persons_question() -> None:
+    clean = cases.taken(objects=(), logs=())
+    facts = (opened(question("which services exist?")), cases.resolved(), clean)
+    step = next_step(plot.fold(facts), view(5))
+
+    assert isinstance(step, steps.Record)
+    case = plot.advance(plot.fold(facts), step.fact)
+    assert "prefer it for this question" in prompt_of(case)
+
+
+def test_behaviours_are_switched_off_by_the_habits_of_the_case() -> None:
+    off = briefed(habits=Habits(visible_plan=False, sufficiency=Sufficiency.OFF))
+    found = off.first(plot.Briefed)
+
+    assert "INVESTIGATION_PLAN" in prompt_of(briefed())
+    assert "INVESTIGATION_PLAN" not in prompt_of(off)
+    assert found is not None
+    assert found.brief.doubt == "Off"
+
+
+# --- budgets ------------------------------------------------------------------------------------------------------
+
+
+def test_invocation_1_leaves_calls_tokens_and_time_to_invocation_2() -> None:
+    budgets = rca_inquiry(briefed()).budgets
+
+    assert (budgets.turns, budgets.calls, budgets.calls_per_tool) == (20, 45, 15)
+    assert budgets.tokens == 240_000
+    assert (budgets.seconds, budgets.end) == (585.0, 675.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "calls", "end"),
+    [
+        ({"max_tool_calls": 20}, 10, 675.0),
+        ({"max_tool_calls": 1}, 1, 675.0),
+        ({"timeout": timedelta(minutes=5)}, 45, 195.0),
+        ({"timeout": timedelta(hours=1)}, 45, 3_240.0),
+    ],
+    ids=["few calls", "one call", "a short time", "a long time"],
+)
+def test_small_budgets_are_shared(settings: dict[str, Any], calls: int, end: float) -> None:
+    budgets = rca_inquiry(briefed(**settings)).budgets
+
+    assert (budgets.calls, budgets.end) == (calls, end)
+
+
+def test_the_habits_reach_the_loop() -> None:
+    habits = Habits(stagnant_turns=1, model_timeout=timedelta(seconds=7), symptom_check=True, finish_plan=True)
+    inquiry = rca_inquiry(briefed(habits=habits))
+
+    assert (inquiry.budgets.stagnant_turns, inquiry.budgets.model_timeout) == (1, 7.0)
+    assert (inquiry.signal_kind, inquiry.insist) == ("Pod", ("get",))
+
+
+# --- partial answers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds", "word"),
+    [
+        ({"max_turns": 1}, 10, Spent.TURNS),
+        ({"token_budget": 5_000}, 10, Spent.TOKENS),
+        ({}, 500, Spent.TIME),
+        ({"context_window": 16_500}, 10, Spent.CONTEXT),
+    ],
+)
+def test_a_partial_answer_names_the_budget_that_was_spent(
+    settings: dict[str, Any], seconds: float, word: Spent
+) -> None:
+    case = answered(briefed(**settings), cases.submitted(), seconds=seconds)
+    step = next_step(case, view(seconds))
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Diagnosed)
+    warning = step.fact.diagnosis.warnings[-1]
+    assert warning.code == word
+    assert warning.text.startswith(f"{word}: ")
+    assert step.fact.diagnosis.summary
+
+
+def test_a_whole_answer_carries_no_such_warning() -> None:
+    step = next_step(answered(briefed(), cases.submitted()), view())
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Diagnosed)
+    assert {caution.code for caution in step.fact.diagnosis.warnings}.isdisjoint(Spent)
+
+
+def test_no_answer_at_all_within_the_time_fails_the_case() -> None:
+    step = next_step(briefed(), view(676))
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert (step.fact.verdict.phase, step.fact.verdict.reason) == (Phase.FAILED, Reason.TIMED_OUT)
+    assert step.fact.timeout_phase is Phase.INVESTIGATING
+
+
+# --- the plan -----------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_of_a_case_follows_its_calls() -> None:
+    case = answered(briefed(), cases.reply(PLAN, cases.call("get", kind="pod")))
+
+    assert [(step.text, step.state) for step in plan_steps(case)] == [
+        ("pods", StepState.DONE),
+        ("logs", StepState.PENDING),
+        ("fix", StepState.PENDING),
+    ]
+    assert plan_steps(case)[0].evidence == ("E2",)
+
+
+def test_the_plan_is_there_before_its_first_call_returns_and_closed_after_the_verdict() -> None:
+    world = World(replies=iter([cases.reply(PLAN, cases.call("get", kind="pod")), cases.submitted()]))
+    begun, _ = world.step(briefed(), view(10))
+    ended = world.run(view(10), begun, until=Phase.SELECTING)
+
+    assert [step.state for step in plan_steps(begun)] == [StepState.IN_PROGRESS, StepState.PENDING, StepState.PENDING]
+    assert [step.state for step in plan_steps(ended)] == [StepState.DONE, StepState.SKIPPED, StepState.SKIPPED]
+
+
+def test_without_the_behaviour_there_is_no_plan() -> None:
+    case = briefed(habits=Habits(visible_plan=False))
+
+    assert plan_steps(answered(case, cases.reply(PLAN, cases.call("get", kind="pod")))) == ()
+
+
+def test_two_steps_are_no_plan() -> None:
+    assert (
+        plan_steps(answered(briefed(), cases.reply("INVESTIGATION_PLAN:\n- a\n- b\nx", cases.call("get", kind="pod"))))
+        == ()
+    )
