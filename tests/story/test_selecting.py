@@ -501,6 +501,24 @@ def test_a_budget_that_was_spent_is_a_warning_that_the_policy_sees(world: World,
     assert [code for code in codes(selected.verdict) if code.endswith("Spent")] == words
 
 
+BROKEN = {"severity": "awful"}
+STILL_BROKEN: dict[str, list[ModelReply]] = {
+    "of a choice": [cases.chose(**BROKEN)] * 2,
+    "of a refusal": [cases.declined(**BROKEN)] * 2,
+    "of an answer about a target": [choosing(CONFIG), choosing(None, **BROKEN), choosing(None, **BROKEN)],
+}
+
+
+@pytest.mark.parametrize("replies", STILL_BROKEN.values(), ids=STILL_BROKEN.keys())
+def test_what_the_corrective_turn_did_not_heal_is_said(replies: list[ModelReply]) -> None:
+    case = selecting(*replies, missing=frozenset({"cfg"})).run(view())
+
+    ending = case.closed.verdict if case.closed else case.all(plot.Selected)[0].verdict
+    assert ending.merged is not None
+    texts = [warning.text for warning in ending.merged.warnings if warning.code == "ReplyProblems"]
+    assert texts == ["Parts of the reply could not be used: severity"]
+
+
 # --- laws ---------------------------------------------------------------------------------------------------------
 
 BYTES = st.binary(max_size=60) | st.sampled_from([b"\xff\xfe{", b"\x00", b'{"rca_summary": "s"}', b"\xed\xa0\x80"])

@@ -99,7 +99,7 @@ class Proposals:
         pin = await self._target(case, tried.reply)
         if record is None or tried.reply.choice is None or pin is None:
             gone = steps.circumstances(case, without_target="NotFound: what the workflow was to act on")
-            return Unfit(steps.verdict_of(case, tried.reply, gone))
+            return Unfit(steps.verdict_of(case, tried.reply, gone, tried.cautions))
         workflow = RemediationWorkflow.from_object(record.content)
         bound = remedy.bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
         proposal = remedy.Proposal(

@@ -21,11 +21,20 @@ FRESH: Final = timedelta(seconds=30)
 """How long what was read is as good as a new look, where code alone concludes (design, defaults)."""
 
 
-def conclude(case: Case, view: View, reply: SelectionReply | None, seen: Circumstances | None = None) -> Step:
+Cautions = tuple[Caution, ...]
+
+
+def conclude(
+    case: Case,
+    view: View,
+    reply: SelectionReply | None,
+    seen: Circumstances | None = None,
+    cautions: Cautions = (),
+) -> Step:
     """The end that a reply leads to; before a problem counts as resolved its target is read once more."""
-    if _is_to_be_looked_at(case, view, merged_of(case, reply)):
+    if _is_to_be_looked_at(case, view, merged_of(case, reply, cautions)):
         return LookAgain(case.target)
-    return Record(plot.Closed(verdict_of(case, reply, seen), view.now))
+    return Record(plot.Closed(verdict_of(case, reply, seen, cautions), view.now))
 
 
 def _is_to_be_looked_at(case: Case, view: View, merged: Merged) -> bool:
@@ -35,17 +44,18 @@ def _is_to_be_looked_at(case: Case, view: View, merged: Merged) -> bool:
     return bool(case.opened.pinned.model) or view.now - snapshot_of(case).snapshot.taken_at > FRESH
 
 
-def verdict_of(case: Case, reply: SelectionReply | None, seen: Circumstances | None = None) -> Verdict:
+def verdict_of(
+    case: Case, reply: SelectionReply | None, seen: Circumstances | None = None, cautions: Cautions = ()
+) -> Verdict:
     """One of the nine outcomes."""
-    return outcome.decide(merged_of(case, reply), seen or circumstances(case))
+    return outcome.decide(merged_of(case, reply, cautions), seen or circumstances(case))
 
 
-def merged_of(case: Case, reply: SelectionReply | None) -> Merged:
-    """Both replies in one, with every warning that code has to add."""
-    tries = case.all(plot.Tried)
-    checks = (*tries[-1].validation.warnings, *tries[-1].cautions) if tries else ()
+def merged_of(case: Case, reply: SelectionReply | None, cautions: Cautions = ()) -> Merged:
+    """Both replies in one, with every warning that code has to add; `cautions` are about the second reply itself."""
+    tried = case.last(plot.Tried) if reply is not None and reply.choice is not None else None
     severity = str(case.opened.spec.signal.severity)
-    warnings = (*spent_budgets(case), *checks)
+    warnings = (*spent_budgets(case), *(tried.validation.warnings if tried else ()), *cautions)
     return outcome.merge(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
 
 

@@ -24,10 +24,10 @@ from inquest.story.inquiry import (
 from inquest.story.labels import infrastructure_sentence
 from inquest.story.outcome import Circumstances
 from inquest.story.plot import Case
-from inquest.story.reply import Choice, Problem, SelectionReply, contradictions
+from inquest.story.reply import Choice, SelectionReply, contradictions
 from inquest.story.selection import CatalogueFilters
 from inquest.story.steps.aiming import gate, missing_target, named_target, sought_target
-from inquest.story.steps.concluding import circumstances, conclude, is_for_a_person, verdict_of
+from inquest.story.steps.concluding import Cautions, circumstances, conclude, is_for_a_person, verdict_of
 from inquest.story.steps.investigating import moved, rca_inquiry
 from inquest.story.steps.known import (
     answer_about_group,
@@ -99,9 +99,10 @@ def _concluded(case: Case, view: View, move: Concluded) -> Step:
     reply = move.reading.reply if move.reading else None
     if not isinstance(reply, SelectionReply):
         return _without_verdict(case, view, silent=move.reading is None)
+    cautions = rca.cautions_from(move.reading.problems if move.reading else (), contradictions(reply))
     if reply.choice is None:
-        return conclude(case, view, reply)
-    return _check(case, view, reply, reply.choice, move.reading.problems if move.reading else ())
+        return conclude(case, view, reply, cautions=cautions)
+    return _check(case, view, reply, reply.choice, cautions)
 
 
 def _without_verdict(case: Case, view: View, *, silent: bool) -> Step:
@@ -116,16 +117,14 @@ def _without_verdict(case: Case, view: View, *, silent: bool) -> Step:
     return Record(replace(failed, reply=replace(tried.reply, choice=None)))
 
 
-def _check(case: Case, view: View, reply: SelectionReply, choice: Choice, problems: Sequence[Problem]) -> Step:
+def _check(case: Case, view: View, reply: SelectionReply, choice: Choice, cautions: Cautions) -> Step:
     """A choice is held against the catalogue, unless that has been done; a third answer stands as it was checked."""
     tried = case.last(plot.Tried)
     number = tried.number + 1 if tried else 1
-    checked = tried is not None and tried.validation.valid and _is_known(tried, choice)
-    if tried is not None and (checked or number > selection.MAX_TRIES):
-        return _settle(
-            case, view, replace(tried, reply=reply if checked else replace(tried.reply, target=reply.target))
-        )
-    cautions = rca.cautions_from(problems, contradictions(reply))
+    if tried is not None and tried.validation.valid and _is_known(tried, choice):
+        return _settle(case, view, replace(tried, reply=reply, cautions=cautions))
+    if tried is not None and number > selection.MAX_TRIES:
+        return _settle(case, view, replace(tried, reply=replace(tried.reply, target=reply.target)))
     return LookUp(reply, filters_of(case), context_of(case).root.kind, number, cautions)
 
 
@@ -209,8 +208,10 @@ def _settle(case: Case, view: View, tried: plot.Tried) -> Step:
     if seeking is not None:
         return seeking
     seen = circumstances(case, without_target=missing_target(case, reply))
-    verdict = verdict_of(case, reply, seen)
-    return Propose(verdict, tried) if verdict.phase is Phase.ANALYZING else conclude(case, view, reply, seen)
+    verdict = verdict_of(case, reply, seen, tried.cautions)
+    if verdict.phase is Phase.ANALYZING:
+        return Propose(verdict, tried)
+    return conclude(case, view, reply, seen, tried.cautions)
 
 
 def _last_choice(case: Case, tried: plot.Tried) -> SelectionReply:
