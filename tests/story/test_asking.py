@@ -1,0 +1,138 @@
+"""One call of the model as the conductor makes it: squeezed, late, or in vain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from inquest.api.shared import HumanReviewReason, Phase, Reason
+from inquest.conductor.inquiries import Inquiries
+from inquest.errors import ContextOverflow, ModelRefused, Unavailable
+from inquest.ports import Redacted, seal
+from inquest.story import plot, steps
+from inquest.story.conversation import Invocation, ModelReply, ModelRequest
+from inquest.story.inquiry import AskModel
+
+from . import cases
+
+REQUEST = ModelRequest("m-1", (), ())
+SHORTER = ModelRequest("m-1", (), (), max_tokens=1)
+REPLY = cases.submitted()
+
+
+@dataclass
+class Spoken:
+    """A model that does what the next function does."""
+
+    turns: list[Callable[[], ModelReply]]
+    heard: list[ModelRequest] = field(default_factory=list)
+    slow: bool = False
+
+    async def ask(self, request: Redacted[ModelRequest]) -> ModelReply:
+        self.heard.append(request.value)
+        if self.slow:
+            await asyncio.Event().wait()
+        return self.turns.pop(0)()
+
+
+def raising(error: Exception) -> Callable[[], ModelReply]:
+    def speak() -> ModelReply:
+        raise error
+
+    return speak
+
+
+class Plain:
+    """A redactor of texts that hold no secret."""
+
+    def strings(self, data: Any) -> Redacted[Any]:
+        return seal(data)
+
+
+async def now() -> datetime:
+    return cases.AT
+
+
+def ask(model: Spoken, move: AskModel, invocation: Invocation = Invocation.RCA) -> plot.Fact:
+    house = SimpleNamespace(model=model, redactor=Plain(), now=now)
+    case = plot.fold([cases.opened(model="m-1"), cases.resolved(), cases.taken(), cases.briefed()])
+    work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
+    return asyncio.run(Inquiries(cast(Any, house)).ask(cast(Any, work), steps.Ask(invocation, move)))
+
+
+OVERFLOW = ContextOverflow("ContextOverflow: too long", 8_000)
+
+
+ERRORS = [ModelRefused("ModelRefused: no"), Unavailable("model")]
+
+
+def test_a_conversation_that_is_too_long_is_asked_once_more_in_its_shorter_form() -> None:
+    model = Spoken([raising(OVERFLOW), lambda: REPLY])
+    fact = ask(model, AskModel(REQUEST, "TurnBudgetSpent", shorter=SHORTER))
+
+    assert model.heard == [REQUEST, replace(SHORTER, squeezed=True)]
+    assert fact == plot.Turned(replace(REPLY, squeezed=True, reserved="TurnBudgetSpent"), cases.AT)
+
+
+@pytest.mark.parametrize(
+    ("turns", "shorter"),
+    [([raising(OVERFLOW)], None), ([raising(OVERFLOW), raising(OVERFLOW)], SHORTER)],
+    ids=["nothing can give way", "still too long"],
+)
+def test_after_that_it_is_permanent(turns: list[Callable[[], ModelReply]], shorter: ModelRequest | None) -> None:
+    fact = ask(Spoken(turns), AskModel(REQUEST, shorter=shorter))
+
+    assert isinstance(fact, plot.Closed)
+    assert fact.verdict.reason is Reason.MODEL_UNAVAILABLE
+    assert "ContextOverflow" in fact.verdict.message
+
+
+@pytest.mark.parametrize(
+    "error", [ModelRefused("ModelRefused: no"), Unavailable("model")], ids=["permanent", "transient"]
+)
+def test_no_answer_of_any_endpoint_fails_the_case(error: Exception) -> None:
+    fact = ask(Spoken([raising(error)]), AskModel(REQUEST))
+
+    assert isinstance(fact, plot.Closed)
+    assert fact.verdict.reason is Reason.MODEL_UNAVAILABLE
+    assert fact.verdict.review_reason is HumanReviewReason.INFRASTRUCTURE_FAILURE
+
+
+@pytest.mark.parametrize(
+    "error", [ModelRefused("ModelRefused: no"), Unavailable("model")], ids=["permanent", "transient"]
+)
+def test_where_a_verdict_stands_a_failed_call_is_only_silence(error: Exception) -> None:
+    fact = ask(Spoken([raising(error)]), AskModel(REQUEST, stands=True))
+
+    assert isinstance(fact, plot.Turned)
+    assert (fact.reply.text, fact.reply.finish_reason, fact.reply.usage.total) == ("", "failed", 0)
+
+
+def test_an_answer_that_comes_too_late_is_not_waited_for() -> None:
+    fact = ask(Spoken([], slow=True), AskModel(REQUEST, seconds=0.01))
+
+    assert isinstance(fact, plot.Closed)
+    assert (fact.verdict.phase, fact.verdict.reason) == (Phase.FAILED, Reason.TIMED_OUT)
+    assert fact.timeout_phase is Phase.INVESTIGATING
+
+
+def test_a_late_second_thought_leaves_the_first_verdict() -> None:
+    fact = ask(Spoken([], slow=True), AskModel(REQUEST, seconds=0.01, stands=True), Invocation.SELECTION)
+
+    assert isinstance(fact, plot.SelectionTurned)
+    assert fact.reply.finish_reason == "failed"
+
+
+def test_the_choice_of_the_gate_is_logged_with_its_reason() -> None:
+    with capture_logs() as lines:
+        ask(Spoken([lambda: REPLY]), AskModel(REQUEST))
+
+    (line,) = [line for line in lines if line["event"] == "sufficiency"]
+    assert (line["included"], line["reason"], line["topic"]) == (False, "NoQuestion", "memory")
