@@ -149,6 +149,36 @@ def test_a_claim_gets_a_verdict(citations: list[tuple[str, str]], verdict: Claim
     assert overall_confidence(0.9, checked) == (0.9 if verdict is SUPPORTED else 0.5)
 
 
+def taken_by(tool: str, name: str, text: str, **arguments: Any) -> Evidence:
+    return replace(seen(name, text), tool=tool, arguments=arguments)
+
+
+AGAIN: dict[str, tuple[Evidence, str]] = {
+    "a page of what was read": (taken_by("read_evidence", "E7", "reason: OOMKilled", id="E1"), ""),
+    "a page of a failure": (
+        taken_by("read_evidence", "E7", "forbidden: OOMKilled", id="E2"),
+        "E7: the read gave nothing (Gap)",
+    ),
+    "a plan": (taken_by("todo_write", "E7", "OOMKilled"), "E7: todo_write reads nothing of the cluster"),
+    "a page of a plan": (
+        taken_by("read_evidence", "E7", "OOMKilled", id="E6"),
+        "E7: todo_write reads nothing of the cluster",
+    ),
+    "a page of itself": (taken_by("read_evidence", "E7", "OOMKilled", id="E7"), ""),
+    "a runbook": (taken_by("get_runbook", "E7", "OOMKilled"), "E7: get_runbook reads nothing of the cluster"),
+}
+
+
+@pytest.mark.parametrize(("again", "note"), AGAIN.values(), ids=AGAIN.keys())
+def test_what_a_model_wrote_itself_proves_nothing(again: Evidence, note: str) -> None:
+    plan = taken_by("todo_write", "E6", "OOMKilled")
+
+    checked = check_claims([claim(("E7", "OOMKilled"), role="root_cause")], [*EVIDENCE, plan, again])
+
+    assert [one.note for one in checked.claims] == [note]
+    assert [one.verdict for one in checked.claims] == [UNSUPPORTED if note else SUPPORTED]
+
+
 def test_an_unsupported_claim_is_dropped_unless_it_is_the_root_cause() -> None:
     bad = ("E9", "nothing")
 

@@ -241,6 +241,11 @@ _ROLES: Final[Mapping[str, ClaimRole]] = {
 }
 
 
+NOTES: Final = frozenset({"todo_write", "get_runbook"})
+"""Tools whose answers hold what a model or an author wrote: they prove nothing about the cluster."""
+READ_AGAIN: Final = "read_evidence"
+
+
 @dataclass(frozen=True)
 class _Library:
     """The evidence of one investigation; texts are folded once, however many claims cite them."""
@@ -256,9 +261,20 @@ class _Library:
             return f"{citation.id}: cannot be read now"
         if found is None:
             return f"{citation.id}: no such evidence"
-        if not found.holds:
-            return f"{citation.id}: the read gave nothing ({found.status.value})"
+        source = self._source(found)
+        if not found.holds or not source.holds:
+            return f"{citation.id}: the read gave nothing ({source.status.value})"
+        if source.tool in NOTES:
+            return f"{citation.id}: {source.tool} reads nothing of the cluster"
         return "" if self._text(found).holds(citation.quote) else f"{citation.id}: the quote does not stand there"
+
+    def _source(self, found: Evidence) -> Evidence:
+        """Where a page of stored text comes from; reading a text again makes no more of it."""
+        for _ in range(len(self.stored)):
+            if found.tool != READ_AGAIN:
+                break
+            found = self.stored.get(str(found.arguments.get("id")), found)
+        return found
 
     def _text(self, found: Evidence) -> _Text:
         if found.id not in self.folded:
