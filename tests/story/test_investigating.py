@@ -15,9 +15,10 @@ from inquest.story.briefing import Habits
 from inquest.story.conversation import Invocation, ModelReply
 from inquest.story.gate import Sufficiency
 from inquest.story.inquiry import Spent
+from inquest.story.plan import Step, plan_of
 from inquest.story.plot import Case
 from inquest.story.steps import next_step
-from inquest.story.steps.investigating import plan_steps, rca_inquiry
+from inquest.story.steps.investigating import rca_inquiry
 
 from . import cases
 from .cases import World, view
@@ -231,6 +232,10 @@ def test_no_answer_at_all_within_the_time_fails_the_case() -> None:
 # --- the plan -----------------------------------------------------------------------------------------------------
 
 
+def plan_steps(case: Case) -> tuple[Step, ...]:
+    return plan_of(rca_inquiry(case).turns, ended=case.phase is not Phase.INVESTIGATING)
+
+
 def test_the_plan_of_a_case_follows_its_calls() -> None:
     case = answered(briefed(), cases.reply(PLAN, cases.call("get", kind="pod")))
 
@@ -249,12 +254,6 @@ def test_the_plan_is_there_before_its_first_call_returns_and_closed_after_the_ve
 
     assert [step.state for step in plan_steps(begun)] == [StepState.IN_PROGRESS, StepState.PENDING, StepState.PENDING]
     assert [step.state for step in plan_steps(ended)] == [StepState.DONE, StepState.SKIPPED, StepState.SKIPPED]
-
-
-def test_without_the_behaviour_there_is_no_plan() -> None:
-    case = briefed(habits=Habits(visible_plan=False))
-
-    assert plan_steps(answered(case, cases.reply(PLAN, cases.call("get", kind="pod")))) == ()
 
 
 def test_two_steps_are_no_plan() -> None:

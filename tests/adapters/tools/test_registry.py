@@ -385,3 +385,20 @@ def test_the_documentation_names_every_tool_and_every_argument() -> None:
             (described, *_) = [line for line in rows if f"`{tool.name}`" in line.split("|")[1]]
             missing = [name for name in tool.arguments.model_fields if f"`{name}`" not in described]
             assert (tool.name, missing) == (tool.name, [])
+
+
+async def test_what_has_not_answered_when_the_time_is_gone_is_a_failed_call(bench: Make) -> None:
+    make = bench(pod())
+    answered = asyncio.Event()
+
+    async def slowly(*_: Any) -> Any:
+        await answered.wait()
+
+    make.cluster.logs = slowly  # type: ignore[method-assign]
+    runs = (run_of("kubectl_logs", 1, name="a"), run_of("kubectl_get", 2, kind="Pod"))
+    async with asyncio.timeout(5):
+        slow, quick = await make.tools.batch(Invocation.RCA, runs, make.desk, seconds=0.05)
+
+    assert (slow.error, quick.error) == (True, False)
+    assert slow.evidence is not None
+    assert slow.evidence.status is EvidenceStatus.GAP

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from inquest.story.conversation import ToolCall, ToolResult, ToolSchema
+from inquest.story.conversation import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.story.framing import frame
 from inquest.story.inquiry.state import Answered, Calls, Inquiry, Planned, Run, Same, Seen
 from inquest.story.reply import SUBMIT_TOOLS
@@ -143,19 +143,19 @@ def _replay(inquiry: Inquiry, call: ToolCall, seen: Seen) -> ToolResult:
 # --- the tools of a conversation ---------------------------------------------------------------------------------
 
 
-def submit_tools(inquiry: Inquiry) -> tuple[ToolSchema, ...]:
+def submit_tools(invocation: Invocation) -> tuple[ToolSchema, ...]:
     """The tools through which a verdict comes."""
-    return SUBMIT_TOOLS[inquiry.invocation]
+    return SUBMIT_TOOLS[invocation]
 
 
 def all_tools(inquiry: Inquiry) -> tuple[ToolSchema, ...]:
     """Everything that is offered on an ordinary turn."""
-    return (*inquiry.tools, *submit_tools(inquiry))
+    return (*inquiry.tools, *submit_tools(inquiry.invocation))
 
 
 def submit_names(inquiry: Inquiry) -> str:
     """The submit tools in words."""
-    return " or ".join(tool.name for tool in submit_tools(inquiry))
+    return " or ".join(tool.name for tool in submit_tools(inquiry.invocation))
 
 
 # --- equality of calls (behaviours, section 12.1) ----------------------------------------------------------------

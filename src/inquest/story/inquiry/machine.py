@@ -43,7 +43,6 @@ from inquest.story.inquiry.window import (
     squeezed,
     within_window,
 )
-from inquest.story.reply import SUBMIT_TOOLS
 
 DEFAULT_BUDGETS: Final = Budgets()
 NO_CALLS: Final = Calls()
@@ -75,7 +74,7 @@ def begin(
         invocation,
         model,
         opening,
-        capped(tools, budgets.schemas - len(SUBMIT_TOOLS[invocation])),
+        capped(tools, budgets.schemas - len(submit_tools(invocation))),
         seed,
         budgets,
         calls,
@@ -209,7 +208,7 @@ def _asking(inquiry: Inquiry, reason: str, left: float, *, only_submit: bool) ->
 
 def _request(inquiry: Inquiry, *, only_submit: bool) -> ModelRequest:
     """Earlier messages are byte for byte those of the request before, so that providers can cache them."""
-    tools = submit_tools(inquiry) if only_submit else all_tools(inquiry)
+    tools = submit_tools(inquiry.invocation) if only_submit else all_tools(inquiry)
     return ModelRequest(
         inquiry.model,
         (*inquiry.opening, *rendered(inquiry)),

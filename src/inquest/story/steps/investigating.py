@@ -196,13 +196,6 @@ def _cited(case: Case) -> frozenset[str]:
     return frozenset(name for found in case.findings for name in found.evidence)
 
 
-def plan_steps(case: Case) -> tuple[plan.Step, ...]:
-    """The plan that people see: what the model set out to look at, and how far it came."""
-    if case.first(plot.Briefed) is None or not case.opened.pinned.habits.visible_plan:
-        return ()
-    return plan.plan_of(rca_inquiry(case).turns, ended=case.phase is not Phase.INVESTIGATING)
-
-
 def _slots(case: Case, invocation: Invocation) -> tuple[Slot, ...]:
     """Replies and results of one invocation in order."""
     turn = plot.Turned if invocation is Invocation.RCA else plot.SelectionTurned
