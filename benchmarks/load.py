@@ -22,12 +22,13 @@ from benchmarks import bare, prompts
 from benchmarks.ground import Ground, each, until
 from benchmarks.model import Model, Span
 from benchmarks.process import Asked, Notes, Operator, running
-from benchmarks.watching import Sample, Sampler, Timeline, watching
+from benchmarks.watching import Machine, Sample, Sampler, Timeline, machine, watching
 
 SETTLE_SECONDS: Final = 8.0
 """After the workloads broke, before anything is measured."""
 CASE_SECONDS: Final = 400.0
-EXPECTED: Final = "Completed"
+EXPECTED: Final = "Completed, Remediated"
+"""Phase and resolution of a case whose workflow was chosen, approved and run."""
 
 Target = tuple[str, str, str]
 
@@ -40,7 +41,8 @@ class Case:
     told: float
     ruled: float | None
     recorded: float | None
-    phase: str
+    ending: str
+    """Phase and resolution, or reason."""
     turns: int
     model: float
     """Time inside the model, as the model's side has it."""
@@ -84,6 +86,8 @@ class Played:
     reported: tuple[int, ...]
     """Prompt tokens of each case as the model's side reported them."""
     cached: tuple[int, ...]
+    others: float
+    """Cores that other work on this machine took."""
     objects: dict[str, int]
     left: tuple[str, ...]
     warnings: dict[str, int]
@@ -113,9 +117,12 @@ class Course:
     told: dict[str, float] = field(default_factory=dict)
     windows: list[tuple[float, float, float]] = field(default_factory=list)
     """Begin, last ruling, end."""
+    machine: list[Machine] = field(default_factory=list)
+    """Before and after."""
     objects: dict[str, int] = field(default_factory=dict)
     left: tuple[str, ...] = ()
     reported: dict[str, tuple[int, int]] = field(default_factory=dict)
+    endings: dict[str, str] = field(default_factory=dict)
     bare: dict[str, float] = field(default_factory=dict)
 
 
@@ -172,7 +179,9 @@ def _operator(ground: Ground, model: Model, name: str, *, at_once: int) -> Itera
 
 def _play(ground: Ground, course: Course, cases: Sequence[str]) -> None:
     """Signals, then approvals once every case waits for one, then the rest."""
-    timeline, begin = course.timeline, time.monotonic()
+    timeline, mark = course.timeline, ground.cluster.kubeconfig.parents[1].name
+    course.machine.append(machine(mark))
+    begin = time.monotonic()
     course.told |= dict(zip(cases, each(ground.tell, cases), strict=True))
     until(lambda: all(timeline.settled(case) for case in cases), "every ruling", CASE_SECONDS)
     ruled = time.monotonic()
@@ -181,6 +190,7 @@ def _play(ground: Ground, course: Course, cases: Sequence[str]) -> None:
     until(lambda: all(timeline.recorded(case) for case in cases), "every record", CASE_SECONDS)
     until(lambda: not ground.left(), "every journal to go", CASE_SECONDS)
     course.windows.append((begin, ruled, time.monotonic()))
+    course.machine.append(machine(mark))
 
 
 def _finish(
@@ -191,6 +201,7 @@ def _finish(
     listed = {kind: ground.listed(kind, cases) for kind in kinds}
     course.objects = {kind: len(found) for kind, found in listed.items()} | {"jobs": ground.jobs()}
     course.left = tuple(ground.left())
+    course.endings = {one["metadata"]["namespace"]: _ending(one) for one in listed["investigations"]}
     course.reported = {one["metadata"]["namespace"]: _reported(one) for one in listed["investigations"]}
     say("the baseline: the same requests, sent by a bare loop")
     sent = _by_case(model.spans())
@@ -208,6 +219,11 @@ def _by_case(spans: Sequence[Span]) -> dict[str, list[Span]]:
     for span in spans:
         found[span.case].append(span)
     return found
+
+
+def _ending(investigation: dict[str, Any]) -> str:
+    status = investigation.get("status", {})
+    return f"{status.get('phase', 'no phase')}, {status.get('resolution') or status.get('reason') or '-'}"
 
 
 def _reported(investigation: dict[str, Any]) -> tuple[int, int]:
@@ -262,9 +278,12 @@ def _played(
         prompts=tuple(prompts.look([span.body for span in sent[case]]) for case in cases),
         reported=tuple(course.reported[case][0] for case in cases),
         cached=tuple(course.reported[case][1] for case in cases),
+        others=course.machine[0].others_until(course.machine[-1]),
         objects=course.objects,
         left=course.left,
-        warnings=dict(Counter(line["event"] for line in operator.lines() if line.get("level") in ("warning", "error"))),
+        warnings=dict(
+            Counter(line["event"][:80] for line in operator.lines() if line.get("level") in ("warning", "error"))
+        ),
     )
 
 
@@ -275,7 +294,7 @@ def _case(name: str, course: Course, spans: Sequence[Span]) -> Case:
         course.told[name],
         timeline.settled(name),
         timeline.recorded(name),
-        timeline.phase(name),
+        course.endings.get(name, "no Investigation"),
         len(spans),
         sum(span.seconds for span in spans),
         spans[0].begin if spans else None,

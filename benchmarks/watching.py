@@ -61,11 +61,6 @@ class Timeline:
         """When everything was done."""
         return self.seen.get(case, {}).get(RECORDED)
 
-    def phase(self, case: str) -> str:
-        """The last phase that was new."""
-        found = self.seen.get(case, {})
-        return max(((at, word) for word, at in found.items() if word not in (RECORDED, ASKED)), default=(0.0, ""))[1]
-
 
 @contextmanager
 def watching(ground: Ground) -> Iterator[Timeline]:
@@ -140,6 +135,36 @@ def look(pid: int) -> Sample:
         sum(_cpu(child) for child in children),
         sum(_resident(child) for child in children),
     )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """CPU seconds spent since the machine's start: by everything, and by what belongs to the benchmark."""
+
+    at: float
+    busy: float
+    ours: float
+
+    def others_until(self, later: Machine) -> float:
+        """Cores that everything else used on average: what is left of the machine is what was measured."""
+        busy, ours = later.busy - self.busy, later.ours - self.ours
+        return max(0.0, busy - ours) / max(later.at - self.at, 1e-9)
+
+
+def machine(mark: str) -> Machine:
+    """Read it now; ours is what is named by the mark, or by this package."""
+    words = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    idle = words[3] + words[4]
+    ours = sum(_cpu_of_ours(entry, mark) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    return Machine(time.monotonic(), (sum(words[:8]) - idle) / TICKS, ours)
+
+
+def _cpu_of_ours(entry: Path, mark: str) -> float:
+    try:
+        command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return _cpu(int(entry.name)) if mark in command or "benchmarks" in command else 0.0
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
 
 
 def _resident(pid: int) -> int:
