@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import sys
 import zlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from math import log2
@@ -68,7 +70,7 @@ def _hiding(text: str, is_clean: IsClean) -> Iterator[_Span]:
     lines: list[_Span] = []
     public = _public_spans(text)
     for start, end in runs(text):
-        if public and any(first <= start < last for first, last in public):
+        if _is_in(public, start):
             continue
         span = token_in(text, start, end)
         if span[0] < span[1]:
@@ -81,6 +83,12 @@ def _hiding(text: str, is_clean: IsClean) -> Iterator[_Span]:
             lines = []
         lines.append((start, end))
     yield from _of_group(text, lines, is_clean)
+
+
+def _is_in(spans: list[_Span], position: int) -> bool:
+    """Whether a position lies in one of the spans, which are in order."""
+    before = bisect_right(spans, (position, sys.maxsize)) if spans else 0
+    return before > 0 and position < spans[before - 1][1]
 
 
 _LINE_BREAK: Final = re.compile(r"[ \t]*(?:\r?\n|\\r\\n|\\n)[ \t]*")

@@ -22,7 +22,7 @@ HINTS: Final = (
 
 _Span = tuple[int, int]
 _NONE: Final = (0, 0)
-_REST_OF_KEY: Final = r"[\w.\-]{0,96}"
+_REST_OF_KEY: Final = r"[\w.\-]{0,96}+"
 _QUOTE: Final = r"\\{0,7}[\"'`]"
 _AFTER: Final = re.compile(
     rf"(?P<rest>{_REST_OF_KEY})(?:"
@@ -186,10 +186,16 @@ def _value_span(text: str, after: re.Match[str], *, start: int, key: str) -> _Sp
     return _at_line_start(text, after, start, key) or _plain_value(text, after, key)
 
 
+_DEEPEST: Final = 80
+"""How far a key that begins a line may be indented."""
+
+
 def _at_line_start(text: str, after: re.Match[str], start: int, key: str) -> _Span | None:
     """Lines of a file that are one key and one value: what a sentence would end does not end it here."""
     position = after.end()
-    line = text.rfind("\n", max(0, start - 80), start) + 1
+    line = text.rfind("\n", max(0, start - _DEEPEST), start) + 1
+    if not line and start > _DEEPEST:
+        return None
     if not after["sign"] or text[line:start].strip(" \t-\"'") not in {"", "export", "set", "ENV"}:
         return None
     if text.startswith(("\n", "\\\n", "\r\n"), position):

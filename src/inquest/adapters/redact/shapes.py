@@ -7,7 +7,7 @@ pattern runs only where a plain search has found a part of it: that is ten times
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from inquest.adapters.redact.marks import MARK, places, replaced
@@ -175,13 +175,17 @@ def _without_clients(text: str) -> str:
 
 def _without_short_tokens(text: str) -> str:
     hits = sorted(at - back for hint, back in _SHORT_HINTS for at in places(hint, text) if at >= back)
-    return replaced(text, (token_at(text, at) for at in hits))
+    return replaced(text, _tokens_at(text, hits))
 
 
-def token_at(text: str, position: int) -> tuple[int, int]:
-    """Span of a token of known form that begins here; empty when there is none."""
-    match = _TOKEN.match(text, position)
-    return match.span() if match else (0, 0)
+def _tokens_at(text: str, hits: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Spans of tokens of known form that begin at one of the hits."""
+    done = 0
+    for at in hits:
+        match = _TOKEN.match(text, at) if at >= done else None
+        if match:
+            done = match.end()
+            yield match.span()
 
 
 def token_in(text: str, start: int, end: int) -> tuple[int, int]:
