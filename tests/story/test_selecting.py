@@ -20,6 +20,7 @@ from inquest.story.labels import ALL_DETECTIONS
 from inquest.story.outcome import Verdict
 from inquest.story.plot import Case
 from inquest.story.steps import next_step
+from inquest.story.transcript import exchanges
 from tests.story import cases
 from tests.story.cases import World, view
 
@@ -130,6 +131,24 @@ def test_the_question_goes_on_with_the_conversation_that_named_the_target() -> N
     assert [tool.name for tool in request.tools] == ["submit_result"] == list(request.forced)
     assert any("a.example/v1, b.example/v1" in message.content for message in request.messages)
     assert any("submit_result" in call.name for message in request.messages for call in message.tool_calls)
+
+
+def test_the_question_and_its_answer_are_told_with_invocation_1() -> None:
+    case = answers(about(), about("b.example/v1"), cases.chose(), contexts=looked_up).run(view())
+
+    told = exchanges(case, cases.TOOLS)
+
+    assert [(one.invocation, one.turn) for one in told] == [
+        (Invocation.RCA, 1),
+        (Invocation.RCA, 2),
+        (Invocation.SELECTION, 1),
+    ]
+    assert told[1].reply.tool_calls[0].arguments == about("b.example/v1").tool_calls[0].arguments
+    assert [one.fact for one in told] == [case.facts.index(fact) for fact in case.facts if _is_turn(fact)]
+
+
+def _is_turn(fact: plot.Fact) -> bool:
+    return isinstance(fact, plot.Turned | plot.SelectionTurned)
 
 
 def test_the_signals_own_resource_needs_no_question() -> None:

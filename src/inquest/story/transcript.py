@@ -18,7 +18,7 @@ from inquest.story.conversation import Invocation, ModelReply, ToolCall, ToolRes
 from inquest.story.inquiry import Answered, Inquiry, arguments_of, plan_calls
 from inquest.story.plot import Case
 from inquest.story.steps import View
-from inquest.story.steps.investigating import rca_inquiry
+from inquest.story.steps.aiming import conversation
 from inquest.story.steps.selecting import selection_inquiry
 from inquest.story.submit import SUBMIT_NAMES
 
@@ -110,7 +110,7 @@ def exchanges(case: Case, tools: Offered = NO_TOOLS) -> tuple[Exchange, ...]:
 def inquiry_of(case: Case, tools: Offered, invocation: Invocation) -> Inquiry:
     """The conversation of an invocation as it stands."""
     view = View(now=case.opened.at, tools=tools)
-    return rca_inquiry(case, view) if invocation is Invocation.RCA else selection_inquiry(case, view)
+    return conversation(case, view) if invocation is Invocation.RCA else selection_inquiry(case, view)
 
 
 def turn_of(invocation: Invocation) -> type[plot.Turned | plot.SelectionTurned]:
@@ -131,8 +131,8 @@ _MARKS: Final = {"[refused]": Fate.REFUSED, "[timed out": Fate.TIMEOUT}
 
 
 def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[Exchange]:
-    kind = turn_of(invocation)
-    replies = [(number, fact) for number, fact in enumerate(case.facts) if isinstance(fact, kind)]
+    turns = ((number, fact) for number, fact in enumerate(case.facts) if isinstance(fact, _TURNS))
+    replies = [(number, fact) for number, fact in turns if _invocation_of(fact) is invocation]
     if not replies:
         return
     inquiry = inquiry_of(case, {**NO_TOOLS, **tools}, invocation)
@@ -143,6 +143,13 @@ def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[E
         given = pending | {result.call_id: result for result in turn.results} | ran
         asked = tuple(_asked(call, given, ran) for call in turn.reply.tool_calls if call.name not in SUBMIT_NAMES)
         yield Exchange(place, invocation, number, turn.reply, fact.at, asked)
+
+
+_TURNS: Final = (plot.Turned, plot.SelectionTurned)
+
+
+def _invocation_of(fact: plot.Turned | plot.SelectionTurned) -> Invocation:
+    return fact.conversation if isinstance(fact, plot.SelectionTurned) else Invocation.RCA
 
 
 def _pending(inquiry: Inquiry) -> dict[str, ToolResult]:

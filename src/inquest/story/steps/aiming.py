@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inquest.api.shared import TargetRef
 from inquest.story import plot, selection
-from inquest.story.inquiry import AskModel, correct, next_move
+from inquest.story.inquiry import AskModel, Inquiry, correct, next_move, with_reply
 from inquest.story.plot import Case
 from inquest.story.reply import SelectionReply
 from inquest.story.steps.concluding import circumstances, conclude
@@ -27,17 +27,27 @@ def gate(case: Case, view: View) -> Step | None:
     named, choices = named_target(case), choices_of(case)
     if named is None or not choices or named.api_version in choices:
         return None
-    asking = _question(case, view, named, choices) if case.opened.pinned.model else None
+    asking = _question(case, view) if case.opened.pinned.model else None
     return asking or conclude(case, view, None, circumstances(case, groups=choices))
 
 
-def _question(case: Case, view: View, named: TargetRef, choices: tuple[str, ...]) -> AskGroup | None:
+def _question(case: Case, view: View) -> AskGroup | None:
     """Asked once, as one more turn of the conversation that named the target."""
     if answer_about_group(case) is not None:
         return None
-    question = selection.group_question(named, choices)
-    move = next_move(correct(rca_inquiry(case, view), question, turns=1))
+    move = next_move(conversation(case, view))
     return AskGroup(move) if isinstance(move, AskModel) else None
+
+
+def conversation(case: Case, view: View) -> Inquiry:
+    """All of invocation 1: with the one question that came after its verdict, and the answer."""
+    inquiry, choices = rca_inquiry(case, view), choices_of(case)
+    named = diagnosis_of(case).target if choices else None
+    if named is None or named.api_version in choices:
+        return inquiry
+    asked = correct(inquiry, selection.group_question(named, choices), turns=1)
+    answer = answer_about_group(case)
+    return with_reply(asked, answer.reply) if answer else asked
 
 
 def sought_target(case: Case, view: View, reply: SelectionReply) -> Step | None:

@@ -29,19 +29,20 @@ def diagnosis_of(case: Case) -> Diagnosis:
 
 
 def resolved_of(case: Case) -> plot.ContextResolved:
-    found = case.last(plot.ContextResolved)
-    if found is None:
+    """The newest look at a target: that of the diagnosis once there is one."""
+    newest, first = case.last(plot.ContextResolved), case.first(plot.ContextResolved)
+    if newest is None or first is None:
         raise AssertionError("the context is resolved before it is needed")
-    return found
+    if set(newest.context.labels.failed_detections) < set(ALL_DETECTIONS):
+        return newest
+    # Nothing at all was detected around it: what was detected at first stays (pipeline, section 9).
+    kept = replace(newest.context, labels=first.context.labels, quota=first.context.quota)
+    return replace(newest, context=kept)
 
 
 def context_of(case: Case) -> ResourceContext:
-    """The newest resource context: that of the diagnosis' target once there is one."""
-    newest, first = resolved_of(case).context, case.first(plot.ContextResolved)
-    if first is None or set(newest.labels.failed_detections) < set(ALL_DETECTIONS):
-        return newest
-    # Nothing at all was detected around it: what was detected at first stays (pipeline, section 9).
-    return replace(newest, labels=first.context.labels, quota=first.context.quota)
+    """The newest resource context."""
+    return resolved_of(case).context
 
 
 def choices_of(case: Case) -> tuple[str, ...]:
