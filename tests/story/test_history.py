@@ -250,7 +250,7 @@ def test_the_section_tells_what_is_known_and_nothing_else() -> None:
     ]
 
 
-@row("pipeline-20.6-01")
+@row("pipeline-20.6-01a")
 def test_no_history_is_silent_and_an_unavailable_one_is_not() -> None:
     assert history_section(history()) == ""
     assert "unavailable" in history_section(UNAVAILABLE)

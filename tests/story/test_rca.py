@@ -37,6 +37,11 @@ API = TargetRef(kind="Deployment", name="api", namespace="shop", api_version="ap
 CONFIG = TargetRef(kind="ConfigMap", name="cfg", namespace="shop", api_version="v1")
 
 
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 def seen(name: str, text: str, status: EvidenceStatus = EvidenceStatus.OK, **more: Any) -> Evidence:
     return Evidence(name, "kubectl_get", {}, text, digest_of(text), status, NOW, **more)
 
@@ -294,8 +299,8 @@ def test_a_reply_becomes_a_diagnosis_with_ranked_causes() -> None:
     assert (found.warnings, found.notes) == ((), ())
 
 
-def test_d08_the_models_own_figure_is_kept_apart() -> None:
-    """D08."""
+@row("D08")
+def test_the_models_own_figure_is_kept_apart() -> None:
     found = diagnosis_from_reply(replace(REPLY, confidence=0.98), checked_of(1, 3))
 
     assert (found.confidence, found.model_confidence) == (0.625, 0.98)
@@ -443,8 +448,8 @@ def test_what_is_healthy_now_needs_no_metrics_to_be_told(ready_since: str, categ
     assert str(verdict.outcome) == "ProblemResolved"
 
 
-def test_d04_no_detector_calls_a_liveness_kill_a_memory_kill() -> None:
-    """D04."""
+@row("D04")
+def test_no_detector_calls_a_liveness_kill_a_memory_kill() -> None:
     ended = {"reason": "Error", "exitCode": 137, "finishedAt": "2026-11-22T09:58:00Z"}
     pod = a_pod("2026-11-22T09:59:00Z", lastState={"terminated": ended}, restartCount=4)
     event = {

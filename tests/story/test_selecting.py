@@ -520,6 +520,44 @@ def test_a_budget_that_was_spent_is_a_warning_that_the_policy_sees(world: World,
     assert [code for code in codes(selected.verdict) if code.endswith("Spent")] == words
 
 
+AFTERWARDS: dict[str, tuple[ModelReply, Phase, Outcome | None, str]] = {
+    "pipeline-20.2-06 a workflow beside not_actionable": (
+        cases.chose(investigation_outcome="not_actionable"),
+        Phase.AWAITING_APPROVAL,
+        None,
+        "ContradictoryVerdict",
+    ),
+    "pipeline-20.2-11 neither summary nor flag": (
+        cases.reply('{"confidence": 0.9}'),
+        Phase.COMPLETED,
+        Outcome.INCONCLUSIVE,
+        "",
+    ),
+    "a summary and nothing else": (
+        cases.reply('{"rca_summary": "s", "confidence": 0.9}'),
+        Phase.COMPLETED,
+        Outcome.NO_MATCHING_WORKFLOWS,
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("reply", "phase", "outcome", "warning"), AFTERWARDS.values(), ids=AFTERWARDS.keys())
+def test_what_the_second_invocation_says_twice_stands(
+    reply: ModelReply, phase: Phase, outcome: Outcome | None, warning: str
+) -> None:
+    first = cases.submitted(investigation_outcome=None)
+
+    case = answers(first, reply, reply).run(view())
+
+    ending = case.closed.verdict if case.closed else case.all(plot.Selected)[0].verdict
+    assert (case.phase, case.closed and ending.outcome) == (phase, outcome)
+    assert warning in ("", *codes(ending))
+    assert len(asked(case)) == (1 if outcome is Outcome.NO_MATCHING_WORKFLOWS else 2)
+    if outcome is Outcome.INCONCLUSIVE:
+        assert ending.sub_reason is SubReason.LLM_PARSING_ERROR
+
+
 BROKEN = {"severity": "awful"}
 STILL_BROKEN: dict[str, list[ModelReply]] = {
     "of a choice": [cases.chose(**BROKEN)] * 2,
