@@ -75,7 +75,7 @@ ERRORS = [ModelRefused("ModelRefused: no"), Unavailable("model")]
 
 def test_a_conversation_that_is_too_long_is_asked_once_more_in_its_shorter_form() -> None:
     model = Spoken([raising(OVERFLOW), lambda: REPLY])
-    fact = ask(model, AskModel(REQUEST, "TurnBudgetSpent", shorter=SHORTER))
+    fact = ask(model, AskModel(REQUEST, "TurnBudgetSpent", shorter=lambda: SHORTER))
 
     assert model.heard == [REQUEST, replace(SHORTER, squeezed=True)]
     assert fact == plot.Turned(replace(REPLY, squeezed=True, reserved="TurnBudgetSpent"), cases.AT)
@@ -87,7 +87,7 @@ def test_a_conversation_that_is_too_long_is_asked_once_more_in_its_shorter_form(
     ids=["nothing can give way", "still too long"],
 )
 def test_after_that_it_is_permanent(turns: list[Callable[[], ModelReply]], shorter: ModelRequest | None) -> None:
-    fact = ask(Spoken(turns), AskModel(REQUEST, shorter=shorter))
+    fact = ask(Spoken(turns), AskModel(REQUEST, shorter=lambda: shorter))
 
     assert isinstance(fact, plot.Closed)
     assert fact.verdict.reason is Reason.MODEL_UNAVAILABLE

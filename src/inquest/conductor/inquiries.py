@@ -115,10 +115,11 @@ class Inquiries:
         try:
             return move.stamp(await model.ask(self.house.redactor.strings(move.request)))
         except ContextOverflow:
-            if move.shorter is None:
+            shorter = move.shorter()
+            if shorter is None:
                 raise
-            shorter = replace(move.shorter, squeezed=True)
-            return move.stamp(await model.ask(self.house.redactor.strings(shorter)), squeezed=True)
+            again = self.house.redactor.strings(replace(shorter, squeezed=True))
+            return move.stamp(await model.ask(again), squeezed=True)
 
     async def _turned(self, step: steps.Ask, reply: ModelReply) -> plot.Fact:
         kind = plot.Turned if step.invocation is Invocation.RCA else plot.SelectionTurned

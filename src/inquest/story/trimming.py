@@ -74,17 +74,25 @@ def marker(left_out: int, evidence_id: str) -> str:
 
 def _fitted(lines: Iterable[Line], text: str, evidence_id: str, cap: int, note: Callable[[int], str]) -> str:
     """As many of the lines as the cap holds, in their order, and what is missing."""
-    kept = sorted(lines, key=lambda line: line.number)
-    first = kept[0] if kept else Line(0, "", 0)
-    for gone in sorted(kept, key=lambda line: (-line.rank, -line.number)):
-        if len(_text_of(kept, text, evidence_id, note)) <= cap or len(kept) <= 1:
-            break
-        kept.remove(gone)
-    shown = _text_of(kept, text, evidence_id, note)
-    if len(shown) <= cap:
-        return shown
+    wanted = sorted(lines, key=lambda line: line.number)
     tail = marker(len(text), evidence_id)
-    return f"{_whole((kept or [first])[0].text, cap - len(tail) - 1)}\n{tail}"
+    room = cap - len(tail) - len(note(1)) - 2
+    kept = _kept(wanted, room)
+    if not kept:
+        return f"{_whole(wanted[0].text if wanted else '', cap - len(tail) - 1)}\n{tail}"
+    return _text_of(kept, text, evidence_id, note)
+
+
+def _kept(lines: Sequence[Line], room: int) -> list[Line]:
+    """The lines without those that go first, until the rest has room."""
+    size = sum(len(line.text) + 1 for line in lines)
+    gone = set()
+    for line in sorted(lines, key=lambda line: (-line.rank, -line.number)):
+        if size <= room:
+            break
+        size -= len(line.text) + 1
+        gone.add(line.number)
+    return [line for line in lines if line.number not in gone]
 
 
 def _text_of(kept: Sequence[Line], text: str, evidence_id: str, note: Callable[[int], str]) -> str:
@@ -213,7 +221,7 @@ def _is_yaml(text: str, tool: str) -> bool:
 
 def _yaml(text: str, evidence_id: str, names: tuple[str, ...], cap: int) -> str | None:
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, Loader=_LOADER)  # a safe loader, where it is there the fast one
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return _shortened(value, text, evidence_id, cap, lambda found: yaml.safe_dump(found, sort_keys=False).rstrip())
@@ -312,6 +320,7 @@ def _other(text: str, evidence_id: str, names: tuple[str, ...], cap: int) -> str
     return _fitted(lines, text, evidence_id, cap, lambda kept: "")
 
 
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Short = Callable[[str, str, tuple[str, ...], int], str | None]
 _KINDS: Final[tuple[tuple[Callable[[str, str], bool], _Short], ...]] = (
     (_is_json, _json),

@@ -52,7 +52,7 @@ def answer_of(move: AskModel, reply: ModelReply, number: int) -> ModelReply:
     """Now and then the endpoint takes the shorter form only, or fails where a verdict stands."""
     if move.stands and number % 3 == 0:
         return move.silence()
-    return move.stamp(reply, squeezed=move.shorter is not None and number % 4 == 3)
+    return move.stamp(reply, squeezed=number % 4 == 3 and move.shorter() is not None)
 
 
 def results_of(move: RunTools, how: list[str]) -> Slot:

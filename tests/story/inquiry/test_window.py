@@ -126,8 +126,9 @@ def test_after_an_overflow_half_is_asked_and_it_never_grows_as_long_again() -> N
     before = estimate(state)
     move = asked(state)
 
-    assert move.shorter is not None
-    sizes = [sum(len(message.content) for message in request.messages) for request in (move.request, move.shorter)]
+    shorter = move.shorter()
+    assert shorter is not None
+    sizes = [sum(len(message.content) for message in request.messages) for request in (move.request, shorter)]
     assert sizes[1] < sizes[0] * 0.7
 
     answered = with_reply(state, move.stamp(says(call(kind="Node")), squeezed=True))
@@ -138,7 +139,7 @@ def test_after_an_overflow_half_is_asked_and_it_never_grows_as_long_again() -> N
 
 
 def test_nothing_can_give_way_before_the_first_result() -> None:
-    assert asked(inquiry()).shorter is None
+    assert asked(inquiry()).shorter() is None
     assert squeezed(inquiry()) is None
 
 

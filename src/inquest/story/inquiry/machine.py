@@ -196,11 +196,14 @@ def _calling(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
 
 
 def _asking(inquiry: Inquiry, reason: str, left: float, *, only_submit: bool) -> AskModel:
-    shorter = squeezed(inquiry)
+    def shorter() -> ModelRequest | None:
+        less = squeezed(inquiry)
+        return _request(less, only_submit=only_submit) if less is not None else None
+
     return AskModel(
         _request(inquiry, only_submit=only_submit),
         reason,
-        shorter=_request(shorter, only_submit=only_submit) if shorter is not None else None,
+        shorter=shorter,
         seconds=left,
         stands=inquiry.first_reading is not None and inquiry.first_reading.usable,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Final
@@ -139,8 +139,8 @@ class AskModel:
 
     request: ModelRequest
     reserved: str = ""
-    shorter: ModelRequest | None = None
-    """What to ask once more where the endpoint finds the conversation too long; None: nothing can give way."""
+    shorter: Callable[[], ModelRequest | None] = field(default=lambda: None, repr=False, compare=False)
+    """Makes what to ask once more where the endpoint finds the conversation too long; None: nothing can give way."""
     seconds: float | None = None
     """After so many seconds no answer is of use any more."""
     stands: bool = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from inquest.story.conversation import Invocation, Message, ToolCall, ToolResult
@@ -73,10 +74,9 @@ def _shown(inquiry: Inquiry, message: Message, number: int, result: ToolResult |
     if form is Form.GONE:
         return replace(message, content=_gone(inquiry, result))
     if form is Form.REREAD and result.evidence is not None:
-        return replace(message, content=_framed(inquiry, result.evidence, _reread(result.evidence)))
+        return replace(message, content=_in_short(inquiry, result.evidence))
     if room is not None and result.evidence is not None:
-        text = f"{result.evidence.shown[:room]}\n{CUT}"
-        return replace(message, content=_framed(inquiry, result.evidence, text))
+        return replace(message, content=_in_short(inquiry, result.evidence, room))
     return message
 
 
@@ -92,13 +92,16 @@ def _repeated_id(inquiry: Inquiry, result: ToolResult) -> str:
     return next((name for name in known if f" {name} " in result.content[:80]), "")
 
 
-def _reread(evidence: Evidence) -> str:
-    return reread(evidence.shown or evidence.text, evidence.id, tool=evidence.tool)
-
-
-def _framed(inquiry: Inquiry, evidence: Evidence, text: str) -> str:
+def _in_short(inquiry: Inquiry, evidence: Evidence, room: int | None = None) -> str:
     boundary = boundary_of(inquiry.seed, f"{evidence.id}/again")
-    return f"{evidence.id} {evidence.tool}, shortened\n" + frame(text, evidence.id, evidence.tool, boundary)
+    return _framed(evidence.shown or evidence.text, evidence.id, evidence.tool, boundary, room)
+
+
+@lru_cache(maxsize=256)
+def _framed(text: str, evidence_id: str, tool: str, boundary: str, room: int | None) -> str:
+    """The same for the same text: the estimate asks for it again and again."""
+    short = reread(text, evidence_id, tool=tool) if room is None else f"{text[:room]}\n{CUT}"
+    return f"{evidence_id} {tool}, shortened\n" + frame(short, evidence_id, tool, boundary)
 
 
 # --- what gives way ---------------------------------------------------------------------------------------------
