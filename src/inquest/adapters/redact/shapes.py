@@ -193,10 +193,17 @@ def token_in(text: str, start: int, end: int) -> tuple[int, int]:
     if text[max(0, start - 7) : start].endswith(_DOTTED):
         rest = _REST_OF_DOTTED.match(text, start)
         return (start, rest.end() if rest else end)
+    if _is_plain_digest(text[start:end]):
+        return (0, 0)
     match = _TOKEN.search(text, start, end)
     if match:
         return match.span()
     return (start, end) if text.startswith("AA", start) and _BOT.search(text, max(0, start - 11), start) else (0, 0)
+
+
+def _is_plain_digest(run: str) -> bool:
+    """Small letters and digits alone: of the known forms, one has neither a sign nor a capital."""
+    return run.islower() and run.isalnum() and not run.startswith("dapi")
 
 
 _BOT: Final = re.compile(r"(?<![0-9])[0-9]{8,10}:\Z")
