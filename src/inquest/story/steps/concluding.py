@@ -129,7 +129,7 @@ def spent_budgets(case: Case) -> tuple[Caution, ...]:
         ("" if first in told else first, "the root cause analysis"),
         (next(_reserved_in_selection(case), ""), "the selection"),
     )
-    return tuple(Caution(word, f"{word}: {what} had to end there") for word, what in words if word)
+    return tuple(Caution(word, f"{what.capitalize()} had to end there ({word})") for word, what in words if word)
 
 
 def _reserved_in_selection(case: Case) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from inquest.api.shared import Phase, SourceType, TargetRef
+from inquest.api.shared import Phase, Severity, SourceType, TargetRef
 from inquest.story import ends, outcome, plan, plot, prompting, rca
 from inquest.story.briefing import Brief, brief, tools_of_snapshot
 from inquest.story.context import ResourceContext
@@ -118,7 +118,8 @@ def _marked(diagnosis: Diagnosis, spent: str) -> Diagnosis:
     """A partial answer says why it is one."""
     if not spent:
         return diagnosis
-    caution = rca.Caution(str(spent), f"{spent}: {SPENT.get(spent, 'a budget was spent')}")
+    # Not `word: text`: a word that holds "token" before a colon is what the redactor takes for a secret's name.
+    caution = rca.Caution(str(spent), f"{SPENT.get(spent, 'A budget was spent')} ({spent})")
     return replace(diagnosis, warnings=(*diagnosis.warnings, caution))
 
 
@@ -165,8 +166,14 @@ def rca_inquiry(case: Case, view: View | None = None) -> Inquiry:
         cited=_cited(case),
         signal_kind=case.target.kind if pinned.habits.symptom_check else "",
         insist=_insisted(case, known) if pinned.habits.finish_plan else (),
+        urgency=urgency_of(case),
     )
     return fold(start, _slots(case, Invocation.RCA))
+
+
+def urgency_of(case: Case) -> int:
+    """Place of the severity, the worst first: where an endpoint is busy its question goes before others."""
+    return tuple(Severity).index(case.opened.spec.signal.severity)
 
 
 def _budgets(pinned: plot.Pinned) -> Budgets:
