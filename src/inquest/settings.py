@@ -314,6 +314,17 @@ class ServerSettings(_Group):
     """`/metrics`; 0 takes a free port."""
 
 
+class TelemetrySettings(_Group):
+    """Traces, off by default; the extra `otlp` has to be installed."""
+
+    traces: bool = False
+    """Send spans by OTLP over HTTP."""
+    endpoint: str = ""
+    """Base URL of the receiver, `http://collector:4318`; empty: what OTEL_EXPORTER_OTLP_ENDPOINT says."""
+    content: bool = False
+    """Put prompts, replies, arguments and results into the spans, redacted."""
+
+
 class KubernetesSettings(_Group):
     """How the API server is reached."""
 
@@ -368,6 +379,7 @@ class Settings(BaseSettings):
     datastorage: DataStorageSettings = DataStorageSettings()
     herald: HeraldSettings = HeraldSettings()
     server: ServerSettings = ServerSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     crash: CrashSettings = CrashSettings()
     cluster_name: str = "default"
     """Named in notices and in the policy input."""

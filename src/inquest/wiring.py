@@ -22,6 +22,7 @@ from inquest.adapters.eyes import ClusterEyes
 from inquest.adapters.herald import KubeHerald, WebhookReceiver
 from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
 from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, Price
+from inquest.adapters.observing import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
 from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Tools
@@ -33,11 +34,12 @@ from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
-from inquest.ports import Json, Policy, Reach, ResourceKind
+from inquest.ports import Json, Model, Policy, Reach, ResourceKind
 from inquest.settings import EndpointSettings, ModelSettings, Settings
 from inquest.story.conversation import Invocation, Retry, ToolResult, ToolSchema
 from inquest.story.history import UNAVAILABLE, envelope
 from inquest.story.inquiry import Run
+from inquest.telemetry import know
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -61,9 +63,9 @@ class Wired:
 class ToolBench:
     """`ports.Tools` over the tool registry: a desk for each batch, with what this case may reach."""
 
-    def __init__(self, backends: Backends) -> None:
+    def __init__(self, backends: Backends, tools: Tools) -> None:
         self._backends = backends
-        self._tools = Tools(backends)
+        self._tools = tools
 
     def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]:
         return self._tools.schemas(invocation)
@@ -109,7 +111,8 @@ def redactor_of(settings: Settings) -> Redactor:
 async def opened(settings: Settings, offer: Offer, must_hold: Callable[[], None]) -> AsyncIterator[Wired]:
     """Everything open; closed in reverse order, whatever happens."""
     async with AsyncExitStack() as stack:
-        clock, redactor = SystemClock(), redactor_of(settings)
+        clock, redactor = SystemClock(), ObservedRedactor(redactor_of(settings))
+        gauging = Gauging(clock, redactor, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
         kube = await stack.enter_async_context(Kube(source, clock))
         policy, fault = await _policy(settings, stack)
@@ -118,19 +121,22 @@ async def opened(settings: Settings, offer: Offer, must_hold: Callable[[], None]
         herald = KubeHerald(kube.status, clock, await _receivers(settings, stack), instance=settings.replica)
         stack.push_async_callback(herald.aclose)
         eyes = ClusterEyes(kube.cluster, redactor, clock)
+        backends = Backends(kube.cluster, redactor, clock, datastorage, _context_tool(eyes, datastorage))
+        tools = ObservedTools(backends, gauging)
+        know(models=_models(settings.model), tools=tools.names)
         house = House(
             settings=settings,
             cluster=kube.cluster,
-            eyes=eyes,
-            tools=ToolBench(Backends(kube.cluster, redactor, clock, datastorage, _context_tool(eyes, datastorage))),
+            eyes=observed("eyes", eyes),
+            tools=ToolBench(backends, tools),
             status=kube.status,
-            policy=policy,
-            datastorage=datastorage,
+            policy=observed("policy", policy),
+            datastorage=observed("datastorage", datastorage),
             herald=herald,
             clock=clock,
             redactor=redactor,
             journal=Journal(kube.status, settings.kubernetes.namespace),
-            model=await _model(settings.model, clock, stack),
+            model=_watched(await _model(settings.model, clock, stack), settings.model, gauging),
             replica=replica,
             random=Random(secrets.randbits(64)),
             must_hold=must_hold,
@@ -219,6 +225,16 @@ async def _model(chosen: ModelSettings, clock: SystemClock, stack: AsyncExitStac
     )
     stack.push_async_callback(model.aclose)
     return model
+
+
+def _models(chosen: ModelSettings) -> tuple[str, ...]:
+    """Names of the configured models; none without a model."""
+    return () if chosen.provider == "none" else tuple(dict.fromkeys(one.name for one in chosen.endpoints))
+
+
+def _watched(model: OpenAIModel | None, chosen: ModelSettings, gauging: Gauging) -> Model | None:
+    provider = "azure.ai.openai" if chosen.provider == "azure" else "openai"
+    return ObservedModel(model, gauging, provider=provider, models=_models(chosen)) if model is not None else None
 
 
 def _count_retry(phase: str, retry: Retry) -> None:

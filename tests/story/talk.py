@@ -46,7 +46,7 @@ def calling(*calls: ToolCall, text: str = "", milliseconds: int = 1500) -> Model
     return replace(cases.reply(text, *calls), milliseconds=milliseconds)
 
 
-def asks(number: int, tool: str = "get", **arguments: str) -> ToolCall:
+def asks(number: int, tool: str = "get", **arguments: str | int) -> ToolCall:
     return ToolCall(f"call-{number}", tool, json.dumps(arguments))
 
 

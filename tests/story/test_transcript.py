@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from inquest.api.investigation import InvestigationStatus
 from inquest.api.shared import Phase
 from inquest.story import chronicle, plot
-from inquest.story.chronicle import Frame, Price
 from inquest.story.conversation import Invocation
 from inquest.story.plot import Case, dump, fold, load
 from inquest.story.transcript import Fate, exchanges
@@ -18,8 +18,8 @@ from tests.story import cases, talk
 CASE = talk.whole()
 
 
-def shown(case: Case = CASE, **frame: object) -> InvestigationStatus:
-    made = InvestigationStatus(**chronicle.status_changes(case, Frame(tools=talk.TOOLS, **frame)))  # type: ignore[arg-type]
+def shown(case: Case = CASE) -> InvestigationStatus:
+    made = InvestigationStatus(**chronicle.status_changes(case, talk.TOOLS))
     return InvestigationStatus.from_object(made.to_object())
 
 
@@ -95,27 +95,47 @@ def test_notes_of_the_diagnosis_stand_beside_the_warnings() -> None:
 
 # --- usage ------------------------------------------------------------------------------------------------------
 
-PRICE = Price(prompt=Decimal("2.5"), completion=Decimal(10), cached=Decimal("0.25"))
-
 
 def test_usage_is_the_sum_of_what_was_recorded() -> None:
-    usage = shown(prices={"m-1": PRICE}).usage
+    usage = shown().usage
 
     assert usage is not None
     assert (usage.model, usage.turns, usage.tool_calls) == ("m-1", 5, 4)
     assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == (5000, 500, 250)
     assert usage.total_tokens == 5250
-    # 4500 tokens at 2.5, 500 cached ones at 0.25 and 250 written ones at 10 for a million.
-    assert usage.cost == "0.013875"
+    assert usage.cost is None
     # Three of the five replies took 1.5 s, each batch as long as its slowest call.
     assert usage.duration_seconds == round(3 * 1.5 + 3 * 0.04)
 
 
-def test_a_cost_is_not_told_where_a_price_is_missing() -> None:
-    usage = shown(prices={"another": PRICE}).usage
+@pytest.mark.parametrize(
+    ("costs", "told"),
+    [(("0.0001", "0.00200"), "0.0021"), (("3", "4"), "7"), (("0", "0"), "0"), (("1", ""), None), (("", ""), None)],
+)
+def test_a_cost_is_told_where_every_price_is_known(costs: tuple[str, ...], told: str | None) -> None:
+    replies = (
+        replace(talk.calling(talk.asks(number, kind=f"k{number}")), cost=Decimal(cost) if cost else None)
+        for number, cost in enumerate(costs)
+    )
+
+    usage = shown(talk.talked(*replies)).usage
 
     assert usage is not None
-    assert usage.cost is None
+    assert usage.cost == told
+
+
+def test_the_plan_follows_its_calls() -> None:
+    plan = "INVESTIGATION_PLAN:\n1. look at the pod\n2. read a log\n3. look at the node"
+    calls = (talk.asks(1, kind="pod", name="api-1", step=1), talk.asks(2, "logs", kind="pod", step=2))
+
+    found = shown(talk.talked(talk.calling(*calls, text=plan)))
+
+    assert [(step.step, str(step.state)) for step in found.plan] == [
+        ("look at the pod", "Done"),
+        ("read a log", "Failed"),
+        ("look at the node", "Pending"),
+    ]
+    assert [entry.step for entry in found.progress] == [1, 2]
 
 
 @pytest.mark.parametrize("count", range(1, len(CASE.facts) + 1))
@@ -124,7 +144,7 @@ def test_a_restart_changes_no_figure(count: int) -> None:
 
     again = fold(load(dump(fact)) for fact in before.facts)
 
-    assert shown(again, prices={"m-1": PRICE}) == shown(before, prices={"m-1": PRICE})
+    assert shown(again) == shown(before)
 
 
 def test_a_case_without_a_model_has_used_nothing() -> None:

@@ -42,24 +42,26 @@ from inquest.conductor.guards import Guards
 from inquest.conductor.house import EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
 from inquest.conductor.inquiries import Inquiries
 from inquest.conductor.ownership import Claim, Ownership
-from inquest.conductor.publish import publish
+from inquest.conductor.publish import Pace, publish
 from inquest.conductor.reading import parsed
 from inquest.conductor.selections import Selections
 from inquest.conductor.signals import resolved_time
 from inquest.conductor.work import Work, fold, must_be_readable
 from inquest.errors import (
     Conflict,
+    Fenced,
     NotFound,
     Retryable,
     Tampered,
 )
 from inquest.journal import Draft
 from inquest.ports import Json, Notice, Redacted
-from inquest.story import chronicle, ends, outcome, plot, remedy, steps
+from inquest.story import chronicle, ends, measures, outcome, plot, remedy, steps
 from inquest.story.conversation import Invocation
 from inquest.story.effectiveness import Assessment, Component, resolution_of
 from inquest.story.plot import Case
 from inquest.story.triage import EndedCase, next_allowed
+from inquest.telemetry import FENCED, INVESTIGATIONS_ACTIVE, count, tracing
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -95,6 +97,13 @@ class Cases:
     """One at a time for a case: a decision may ring while it is being worked on."""
     _stops: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     """Set by the watch when a person cancels a case that is in hand."""
+    pace: Pace = field(init=False)
+    _untold: set[tuple[str, str]] = field(default_factory=set)
+    """Cases with progress that the status does not show yet."""
+    _hindrances: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why a decision is not acted on, by case."""
+    _open: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Mode of every open case of this replica."""
 
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.house)
@@ -102,6 +111,7 @@ class Cases:
         self.inquiries = Inquiries(self.house)
         self.selections = Selections(self.house)
         self.effects = Effects(self.house, self.ownership, self._record)
+        self.pace = Pace(self.house.clock)
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Investigation as far as it goes now; gives when to look again."""
@@ -112,6 +122,9 @@ class Cases:
             async with hand.lock:
                 self._stops[place] = asyncio.Event()
                 return await self._look(namespace, name)
+        except Fenced:
+            FENCED.inc()
+            raise
         finally:
             hand.wanted -= 1
             if not hand.wanted:
@@ -129,6 +142,7 @@ class Cases:
         try:
             found = await self.ownership.read(namespace, name)
         except NotFound:
+            self._is_open(namespace, name, None)
             return None
         if found.status.phase in TERMINAL_PHASES:
             return await self._finish(found)
@@ -136,8 +150,23 @@ class Cases:
             return None
         claim = await self.ownership.claim(found)
         if claim is None:
+            self._is_open(namespace, name, None)
             return timedelta(seconds=5)
+        self._is_open(namespace, name, str(found.spec.signal.mode))
         return await self._work(claim)
+
+    def _is_open(self, namespace: str, name: str, mode: str | None) -> None:
+        """Keep count of the cases that are this replica's, by mode; None: not, or no more."""
+        place = (namespace, name)
+        known = self._open.pop(place, None)
+        if mode is not None:
+            self._open[place] = mode
+        else:
+            self.pace.forget(place)
+            self._untold.discard(place)
+            self._hindrances.pop(place, None)
+        for word in {known, mode} - {None}:
+            INVESTIGATIONS_ACTIVE.labels(word).set(list(self._open.values()).count(str(word)))
 
     async def release_all(self) -> None:
         """Give up every case of this replica on purpose: it is not counted, and another may go on at once."""
@@ -170,9 +199,12 @@ class Cases:
                 await self._publish(work)
                 return max(timedelta(seconds=1), step.until - view.now)
             before = work.case
-            for fact in await self._perform(work, step):
+            with tracing.within(work.investigation.uid, _stretch(step)):
+                facts = await self._perform(work, step)
+            for fact in facts:
                 await self._record(work, fact)
-            await self._tell(work, before)
+            if work.case != before:
+                await self._tell(work, before)
         await self._publish(work)
         return await self._finish(work.investigation)
 
@@ -217,6 +249,7 @@ class Cases:
         found = await self.ownership.read(work.investigation.namespace, work.investigation.name)
         owner = found.status.owner
         if owner is None or owner.replica != self.house.replica or owner.epoch != work.claim.author.epoch:
+            FENCED.inc()
             raise Conflict(f"{found.name} is owned by another replica")
         return found
 
@@ -232,11 +265,21 @@ class Cases:
         if looked is None:
             return view
         await self._settle(looked, view.now)
-        said = UNUSABLE.get(looked.stand.standing)
-        if said is not None:
-            text = self.house.redactor.text(looked.stand.message or said[1])
-            await self.house.herald.event(work.investigation.to_object(), said[0], text, warning=True)
+        await self._hinder(work, UNUSABLE.get(looked.stand.standing), looked.stand.message)
         return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
+
+    async def _hinder(self, work: Work, said: tuple[str, str] | None, message: str) -> None:
+        """A decision that is not acted on: the message says why, and one event, also after a restart."""
+        inv = work.investigation
+        place = (inv.namespace, inv.name)
+        if said is None:
+            self._hindrances.pop(place, None)
+            return
+        text = self.house.redactor.text(message or said[1])
+        self._hindrances[place] = shown = f"{said[0]}: {text.value}"[:1024]
+        if inv.status.message != shown:
+            await self.house.herald.event(inv.to_object(), said[0], text, warning=True)
+            await self._publish(work)
 
     async def _settle(self, looked: Looked, now: datetime) -> None:
         try:
@@ -317,13 +360,26 @@ class Cases:
         inv = work.investigation
         stop = self._stops[inv.namespace, inv.name]
         task, waiting = asyncio.ensure_future(performing), asyncio.ensure_future(stop.wait())
+        showing = asyncio.ensure_future(self._show_progress(work))
         try:
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
             return (task.result(),) if task.done() else ()
         finally:
-            for one in (task, waiting):
+            for one in (task, waiting, showing):
                 one.cancel()
-            await asyncio.gather(task, waiting, return_exceptions=True)
+            await asyncio.gather(task, waiting, showing, return_exceptions=True)
+
+    async def _show_progress(self, work: Work) -> None:
+        """While a call takes its time: what came before it is shown as soon as it may be."""
+        place = (work.investigation.namespace, work.investigation.name)
+        if place not in self._untold:
+            return
+        await self.house.clock.sleep(self.pace.due_in(place))
+        try:
+            await self._publish(work)
+        except Retryable as error:
+            # The call goes on: whether the case is still ours is asked again before its result is recorded.
+            log.warning("progress not shown", investigation=work.investigation.name, error=str(error))
 
     async def _as_said(self, work: Work, step: steps.Record) -> plot.Fact:
         if not isinstance(step.fact, plot.Closed):
@@ -357,11 +413,25 @@ class Cases:
         one_more = len(longer.entries) == len(work.journal.entries) + 1
         work.case = plot.advance(work.case, plot.load(longer.entries[-1].payload)) if one_more else fold(longer)
         work.journal = longer
-        log.info("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
+        log.debug("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
+        if one_more:
+            self._account(work)
+
+    def _account(self, work: Work) -> None:
+        """What the new fact adds to metrics, log and trace: once, by whoever recorded it."""
+        inv, tools = work.investigation, self._offered(work)
+        for measure in measures.measures(work.case, tools):
+            count(measure)
+        for line in measures.lines(work.case, tools):
+            log.info(line.event, investigation=inv.name, namespace=inv.namespace, **line.fields)
+        for stretch in measures.stretches(work.case, inv.uid):
+            tracing.tell(inv.uid, stretch)
 
     async def _tell(self, work: Work, before: Case) -> None:
-        """Status at once where the phase changed; events and notices for what has just happened."""
-        if before.phase is not work.case.phase or len(work.case.facts) % 4 == 0:
+        """Status at once where the phase changed, else at its pace; events and notices for what has just happened."""
+        place = (work.investigation.namespace, work.investigation.name)
+        self._untold.add(place)
+        if before.phase is not work.case.phase or not self.pace.due_in(place):
             await self._publish(work)
         for said in chronicle.announcements(before, work.case):
             text = self.house.redactor.text(said.message)
@@ -385,8 +455,12 @@ class Cases:
     async def _publish(self, work: Work) -> None:
         """The status as it follows from the journal; the terminal one is the last write."""
         inv = await self._fresh(work)
-        now = await self.house.now()
-        changes = chronicle.status_changes(work.case)
+        now, place = await self.house.now(), (inv.namespace, inv.name)
+        self.pace.wrote(place)
+        self._untold.discard(place)
+        changes = chronicle.status_changes(work.case, self._offered(work))
+        if work.case.phase is Phase.AWAITING_APPROVAL and place in self._hindrances:
+            changes["message"] = self._hindrances[place]
         if changes.get("phase") is not inv.status.phase:
             changes["phase_started_at"] = now
         if inv.status.context is not None and inv.status.context.set_at is not None:
@@ -417,6 +491,7 @@ class Cases:
 
     async def _finish(self, inv: Investigation) -> timedelta | None:
         """After the terminal status: the Lease goes, the records go out, the slots go (reliability, section 3.8)."""
+        self._is_open(inv.namespace, inv.name, None)
         for lease in await self.house.status.list(
             LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
         ):
@@ -455,6 +530,11 @@ class Cases:
         await self.house.herald.event(inv.to_object(), "JournalTampered", text, warning=True)
         log.error("journal tampered", investigation=inv.name, fault=str(error))
         return None
+
+
+def _stretch(step: steps.Step) -> str:
+    """The span under which a step stands."""
+    return str(step.invocation) if isinstance(step, steps.Ask | steps.RunBatch) else measures.INVESTIGATION
 
 
 def _notices(case: Case) -> Iterator[tuple[int, chronicle.Told]]:

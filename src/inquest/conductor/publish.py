@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from inquest.api.conditions import Verdict, initial, set_conditions
 from inquest.api.meta import Resource
 from inquest.conductor.house import House
-from inquest.ports import Json, Redacted, Redactor, ResourceKind
+from inquest.ports import Clock, Json, Redacted, Redactor, ResourceKind
 
 FRAME: Final = ("apiVersion", "kind", "metadata")
 REFERENCES: Final = frozenset({"signalRef", "investigationRef", "approvalRef", "undoOf", "duplicateOf"})
 """Fields of a spec or a status that hold the name of an object of ours, and nothing else."""
+
+
+PROGRESS_SECONDS: Final = 5.0
+"""Shortest time between two writes that tell of progress alone (behaviours, section 9.2)."""
+
+
+@dataclass
+class Pace:
+    """When the status of a case may tell of progress; a new phase and the end never wait for it."""
+
+    clock: Clock
+    seconds: float = PROGRESS_SECONDS
+    _written: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By namespace and name, in monotonic seconds."""
+
+    def due_in(self, place: tuple[str, str]) -> float:
+        """Seconds until the next write; 0 where it may be made now."""
+        last = self._written.get(place)
+        return 0.0 if last is None else max(0.0, last + self.seconds - self.clock.monotonic())
+
+    def wrote(self, place: tuple[str, str]) -> None:
+        """A status was written just now."""
+        self._written[place] = self.clock.monotonic()
+
+    def forget(self, place: tuple[str, str]) -> None:
+        """Nobody works on it any more."""
+        self._written.pop(place, None)
 
 
 def sealed(redactor: Redactor, obj: Json) -> Redacted[Json]:

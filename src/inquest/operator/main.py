@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import structlog
 
+from inquest import __version__
 from inquest.access import CHECK_SECONDS, excess
 from inquest.api.names import EXECUTION_LABEL
 from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, key_of, rank_of
@@ -25,7 +26,7 @@ from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
 from inquest.settings import Settings
-from inquest.telemetry import set_up_logging
+from inquest.telemetry import set_up_logging, tracing
 from inquest.wiring import Wired, opened, redactor_of
 
 log = structlog.stdlib.get_logger(__name__)
@@ -263,7 +264,11 @@ async def operate(settings: Settings) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_once, stop, loop, number)
-    await Process(settings).run(stop)
+    send_the_rest = tracing.set_up(settings.telemetry, version=__version__, instance=settings.replica)
+    try:
+        await Process(settings).run(stop)
+    finally:
+        await asyncio.to_thread(send_the_rest)
 
 
 def _stop_once(stop: asyncio.Event, loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -32,10 +32,12 @@ from inquest.api.shared import (
     TargetRef,
 )
 from inquest.story import plot
-from inquest.story.conversation import ModelReply, Usage
+from inquest.story.conversation import Invocation, ModelReply, Usage, total_cost
 from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
 from inquest.story.history import history_warnings, ineffective_count
+from inquest.story.inquiry import arguments_of
 from inquest.story.outcome import Merged, Verdict, selected_message
+from inquest.story.plan import STEP_ARGUMENT, plan_of
 from inquest.story.plot import Case
 from inquest.story.rca import Cause, CheckedClaim
 from inquest.story.selection import parameter_texts
@@ -70,39 +72,22 @@ OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
 
 
 @dataclass(frozen=True)
-class Price:
-    """What a million tokens cost, in the currency of the settings."""
-
-    prompt: Decimal
-    completion: Decimal
-    cached: Decimal
-    """Of prompt tokens that the provider had cached."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What is told of a case besides its facts."""
-
-    tools: Offered = field(default_factory=lambda: NO_TOOLS)
-    """What its conversations were offered."""
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    """By model; what is not in it has no known price."""
-
-
-@dataclass(frozen=True)
 class _Scene:
     talk: tuple[Exchange, ...]
-    prices: Mapping[str, Price]
+    """The conversations, told once for all parts."""
 
 
-def status_changes(case: Case, frame: Frame = Frame()) -> dict[str, Any]:
-    """The status of an Investigation by attribute name; what is not known yet is left out."""
+def status_changes(case: Case, tools: Offered = NO_TOOLS) -> dict[str, Any]:
+    """The status of an Investigation by attribute name; what is not known yet is left out.
+
+    `tools` are what its conversations were offered.
+    """
     if not case.facts:
         return {"phase": Phase.PENDING, "target_display": None}
-    scene = _Scene((), {})
+    scene = _Scene(())
     if case.first(plot.Opened) is None:
         return {"phase": case.phase, "message": _message(case), **_end(case, scene)}
-    scene = _Scene(exchanges(case, frame.tools), frame.prices)
+    scene = _Scene(exchanges(case, tools))
     changes: dict[str, Any] = {"truncated": ()}
     for part in _PARTS:
         changes |= part(case, scene)
@@ -393,37 +378,32 @@ def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
             cached_tokens=usage.cached,
             completion_tokens=usage.completion,
             total_tokens=usage.total,
-            cost=_price(case, replies, scene.prices),
+            cost=_decimal(total_cost(replies)),
             duration_seconds=round(worked / 1000),
         )
     }
 
 
-def _price(case: Case, replies: Sequence[ModelReply], prices: Mapping[str, Price]) -> str | None:
-    """Decimal text; None as soon as one reply has no known price: half a sum is no sum."""
-    asked = case.opened.pinned.model
-    known = [prices.get(reply.model) or prices.get(asked) for reply in replies]
-    if not replies or any(price is None for price in known):
-        return None
-    total = sum((_price_of(reply.usage, price) for reply, price in zip(replies, known, strict=True) if price), ZERO)
-    return f"{total:.6f}".rstrip("0").rstrip(".") or "0"
-
-
-ZERO: Final = Decimal(0)
-MILLION: Final = Decimal(1_000_000)
-
-
-def _price_of(usage: Usage, price: Price) -> Decimal:
-    cached = min(usage.cached, usage.prompt)
-    spent = (usage.prompt - cached) * price.prompt + cached * price.cached + usage.completion * price.completion
-    return spent / MILLION
+def _decimal(cost: Decimal | None) -> str | None:
+    """As text without an exponent; an unknown cost is not 0."""
+    return None if cost is None else f"{cost:.6f}".rstrip("0").rstrip(".")
 
 
 def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
     """The last calls as they happened (behaviours, section 9.2)."""
     calls = [(one, asked) for one in scene.talk for asked in one.calls]
     shown = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
-    return {"progress": tuple(islice(shown, max(0, len(calls) - MAX_PROGRESS), None))}
+    return {
+        "progress": tuple(islice(shown, max(0, len(calls) - MAX_PROGRESS), None)),
+        "plan": _plan(case, scene),
+    }
+
+
+def _plan(case: Case, scene: _Scene) -> tuple[api.PlanStep, ...]:
+    """What the model set out to look at in invocation 1, and how far it came (behaviours, section 8)."""
+    ended = case.closed is not None or case.last(plot.Diagnosed) is not None
+    found = plan_of((one for one in scene.talk if one.invocation is Invocation.RCA), ended=ended)
+    return tuple(api.PlanStep(step=step.text[:200], state=step.state) for step in found)
 
 
 def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api.ProgressEntry:
@@ -434,11 +414,18 @@ def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api.ProgressEntr
         at=one.at,
         tool=asked.tool[:63] or None,
         arguments=arguments[:PREVIEW],
+        step=_step_of(asked),
         ok=None if running else asked.fate in (Fate.OK, Fate.DUPLICATE),
         milliseconds=asked.result.milliseconds if asked.result else None,
         evidence=asked.evidence if _EVIDENCE_ID.fullmatch(asked.evidence) else None,
         preview=(asked.error or asked.text)[:PREVIEW] or None,
     )
+
+
+def _step_of(asked: Asked) -> int | None:
+    """The step of the plan that the call itself names."""
+    said = (arguments_of(asked.call) or {}).get(STEP_ARGUMENT)
+    return said if type(said) is int and 1 <= said <= 12 else None
 
 
 def _end(case: Case, scene: _Scene) -> dict[str, Any]:

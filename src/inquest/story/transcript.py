@@ -113,9 +113,18 @@ def inquiry_of(case: Case, tools: Offered, invocation: Invocation) -> Inquiry:
     return conversation(case, view) if invocation is Invocation.RCA else selection_inquiry(case, view)
 
 
-def turn_of(invocation: Invocation) -> type[plot.Turned | plot.SelectionTurned]:
-    """The fact that is a turn of this invocation."""
-    return plot.Turned if invocation is Invocation.RCA else plot.SelectionTurned
+def turns_of(case: Case, invocation: Invocation) -> tuple[plot.Turned | plot.SelectionTurned, ...]:
+    """The facts that are turns of this invocation, in order."""
+    return tuple(fact for fact in case.facts if isinstance(fact, TURNS) and invocation_of(fact) is invocation)
+
+
+def invocation_of(fact: plot.Turned | plot.SelectionTurned) -> Invocation:
+    """The conversation to which a reply belongs."""
+    return fact.conversation if isinstance(fact, plot.SelectionTurned) else Invocation.RCA
+
+
+TURNS: Final = (plot.Turned, plot.SelectionTurned)
+"""The facts that are replies of a model."""
 
 
 def fate_of(result: ToolResult) -> Fate:
@@ -131,8 +140,8 @@ _MARKS: Final = {"[refused]": Fate.REFUSED, "[timed out": Fate.TIMEOUT}
 
 
 def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[Exchange]:
-    turns = ((number, fact) for number, fact in enumerate(case.facts) if isinstance(fact, _TURNS))
-    replies = [(number, fact) for number, fact in turns if _invocation_of(fact) is invocation]
+    turns = ((number, fact) for number, fact in enumerate(case.facts) if isinstance(fact, TURNS))
+    replies = [(number, fact) for number, fact in turns if invocation_of(fact) is invocation]
     if not replies:
         return
     inquiry = inquiry_of(case, {**NO_TOOLS, **tools}, invocation)
@@ -143,13 +152,6 @@ def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[E
         given = pending | {result.call_id: result for result in turn.results} | ran
         asked = tuple(_asked(call, given, ran) for call in turn.reply.tool_calls if call.name not in SUBMIT_NAMES)
         yield Exchange(place, invocation, number, turn.reply, fact.at, asked)
-
-
-_TURNS: Final = (plot.Turned, plot.SelectionTurned)
-
-
-def _invocation_of(fact: plot.Turned | plot.SelectionTurned) -> Invocation:
-    return fact.conversation if isinstance(fact, plot.SelectionTurned) else Invocation.RCA
 
 
 def _pending(inquiry: Inquiry) -> dict[str, ToolResult]:
