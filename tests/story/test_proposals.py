@@ -13,6 +13,7 @@ import yaml
 
 from inquest.adapters.redact import Redactor
 from inquest.api.shared import Outcome, Phase, TargetRef
+from inquest.conductor.guards import bare
 from inquest.conductor.house import House
 from inquest.conductor.proposals import Proposals, Unfit
 from inquest.conductor.selections import Selections
@@ -34,6 +35,8 @@ RESTART = next(one for one in yaml.safe_load_all(DOCUMENTS) if one["kind"] == "R
 RECORD = cases.record(content=RESTART, parameters=(), action_type="IncreaseMemoryLimits")
 CONFIG = TargetRef(api_version="v1", kind="ConfigMap", name="cfg", namespace="shop")
 PINNED_CONFIG = cases.PINNED_DEPLOYMENT.model_copy(update={"kind": "ConfigMap", "name": "cfg", "api_version": "v1"})
+NODE = TargetRef(api_version="v1", kind="Node", name="n1")
+PINNED_NODE = PINNED_CONFIG.model_copy(update={"kind": "Node", "name": "n1", "namespace": None})
 
 
 @dataclass
@@ -153,7 +156,7 @@ SOUGHT: dict[str, tuple[ResourceContext, str]] = {
 
 @pytest.mark.parametrize(("seen", "why"), SOUGHT.values(), ids=SOUGHT.keys())
 async def test_a_target_of_another_kind_is_sought_in_the_cluster(seen: ResourceContext, why: str) -> None:
-    fact = await Proposals(Outside(seen).house()).seek(CONFIG)
+    fact = await Proposals(Outside(seen).house()).seek(cases.reached(Phase.SELECTING), CONFIG)
 
     assert fact == plot.TargetSought(CONFIG, not why, why, cases.AT)
 
@@ -172,10 +175,11 @@ def a_try(target: TargetRef | None) -> plot.Tried:
             id="pipeline-20.5-01",
         ),
         pytest.param(CONFIG, PINNED_CONFIG, id="T29 another kind that exists"),
+        pytest.param(NODE, PINNED_NODE, id="pipeline-20.5-02b"),
     ],
 )
 async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, pin: Any) -> None:
-    outside = Outside(cases.context(target=CONFIG, target_pin=PINNED_CONFIG))
+    outside = Outside(cases.context(target=bare(pin), target_pin=pin))
     case = cases.reached(Phase.SELECTING)
 
     bound = await Proposals(outside.house()).bind(case, outcome.signal_resolved(), a_try(named))
@@ -184,6 +188,7 @@ async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, 
     assert bound.proposal.target == pin
     assert bound.proposal.parameters["TARGET_RESOURCE_KIND"] == pin.kind
     assert bound.proposal.parameters["TARGET_RESOURCE_NAME"] == pin.name
+    assert bound.proposal.parameters["TARGET_RESOURCE_NAMESPACE"] == (pin.namespace or "")
 
 
 async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_chosen() -> None:
@@ -197,17 +202,15 @@ async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_cho
     assert unfit.verdict.merged.workflow == cases.choice()
 
 
-def test_pipeline_20_5_02b_a_node_has_an_empty_namespace() -> None:
-    node = TargetRef(api_version="v1", kind="Node", name="n1")
+async def test_a_tenants_case_binds_nothing_that_is_in_no_namespace() -> None:
+    case = cases.reached(Phase.SELECTING, cases.World({"home": "inquest-system"}))
+    proposals = Proposals(Outside(cases.context(target=NODE, target_pin=PINNED_NODE)).house())
 
-    found = steps.next_step(_naming(node), cases.view())
+    sought = await proposals.seek(case, NODE)
+    bound = await proposals.bind(case, outcome.signal_resolved(), a_try(NODE))
 
-    assert found == steps.SeekTarget(node)
-
-
-def _naming(target: TargetRef) -> Case:
-    case = cases.reached(Phase.SELECTING)
-    return plot.advance(case, cases.tried(target=target))
+    assert (sought.found, sought.why) == (False, "NotResolved: Node/n1 is outside the namespaces of this case")
+    assert isinstance(bound, Unfit)
 
 
 # --- looking again, asking again ----------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ def test_the_question_names_what_is_missing_and_what_would_be_taken() -> None:
 
     assert isinstance(step, steps.Ask)
     texts = [message.content for message in step.move.request.messages if message.role == "user"]
-    assert any("ConfigMap/cfg (ns: shop)" in text and "Deployment/api (ns: shop)" in text for text in texts)
+    assert any("ConfigMap/cfg cannot" in text and "Deployment/api (ns: shop)" in text for text in texts)
     assert list(step.move.request.forced) == ["submit_result_with_workflow", "submit_result_no_workflow"]
 
 
@@ -295,6 +295,49 @@ def test_after_three_tries_only_the_target_of_an_answer_is_taken() -> None:
     assert selected.verdict.merged is not None
     assert selected.verdict.merged.workflow is not None
     assert selected.verdict.merged.workflow.workflow_id == cases.WORKFLOW_ID
+
+
+UNPLACED: dict[str, tuple[dict[str, str], TargetRef]] = {
+    "of the Signal's namespace": (
+        {"kind": "ConfigMap", "name": "cfg"},
+        TargetRef(kind="ConfigMap", name="cfg", namespace="shop"),
+    ),
+    "of its own": (CONFIG, TargetRef(kind="ConfigMap", name="cfg", namespace="shop")),
+}
+
+
+@pytest.mark.parametrize(("target", "sought"), UNPLACED.values(), ids=UNPLACED.keys())
+def test_a_target_without_a_namespace_is_looked_for_where_the_signal_is(
+    target: dict[str, str], sought: TargetRef
+) -> None:
+    first = answers(cases.submitted(remediation_target=target)).run(view(), until=Phase.SELECTING)
+    second = selecting(choosing(target)).run(view())
+
+    assert next_step(first, view()) == steps.ResolveContext(sought)
+    assert [fact.named for fact in second.all(plot.TargetSought)] == [sought]
+
+
+def test_a_diagnosis_of_the_signals_own_root_needs_no_second_look() -> None:
+    case = answers(cases.submitted(remediation_target={"kind": "Deployment", "name": "api"}), cases.chose()).run(view())
+
+    assert len(case.all(plot.ContextResolved)) == 1
+    assert case.phase is Phase.AWAITING_APPROVAL
+
+
+def test_a_tenants_case_reaches_nothing_that_turns_out_to_be_in_no_namespace() -> None:
+    node = cases.context(target=TargetRef(kind="Node", name="n-1"), root=TargetRef(kind="Node", name="n-1"), chain=())
+    named = cases.submitted(remediation_target={"kind": "Node", "name": "n-1", "namespace": "shop"})
+
+    case = answers(
+        named,
+        settings={"home": "inquest-system"},
+        contexts=lambda target: node if target.kind == "Node" else cases.context(target=target),
+    ).run(view())
+
+    verdict = verdict_of(case)
+    assert verdict.outcome is Outcome.RCA_INCOMPLETE
+    assert "Node/n-1 is outside the namespaces of this case" in verdict.message
+    assert case.all(plot.SelectionTurned) == ()
 
 
 # --- tries (pipeline, section 8.2) --------------------------------------------------------------------------------

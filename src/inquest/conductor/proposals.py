@@ -84,12 +84,14 @@ class Proposals:
         except (NotFound, Invalid):
             return None
 
-    async def seek(self, named: TargetRef) -> plot.TargetSought:
+    async def seek(self, case: Case, named: TargetRef) -> plot.TargetSought:
         """Whether what a model named is really there (pipeline, section 9, cases 4 and 5)."""
         context = await self.house.eyes.context(named)
         why = context.unverified_why
         if not why and context.choices:
             why = f"NotResolved: {named.kind} is served by {', '.join(context.choices)}, name one as api_version"
+        if not why and not steps.is_near(case, context.target):
+            why = f"NotResolved: {context.target.display} is outside the namespaces of this case"
         found = not why and context.target_pin is not None
         return plot.TargetSought(named, found, "" if found else why, await self.house.now())
 
@@ -120,12 +122,11 @@ class Proposals:
         root = context.root if context.verified else None
         if root is None or not selection.needs_lookup(root=root, named=reply.target, known=known):
             return context.root_pin if root is not None else None
-        if reply.target is None or not steps.is_near(case, reply.target):
+        if reply.target is None or not steps.is_near(case, steps.placed(case, reply.target)):
             return None
-        named = await self.house.eyes.context(reply.target)
-        aim = selection.final_target(
-            root=root, named=reply.target, known=known, found=named.target if named.target_pin else None
-        )
+        named = await self.house.eyes.context(steps.placed(case, reply.target))
+        found = named.target if named.target_pin and steps.is_near(case, named.target) else None
+        aim = selection.final_target(root=root, named=reply.target, known=known, found=found)
         return named.target_pin if aim.target is not None else None
 
     async def _preview(self, workflow: RemediationWorkflow, target: TargetRef, values: Any) -> str:

@@ -52,7 +52,7 @@ class Selections:
         return replace(fact, conversation=Invocation.RCA) if isinstance(fact, plot.SelectionTurned) else fact
 
     async def seek(self, work: Work, step: steps.SeekTarget) -> plot.Fact:
-        return await self.proposals.seek(step.named)
+        return await self.proposals.seek(work.case, step.named)
 
     async def look_again(self, work: Work, step: steps.LookAgain) -> plot.Fact:
         taken = await self.inquiries.snapshot(work, steps.TakeSnapshot(step.target))

@@ -589,7 +589,7 @@ def is_secret(target: TargetRef) -> bool:
 def target_question(named: TargetRef, why: str, root: TargetRef) -> str:
     """The one question after a target of another kind that was not found."""
     return (
-        f"`remediation_target` {filtered(described_target(named))} cannot be used: {filtered(why)}. Name an object "
+        f"`remediation_target` {filtered(named.display)} cannot be used: {filtered(why)}. Name an object "
         f"that exists, or leave `remediation_target` out: the workflow then acts on {described_target(root)}. Submit "
         "the whole answer again."
     )
@@ -603,7 +603,7 @@ def group_question(named: TargetRef, choices: Sequence[str]) -> str:
         else (f"{named.kind} is served by several API groups")
     )
     return (
-        f"{said}. Which one is {described_target(named)}? Set `remediation_target.api_version` to one of "
+        f"{said}. Which one is {filtered(named.display)}? Set `remediation_target.api_version` to one of "
         f"{', '.join(choices)}, and submit the whole answer again."
     )
 

@@ -15,7 +15,7 @@ from inquest.story.plot import Case
 from inquest.story.steps.acting import analyzing, awaiting, executing, verifying
 from inquest.story.steps.concluding import circumstances, verdict_of
 from inquest.story.steps.investigating import investigating, pending
-from inquest.story.steps.known import chosen, context_of, is_near
+from inquest.story.steps.known import chosen, context_of, is_near, placed
 from inquest.story.steps.selecting import filters_of, selecting
 from inquest.story.steps.view import (
     LOOK,
@@ -104,5 +104,6 @@ __all__ = [
     "filters_of",
     "is_near",
     "next_step",
+    "placed",
     "verdict_of",
 ]

@@ -9,13 +9,14 @@ from inquest.story.plot import Case
 from inquest.story.reply import SelectionReply
 from inquest.story.steps.concluding import circumstances, conclude
 from inquest.story.steps.investigating import rca_inquiry
-from inquest.story.steps.known import answer_about_group, choices_of, context_of, diagnosis_of, is_near
+from inquest.story.steps.known import answer_about_group, choices_of, context_of, diagnosis_of, is_near, placed
 from inquest.story.steps.view import AskGroup, Record, SeekTarget, Step, View
 
 
 def named_target(case: Case) -> TargetRef | None:
     """What the diagnosis names, with the API group that the one question brought."""
-    named, answer = diagnosis_of(case).target, answer_about_group(case)
+    said, answer = diagnosis_of(case).target, answer_about_group(case)
+    named = placed(case, said) if said else None
     if named is None or answer is None:
         return named
     group = selection.group_named(answer.reply, choices_of(case))
@@ -70,7 +71,7 @@ def _own_kind(case: Case, reply: SelectionReply) -> TargetRef | None:
     context, named = context_of(case), reply.target
     known = (context.target, case.target, *context.chain)
     own = named is not None and selection.needs_lookup(root=context.root, named=named, known=known)
-    return named if own else None
+    return placed(case, named) if named is not None and own else None
 
 
 def _sought(case: Case, named: TargetRef) -> plot.TargetSought | None:

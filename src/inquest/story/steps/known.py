@@ -94,6 +94,11 @@ def is_outside(case: Case, ref: TargetRef) -> bool:
     return bool(home) and own != home and (ref.namespace or "") != own
 
 
+def placed(case: Case, named: TargetRef) -> TargetRef:
+    """A reference without a namespace means the Signal's; a look-up drops it where the kind has none."""
+    return named if named.namespace else named.model_copy(update={"namespace": case.target.namespace})
+
+
 def is_near(case: Case, named: TargetRef) -> bool:
     """Whether a diagnosis stays in the namespaces of its case: a model may not move a remedy to another's."""
     first = case.first(plot.ContextResolved)

@@ -28,7 +28,7 @@ from inquest.story.reply import Choice, SelectionReply, contradictions
 from inquest.story.selection import CatalogueFilters
 from inquest.story.steps.aiming import gate, missing_target, named_target, sought_target
 from inquest.story.steps.concluding import Cautions, circumstances, conclude, is_for_a_person, verdict_of
-from inquest.story.steps.investigating import moved, rca_inquiry
+from inquest.story.steps.investigating import moved, rca_inquiry, urgency_of
 from inquest.story.steps.known import (
     answer_about_group,
     context_of,
@@ -60,8 +60,12 @@ def selecting(case: Case, view: View) -> Step:
         return ambiguous
     if named is not None and not is_resolved(case, named):
         return ResolveContext(named)
-    if not context_of(case).verified:
+    context = context_of(case)
+    if not context.verified:
         return conclude(case, view, None)
+    far = next((ref for ref in (context.target, context.root) if not is_near(case, ref)), None)
+    if far is not None:
+        return conclude(case, view, None, _astray(case, far))
     return _choose(case, view) if case.opened.pinned.model else _choose_by_code(case, view)
 
 
@@ -157,6 +161,7 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
         budgets=budgets,
         calls=Calls(used.calls.total, used.calls.by_tool),
         first_evidence=_next_evidence(case),
+        urgency=urgency_of(case),
     )
     return reduce(partial(_told, case), case.facts, start)
 
