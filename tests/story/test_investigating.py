@@ -178,6 +178,15 @@ def test_small_budgets_are_shared(settings: dict[str, Any], calls: int, end: flo
     assert (budgets.calls, budgets.end) == (calls, end)
 
 
+def test_the_worst_severity_is_asked_about_first() -> None:
+    urgencies = [
+        asked(briefed(cases.spec(severity=word))).move.request.urgency for word in ("critical", "warning", "low")
+    ]
+
+    assert urgencies == sorted(set(urgencies))
+    assert asked(briefed()).move.request.phase == "rca"
+
+
 def test_the_habits_reach_the_loop() -> None:
     habits = Habits(stagnant_turns=1, model_timeout=timedelta(seconds=7), symptom_check=True, finish_plan=True)
     inquiry = rca_inquiry(briefed(habits=habits))
@@ -208,7 +217,7 @@ def test_a_partial_answer_names_the_budget_that_was_spent(
     assert isinstance(step.fact, plot.Diagnosed)
     warning = step.fact.diagnosis.warnings[-1]
     assert warning.code == word
-    assert warning.text.startswith(f"{word}: ")
+    assert warning.text.endswith(f" ({word})")
     assert step.fact.diagnosis.summary
 
 

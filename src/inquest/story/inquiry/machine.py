@@ -68,6 +68,7 @@ def begin(
     cited: frozenset[str] = frozenset(),
     signal_kind: str = "",
     insist: tuple[str, ...] = (),
+    urgency: int = 0,
 ) -> Inquiry:
     """A conversation in which nothing has been said yet."""
     begun = Inquiry(
@@ -82,6 +83,7 @@ def begin(
         cited,
         signal_kind,
         insist,
+        urgency,
         turn_limit=budgets.turns,
     )
     return replace(begun, schema_characters=schema_characters(begun))
@@ -219,6 +221,7 @@ def _request(inquiry: Inquiry, *, only_submit: bool) -> ModelRequest:
         forced=tuple(tool.name for tool in tools) if only_submit else (),
         max_tokens=inquiry.max_tokens,
         phase=str(inquiry.invocation),
+        urgency=inquiry.urgency,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from inquest.api.shared import Phase, Severity, SourceType, TargetRef
+from inquest.api.shared import Phase, SourceType, TargetRef
 from inquest.story import ends, outcome, plan, plot, prompting, rca
 from inquest.story.briefing import Brief, brief, tools_of_snapshot
 from inquest.story.context import ResourceContext
@@ -172,8 +172,8 @@ def rca_inquiry(case: Case, view: View | None = None) -> Inquiry:
 
 
 def urgency_of(case: Case) -> int:
-    """Place of the severity, the worst first: where an endpoint is busy its question goes before others."""
-    return tuple(Severity).index(case.opened.spec.signal.severity)
+    """Lowest for the worst severity: where an endpoint is busy its questions go before others."""
+    return -case.opened.spec.signal.severity.rank
 
 
 def _budgets(pinned: plot.Pinned) -> Budgets:
