@@ -22,6 +22,7 @@ HOSTILE_SIZE: Final = 100_000
 _BASELINE: Final = re.compile(r"[0-9]+")
 
 HOSTILE: Final = (
+    *("- --password\n", "<password>\n ", 'password: [ "', "password=''", '"--password", '),
     *("a", " ", "=", "%", ":", "-", "\\", '"', "{", "[", "<", "\n", "aA1", "A/", "%41", "password", "password="),
     *(
         'password="',

@@ -26,9 +26,10 @@ _REST_OF_KEY: Final = r"[\w.\-]{0,96}+"
 _QUOTE: Final = r"\\{0,7}[\"'`]"
 _AFTER: Final = re.compile(
     rf"(?P<rest>{_REST_OF_KEY})(?:"
-    rf"(?P<sign>(?:{_QUOTE})?[\])]?[ \t]{{0,16}}(?:=>|:=|[:=])[ \t]{{0,64}})"
+    rf"(?P<sign>(?:{_QUOTE})?[\])]?[ \t]{{0,16}}\\?(?:=>|:=|[:=])[ \t]{{0,64}})"
     rf"|(?P<field>(?:{_QUOTE})?[\s,;]{{1,32}}(?:{_QUOTE})?(?i:value)(?:{_QUOTE})?[ \t]{{0,8}}(?:=>|[:=])[ \t]{{0,64}})"
-    r"|(?P<element>>)(?=[^<\s])"
+    rf"|(?P<next>(?:{_QUOTE}),\s{{0,32}}(?:{_QUOTE}))(?=[^\s\-])"
+    rf"|(?P<element>(?:{_QUOTE})?[^<>\n]{{0,64}}>\s{{0,32}})(?=[^<\s])"
     r"|(?P<blank>[ \t]{1,8})(?=[^\s=:<>])"
     r")",
     re.ASCII,
@@ -39,16 +40,19 @@ _VALUE: Final = re.compile(
     r"|(?P<open>\\{0,7}[\"'`])(?P<cut>[^\n]*)"
     r"|(?P<plain>(?:[^\s,;&\"'\\]|\\(?![nrt\"']))+|\\[^\s,;&]*)"
 )
-_PLAIN_STRING: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"")
+_PLAIN_STRING: Final = re.compile(r"\"(?P<inside>(?:[^\"\\\n]|\\.)*)\"")
 _IN_DSN: Final = re.compile(r"[^;\n\"']+")
-_IN_ELEMENT: Final = re.compile(r"[^<\n]+")
+_ELEMENT: Final = re.compile(r"[^<\n]+(?=\s{0,32}</)")
+_IN_LIST: Final = re.compile(r"\[[ \t]*\"(?P<items>[^\]\n]{0,512})\"[ \t]*\]")
+_TRIPLE: Final = re.compile(r"(?P<q>\"{3}|'{3})(?P<inside>[^\n\"']+)(?P=q)")
+_SINGLE: Final = re.compile(r"'(?P<inside>(?:[^'\n]|'')*)'(?!')")
 _REST_OF_LINE: Final = re.compile(r"[^\n]+")
 _QUOTED_REST: Final = {quote: re.compile(rf"(?:[^\n\\{quote}]|\\[^\n])+") for quote in "\"'"}
 _NEXT_LINE: Final = re.compile(
     r"(?:\\|\\n)?\r?\n(?P<indent>[ \t]+)"
     r"(?P<value>\"[^\"\n]+\"|'[^'\n]+'|(?!-[ \t])[^\s:#\[{\"'][^\s:#]*(?=[ \t]*(?:\n|\Z)))"
 )
-_WHOLE_LINE: Final = re.compile(r"[^\s\"'#{\[|>&*!][^\n#]*?(?=[ \t]*(?:\n|\Z|[ \t]#))")
+_WHOLE_LINE: Final = re.compile(r"[^\s\"'#{\[|>&*][^\n#]*?(?=[ \t]*(?:\n|\Z|[ \t]#))")
 _WORD_LINE: Final = re.compile(r"[^\s\"'#]+(?=[ \t]*(?:\n|\Z))")
 _PAIR: Final = re.compile(r"[\w.\-]{1,64}=[^=\s]")
 """After a blank: the value was empty, and this is the next key."""
@@ -138,10 +142,14 @@ def _belongs(text: str, start: int, key: str, after: re.Match[str]) -> bool:
         return not (_is_annotation(text, start, after) or _is_image(text, start, after))
     if after["field"]:
         return _NAME_FIELD.search(text, max(0, start - 32), start) is not None
+    if after["next"]:
+        return key.startswith("-")
     if after["element"]:
-        return "<" in text[max(0, start - 40) : start]
+        return "<" in text[max(0, start - 40) : start] and _ELEMENT.match(text, after.end()) is not None
     if key.startswith("-"):
         return len(key) > 3
+    if text.endswith("configure set ", 0, start):
+        return True
     return key.lower() in _DIRECTIVES or (key == "password" and bool(_LOGIN.search(text, max(0, start - 160), start)))
 
 
@@ -168,10 +176,13 @@ def _is_pair_in_base64(text: str, position: int) -> bool:
     return match is not None and ":" in (decoded(match[0]) or "")
 
 
+_QUOTED: Final = ((_TRIPLE, "inside"), (_PLAIN_STRING, "inside"), (_SINGLE, "inside"), (_IN_LIST, "items"))
+
+
 def _value_span(text: str, after: re.Match[str], *, start: int, key: str) -> _Span:
     position = after.end()
     if after["element"]:
-        return _unless_harmless(text, position, _end_of(_IN_ELEMENT, text, position))
+        return _unless_harmless(text, position, _end_of(_ELEMENT, text, position))
     if key.lower() in _LINE_KEYS and text[position : position + 1] not in ('"', "'", "\\"):
         return _rest_of_line(text, position, start)
     if text[start - 1 : start] == ";" or text[max(0, start - 2) : start] == "; ":
@@ -180,9 +191,12 @@ def _value_span(text: str, after: re.Match[str], *, start: int, key: str) -> _Sp
         return _NONE
     if key in _WORKING_DIRECTORY and text.startswith("/", position):
         return _NONE
-    match = _PLAIN_STRING.match(text, position)
-    if match:
-        return _unless_harmless(text, match.start() + 1, match.end() - 1)
+    if after["next"]:
+        position -= 1
+    for pattern, group in _QUOTED:
+        match = pattern.match(text, position)
+        if match:
+            return _unless_harmless(text, *match.span(group))
     return _at_line_start(text, after, start, key) or _plain_value(text, after, key)
 
 
@@ -268,6 +282,10 @@ _BLOCK_PAIR: Final = re.compile(
     r"(?P<body>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z)|[ \t]*\n)+)",
     re.MULTILINE,
 )
+_LISTED_FLAG: Final = re.compile(
+    r"^(?P<head>[ \t]*-[ \t]+[\"']?(?P<key>--?[\w.\-]{1,128})[\"']?[ \t]*\n[ \t]*-[ \t]+)(?P<value>[^\s|>\-][^\n]*)",
+    re.MULTILINE,
+)
 _ENV_PAIR: Final = re.compile(
     r"^(?P<head>[ \t]*(?:-[ \t]+)?(?:name|key):[ \t]*[\"']?(?P<key>[\w.\-]{1,128})[\"']?[ \t]*\n[ \t]+value:[ \t]*)"
     r"(?P<value>[^\s|>][^\n]*)",
@@ -281,8 +299,12 @@ _VALUE_FIRST: Final = re.compile(
 
 
 def without_blocks(text: str) -> str:
-    """Block scalars under sensitive keys, and env entries written over two lines, in either order."""
-    if "\n" not in text or ":" not in text:
+    """Block scalars, env entries over two lines in either order, and values behind a flag in a list of arguments."""
+    if "\n" not in text:
+        return text
+    if "- -" in text or '- "-' in text:
+        text = _LISTED_FLAG.sub(_masked_value, text)
+    if ":" not in text:
         return text
     if any(sign in text for sign in _BLOCK_SIGNS):
         text = _BLOCK_PAIR.sub(_masked_block, _BLOCK.sub(_masked_block, text))
