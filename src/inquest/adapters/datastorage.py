@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -482,8 +483,25 @@ def event_body(event: AuditEvent, now: datetime) -> dict[str, Any]:
         "actor_type": "service",
         "actor_id": REGISTRAR,
         **({"namespace": event.namespace} if event.namespace else {}),
-        "event_data": {**event.data, **note, "event_type": event.event_type},
+        "event_data": storable({**event.data, **note, "event_type": event.event_type}),
     }
+
+
+# NUL and halves of characters: no store takes them, and one in a pod's log must not cost a case its record.
+_NOT_STORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(value: Any) -> Any:
+    r"""JSON in which every character can be stored: what cannot is shown as `\u{…}`, as a prompt shows it."""
+    match value:
+        case str():
+            return _NOT_STORABLE.sub(lambda hit: f"\\u{{{ord(hit[0]):x}}}", value)
+        case Mapping():
+            return {storable(key): storable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [storable(item) for item in value]
+        case _:
+            return value
 
 
 def _compact(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,16 @@ def test_failed_detections_and_false_labels_are_left_out() -> None:
     )
 
     assert detected_parameter(labels) == {"gitOpsManaged": True, "gitOpsTool": "argocd"}
+
+
+def test_a_character_that_cannot_be_stored_is_shown_and_costs_no_record() -> None:
+    event = replace(audit_event(1), data={"text": "a\x00b", "list": ["\ud83d", "\U0001f600"], "\x00": 1})
+
+    data = event_body(event, NOW)["event_data"]
+
+    assert data["text"] == "a\\u{0}b"
+    assert data["list"] == ["\\u{d83d}", "\U0001f600"]
+    assert data["\\u{0}"] == 1
 
 
 def test_the_payload_is_of_the_type_of_its_envelope() -> None:
