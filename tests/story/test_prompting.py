@@ -200,6 +200,8 @@ def test_every_text_from_outside_is_filtered() -> None:
         history=evil,
         infrastructure=evil,
         root_owner=evil,
+        rationale=evil,
+        sufficiency=evil,
     )
 
     assert evil not in system_prompt(context) + first_message(context)

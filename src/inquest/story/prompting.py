@@ -297,11 +297,11 @@ def _surroundings(context: RcaContext) -> str:
 
 def _advice(context: RcaContext) -> str:
     first = f"Most promising: {', '.join(context.first_tools)}." if context.first_tools else ""
-    return section("Where to look first", context.rationale, first)
+    return section("Where to look first", filtered(context.rationale), first)
 
 
 def _sufficiency(context: RcaContext) -> str:
-    return section("The question and the snapshot", context.sufficiency)
+    return section("The question and the snapshot", filtered(context.sufficiency))
 
 
 # --- the snapshot --------------------------------------------------------------------------------------------------

@@ -156,7 +156,8 @@ submit_result_no_workflow {"root_cause_analysis": {"summary": "…"}, "reasoning
 
 @dataclass(frozen=True)
 class SelectionContext:
-    """What the prompt of invocation 2 is made of; `infrastructure` and `history` are written by code."""
+    """What the prompt of invocation 2 is made of; `infrastructure` and `history` are written by code
+    around names and words that are the cluster's."""
 
     signal_name: str
     severity: str
@@ -175,8 +176,8 @@ def system_prompt(context: SelectionContext) -> str:
         section(
             "Root cause, from an investigation that is over", *(f"- {name}: {text}" for name, text in context.fields)
         ),
-        section("Infrastructure", context.infrastructure),
-        context.history,
+        section("Infrastructure", filtered(context.infrastructure)),
+        filtered(context.history),
     )
 
 
@@ -590,8 +591,8 @@ def target_question(named: TargetRef, why: str, root: TargetRef) -> str:
     """The one question after a target of another kind that was not found."""
     return (
         f"`remediation_target` {filtered(named.display)} cannot be used: {filtered(why)}. Name an object "
-        f"that exists, or leave `remediation_target` out: the workflow then acts on {described_target(root)}. Submit "
-        "the whole answer again."
+        "that exists, or leave `remediation_target` out: the workflow then acts on "
+        f"{filtered(described_target(root))}. Submit the whole answer again."
     )
 
 
