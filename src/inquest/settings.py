@@ -192,6 +192,10 @@ class RcaSettings(_Group):
     """Tool schemas in one request; three places are reserved."""
     max_stagnant_turns: Annotated[int, Field(ge=1, le=20)] = 2
     """Turns of nothing but repeats before the verdict is asked for."""
+    summarize: bool = False
+    """Let the model shorten long results before it reads them; each takes a call of its own."""
+    summarize_above: Annotated[int, Field(ge=1_000)] = 8_000
+    """Characters above which a result is shortened."""
 
 
 class RunnerSettings(_Group):

@@ -68,6 +68,8 @@ def test_every_switch_reaches_the_case() -> None:
         tool_budget=3,
         max_tool_schemas=9,
         max_stagnant_turns=1,
+        summarize=True,
+        summarize_above=9_000,
     )
 
     assert pinned(rca=rca, model=ModelSettings(timeout=timedelta(seconds=30))).habits == Habits(
@@ -80,6 +82,7 @@ def test_every_switch_reaches_the_case() -> None:
         max_schemas=9,
         stagnant_turns=1,
         model_timeout=timedelta(seconds=30),
+        summarize_above=9_000,
     )
 
 
@@ -87,6 +90,7 @@ def test_the_defaults_are_those_of_the_behaviours() -> None:
     assert pinned().habits == Habits()
     assert (Habits().sufficiency, Habits().freshness) == (Sufficiency.LENIENT, timedelta(seconds=30))
     assert (Habits().visible_plan, Habits().symptom_check) == (True, False)
+    assert Habits().summarize_above == 0
 
 
 ALL_OFF = Habits(visible_plan=False, sufficiency=Sufficiency.OFF)

@@ -23,18 +23,20 @@ from inquest.errors import (
 from inquest.ports import Model, Reach
 from inquest.story import outcome, plot, steps
 from inquest.story.briefing import Habits
-from inquest.story.conversation import Invocation, ModelReply
+from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import detect
 from inquest.story.evidence import Evidence, EvidenceStatus
 from inquest.story.gate import Sufficiency
 from inquest.story.health import health
 from inquest.story.inquiry import AskModel
 from inquest.story.labels import infrastructure_sentence
+from inquest.story.summary import summarised, summary_request, wants_summary
 
 log = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T", int, timedelta)
 
+SUMMARY_SECONDS: Final = 60.0
 KEPT_TEXT: Final = 200_000
 """Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
 
@@ -84,6 +86,7 @@ class Inquiries:
             max_schemas=rca.max_tool_schemas,
             stagnant_turns=rca.max_stagnant_turns,
             model_timeout=self.house.settings.model.timeout,
+            summarize_above=rca.summarize_above if rca.summarize else 0,
         )
 
     async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
@@ -133,8 +136,23 @@ class Inquiries:
 
     async def batch(self, work: Work, step: steps.RunBatch) -> plot.Fact:
         results = await self.house.tools.run(step.invocation, step.move.runs, self._reach(work, step))
-        kept = tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in results)
+        shown = await asyncio.gather(*(self._in_short(work, result, step.move.seconds) for result in results))
+        kept = tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in shown)
         return plot.ToolsRan(step.invocation, kept, await self.house.now())
+
+    async def _in_short(self, work: Work, result: ToolResult, seconds: float | None) -> ToolResult:
+        """A long result in fewer words where that is switched on; whatever fails, the text itself is shown."""
+        model, pinned, found = self.house.model, work.case.opened.pinned, result.evidence
+        if model is None or found is None or not wants_summary(result, pinned.habits.summarize_above):
+            return result
+        request = self.house.redactor.strings(summary_request(pinned.model, found, pinned.seed))
+        try:
+            async with asyncio.timeout(min(SUMMARY_SECONDS, SUMMARY_SECONDS if seconds is None else seconds)):
+                reply = await model.ask(request)
+        except (ModelRefused, Unavailable, RateLimited, TimeoutError) as error:
+            log.warning("no summary", investigation=work.investigation.name, evidence=found.id, error=str(error))
+            return result
+        return summarised(result, reply, pinned.seed)
 
     def _reach(self, work: Work, step: steps.RunBatch) -> Reach:
         invocation, seconds = step.invocation, step.move.seconds

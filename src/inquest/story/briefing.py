@@ -36,6 +36,8 @@ class Habits:
     max_schemas: int = 32
     stagnant_turns: int = 2
     model_timeout: timedelta = timedelta(seconds=120)
+    summarize_above: int = 0
+    """Characters above which a result is shortened by the model; 0: never."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal
@@ -135,6 +135,8 @@ class ToolResult:
     """Lines that read like instructions to a model (pipeline, section 18)."""
     milliseconds: int = 0
     """How long the call took; 0 where it was not made."""
+    usage: Usage = field(default_factory=Usage)
+    """What a summary of it took; nothing where none was made."""
 
 
 class Invocation(StrEnum):

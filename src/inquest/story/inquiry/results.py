@@ -23,6 +23,7 @@ NUDGE: Final = (
 def after_batch(inquiry: Inquiry, results: tuple[ToolResult, ...]) -> Inquiry:
     """Every call of the pending batch is answered, in order; `results` are those of its runs."""
     plans, state = planned(inquiry, inquiry.pending)
+    state = replace(state, usage=sum((result.usage for result in results), state.usage))
     given = {result.call_id: result for result in results}
     answered: list[ToolResult] = []
     for call, plan in zip(inquiry.pending, plans, strict=True):
