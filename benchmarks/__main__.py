@@ -73,12 +73,14 @@ def main() -> int:
         "redaction": _redaction,
         "cases": _cases,
     }
-    for name in options.only:
-        with results.attempt(name):
-            sections[name](results, options)
-    if options.json:
-        options.json.write_text(json.dumps(results.data(machine), indent=1) + "\n")
-    _conclude(results)
+    try:
+        for name in options.only:
+            with results.attempt(name):
+                sections[name](results, options)
+    finally:
+        if options.json:
+            options.json.write_text(json.dumps(results.data(machine), indent=1) + "\n")
+        _conclude(results)
     return 1 if results.failures else 0
 
 
