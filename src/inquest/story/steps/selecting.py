@@ -28,7 +28,7 @@ from inquest.story.reply import Choice, SelectionReply, contradictions
 from inquest.story.selection import CatalogueFilters
 from inquest.story.steps.aiming import gate, missing_target, named_target, sought_target
 from inquest.story.steps.concluding import Cautions, circumstances, conclude, is_for_a_person, verdict_of
-from inquest.story.steps.investigating import moved, rca_inquiry, urgency_of, urgency_of
+from inquest.story.steps.investigating import moved, rca_inquiry, urgency_of
 from inquest.story.steps.known import (
     answer_about_group,
     context_of,
@@ -161,7 +161,6 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
         budgets=budgets,
         calls=Calls(used.calls.total, used.calls.by_tool),
         first_evidence=_next_evidence(case),
-        urgency=urgency_of(case),
         urgency=urgency_of(case),
     )
     return reduce(partial(_told, case), case.facts, start)
