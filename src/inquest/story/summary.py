@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from inquest.story.conversation import Message, ModelReply, ModelRequest, ToolResult
+from inquest.story.conversation import Invocation, Message, ModelReply, ModelRequest, ToolResult
 from inquest.story.evidence import Evidence
 from inquest.story.framing import frame, visible
 from inquest.story.inquiry import boundary_of
@@ -44,7 +44,7 @@ def summary_request(model: str, evidence: Evidence, seed: str) -> ModelRequest:
     text = visible(evidence.text[:SUMMARY_READS])
     framed = frame(text, evidence.id, evidence.tool, boundary_of(seed, f"{evidence.id}/summary"))
     messages = (Message("system", TASK), Message("user", framed))
-    return ModelRequest(model, messages, (), max_tokens=SUMMARY_TOKENS, phase="summary")
+    return ModelRequest(model, messages, (), max_tokens=SUMMARY_TOKENS, phase=str(Invocation.RCA))
 
 
 def summarised(result: ToolResult, reply: ModelReply, seed: str) -> ToolResult:
