@@ -78,6 +78,10 @@ crash-all: install ## kill -9 of the operator at every numbered point of the dem
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
 
+.PHONY: real-model
+real-model: install ## The protocol against a real engine with a real, very small model (long, 350 MB)
+	timeout --kill-after=30 3600 $(BIN)/python -m hack.real_model
+
 .PHONY: bench
 bench: install ## What cases cost, alone, 20 and 50 at once, beside goals and baselines (BENCH='--json FILE')
 	timeout --kill-after=60 2700 $(BIN)/python -m benchmarks $(BENCH)
