@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from random import SystemRandom
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -39,6 +39,8 @@ Attributes = Mapping[str, str | int | float | bool | tuple[str, ...]]
 
 _given: ContextVar[tuple[int, int] | None] = ContextVar("trace_and_span", default=None)
 _random: Final = SystemRandom()
+SEND_SECONDS: Final = 5.0
+"""Longest attempt to reach the receiver; the process waits so long at its end."""
 
 
 def trace_id_of(uid: str) -> int:
@@ -126,7 +128,7 @@ def failed(found: Span, word: str) -> None:
     found.set_status(Status(StatusCode.ERROR))
 
 
-def set_up(chosen: TelemetrySettings, *, version: str, instance: str, exporter: Any = None) -> Callable[[], None]:
+def set_up(chosen: TelemetrySettings, *, version: str, instance: str) -> Callable[[], None]:
     """Send spans by OTLP over HTTP, where the settings ask for it; gives what sends the rest and stops.
 
     Where the extra is not installed, or nobody listens, nothing but the trace is missing (reliability, FA-30).
@@ -144,7 +146,7 @@ def set_up(chosen: TelemetrySettings, *, version: str, instance: str, exporter: 
     where = f"{chosen.endpoint.rstrip('/')}/v1/traces" if chosen.endpoint else None
     about = {"service.name": "inquest", "service.version": version, "service.instance.id": instance}
     provider = TracerProvider(resource=Resource.create(about), id_generator=CaseIds())  # type: ignore[arg-type]
-    provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter(endpoint=where)))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=where, timeout=SEND_SECONDS)))
     trace.set_tracer_provider(provider)
     return provider.shutdown
 

@@ -368,6 +368,22 @@ async def test_a_repeat_on_the_peer_is_looked_up_first(site: Site) -> None:
     assert len(await peer.transcript("rr-1")) == 1
 
 
+async def test_what_only_we_know_is_kept_here_and_not_sent_to_the_peer(site: Site) -> None:
+    """One event of an unknown type would make the peer refuse the whole batch."""
+    own = {"event_type": "inquest.guardrail.tripped", "event_id": "g-1", "incident_id": "rr-1", "guard": "Scope"}
+    tripped = AuditEvent(
+        **{**vars(audit_event(7)), "event_type": own["event_type"], "data": own | {"budget": {}}}  # type: ignore[arg-type]
+    )
+    both = seal((audit_event(1), tripped))
+
+    await DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4").record(both)
+    known = len(await DataStorageClient(site.http, clock=Time()).transcript("rr-1"))
+    await DataStorageClient(site.http, clock=Time()).record(both)
+
+    kept = await DataStorageClient(site.http, clock=Time()).transcript("rr-1")
+    assert (known, len(kept)) == (1, 2)
+
+
 # --- the peer's recorded answers ------------------------------------------------------------------------
 
 RECORDED = {

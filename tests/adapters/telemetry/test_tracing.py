@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import gzip
+import socket
+import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
@@ -99,3 +105,61 @@ def test_without_the_extra_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(builtins, "__import__", missing)
 
     tracing.set_up(TelemetrySettings(traces=True), version="1", instance="i")()
+
+
+# --- over the wire --------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+from datetime import UTC, datetime, timedelta
+from inquest.settings import TelemetrySettings
+from inquest.story.measures import Stretch
+from inquest.telemetry import tracing
+
+stop = tracing.set_up(TelemetrySettings(traces=True, endpoint=sys.argv[1]), version="1", instance="i")
+at = datetime(2026, 11, 22, tzinfo=UTC)
+tracing.tell(sys.argv[2], Stretch("investigation", "", "investigation", at, at + timedelta(seconds=9), {}))
+stop()
+print("done")
+"""
+
+
+def _told_to(endpoint: str) -> str:
+    """In a process of its own: a process has one provider and keeps it."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, endpoint, UID], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_spans_arrive_at_a_receiver() -> None:
+    got: list[tuple[str, bytes]] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        assert _told_to(f"http://127.0.0.1:{server.server_port}") == "done\n"
+        server.shutdown()
+
+    ((path, body),) = got
+    sent = ExportTraceServiceRequest.FromString(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
+    (span,) = sent.resource_spans[0].scope_spans[0].spans
+    assert path == "/v1/traces"
+    assert span.trace_id.hex() == UID.replace("-", "")
+    assert (span.end_time_unix_nano - span.start_time_unix_nano) == 9_000_000_000
+
+
+def test_a_receiver_that_is_away_stops_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    assert _told_to(f"http://127.0.0.1:{port}") == "done\n"
