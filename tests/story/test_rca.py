@@ -428,8 +428,8 @@ def a_pod(ready_since: str, **container: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
-def by_detectors(*objects: dict[str, Any]) -> Diagnosis:
-    snapshot = snapshot_of({"objects": list(objects)})
+def by_detectors(*objects: dict[str, Any], **more: Any) -> Diagnosis:
+    snapshot = snapshot_of({"objects": list(objects), **more})
     return diagnose(detect(snapshot), health(snapshot), snapshot.evidence, recovered=has_recovered(snapshot))
 
 
@@ -446,6 +446,24 @@ def test_what_is_healthy_now_needs_no_metrics_to_be_told(ready_since: str, categ
     verdict = decide(merge(found), Circumstances(healthy=True))
     assert (found.signal_type, found.outcome) == (category, "problem_resolved")
     assert str(verdict.outcome) == "ProblemResolved"
+
+
+@pytest.mark.parametrize(
+    "unread", [{"gaps": ["list pods in shop"]}, {"cut": ["pods of Deployment/api"]}], ids=["T32 failed", "T32 cut"]
+)
+def test_what_was_not_read_in_full_is_not_healthy(unread: dict[str, list[str]]) -> None:
+    found = by_detectors(a_pod("2026-11-20T09:00:00Z"), **unread)
+
+    assert (found.signal_type, found.outcome) == ("Unknown", "insufficient_data")
+
+
+@row("T33")
+def test_no_detector_reads_names() -> None:
+    pod = a_pod("2026-11-20T09:00:00Z")
+
+    found = by_detectors({**pod, "metadata": {**pod["metadata"], "name": "oomkilled-demo"}})
+
+    assert found.signal_type == "Healthy"
 
 
 @row("D04")
