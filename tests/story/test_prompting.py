@@ -20,9 +20,10 @@ from inquest.story.prompting import (
     RcaContext,
     Read,
     Repeats,
+    Varies,
     first_message,
-    prefix,
     reads_of,
+    snapshot_room,
     system_prompt,
 )
 
@@ -75,6 +76,11 @@ def test_the_first_message_is_one_line() -> None:
     assert first_message(replace(CONTEXT, namespace="")) == (
         "Investigate: critical KubePodCrashLooping in the cluster — api crashes"
     )
+
+
+def prefix(context: RcaContext) -> str:
+    """What all cases of an installation begin with."""
+    return "\n\n".join(text for part in PARTS if part.varies < Varies.BY_CASE and (text := part.text(context)))
 
 
 # --- the prefix ----------------------------------------------------------------------------------------------------
@@ -247,6 +253,18 @@ def test_what_is_nearest_is_shown_and_the_rest_is_named() -> None:
     assert reads[-1].text == "kind: Pod"
     assert sum(len(read.text) for read in reads) <= SNAPSHOT_CHARACTERS
     assert reads[7] == Read("E8", "network policies shop", 5_000)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "room"),
+    [(102_400, 16_000), (48_000, 12_000), (16_000, 4_000), (0, 0), (-8_000, 0)],
+    ids=["128k", "64k", "32k", "16k", "8k"],
+)
+def test_a_small_window_shows_less_of_the_snapshot(ceiling: int, room: int) -> None:
+    many = [seen(f"E{number}", "target", "t" * 5_000) for number in range(1, 9)]
+
+    assert snapshot_room(ceiling) == room
+    assert sum(len(read.text) for read in reads_of(many, room=snapshot_room(ceiling))) <= room
 
 
 def test_what_a_finding_rests_on_is_shown_before_all_else() -> None:

@@ -16,11 +16,14 @@ from inquest.api.shared import Mode
 from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Gap
 from inquest.story.framing import filtered, frame, joined, section, visible
 from inquest.story.inquiry.calls import boundary_of
+from inquest.story.inquiry.window import TOKENS_PER_CHARACTER
 from inquest.story.rca import CATEGORIES
 from inquest.story.trimming import marker, preview
 
 SNAPSHOT_CHARACTERS: Final = 16_000
 """Of all reads that the prompt shows: it is sent again on every turn."""
+SNAPSHOT_SHARE: Final = 8
+"""An eighth of what a model can read: one with a small window needs it for the conversation."""
 READ_CHARACTERS: Final = 4_000
 """Of one read."""
 ANNOTATION_CHARACTERS: Final = 1_000
@@ -213,11 +216,6 @@ def system_prompt(context: RcaContext) -> str:
     return joined(*(part.text(context) for part in PARTS))
 
 
-def prefix(context: RcaContext) -> str:
-    """What all cases of an installation begin with, byte for byte."""
-    return joined(*(part.text(context) for part in PARTS if part.varies < Varies.BY_CASE))
-
-
 def first_message(context: RcaContext) -> str:
     """The first user message."""
     place = context.namespace or "the cluster"
@@ -324,10 +322,16 @@ def _framed(read: Read, seed: str) -> str:
     return head + frame(read.text, read.evidence, "snapshot", boundary_of(seed, f"prompt/{read.evidence}"))
 
 
-def reads_of(evidence: Iterable[Evidence], cited: Collection[str] = ()) -> tuple[Read, ...]:
+def snapshot_room(ceiling: int) -> int:
+    """Characters of the snapshot that a prompt may show where so many tokens may be sent."""
+    return min(SNAPSHOT_CHARACTERS, max(0, int(ceiling / TOKENS_PER_CHARACTER)) // SNAPSHOT_SHARE)
+
+
+def reads_of(
+    evidence: Iterable[Evidence], cited: Collection[str] = (), *, room: int = SNAPSHOT_CHARACTERS
+) -> tuple[Read, ...]:
     """The reads in their order; those that findings rest on and those nearest to the target are shown."""
     reads = [item for item in evidence if item.holds]
-    room = SNAPSHOT_CHARACTERS
     texts: dict[str, str] = {}
     for item in sorted(reads, key=lambda item: (item.id not in cited, _rank(item))):
         if item.empty or room < READ_CHARACTERS // 4:

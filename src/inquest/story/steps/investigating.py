@@ -220,6 +220,7 @@ def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
     signal, taken, pinned = case.opened.spec.signal, snapshot_of(case), case.opened.pinned
     first = case.first(plot.ContextResolved)
     context = first.context if first else None
+    room = prompting.snapshot_room(_budgets(pinned).ceiling)
     by_event = signal.source.type is SourceType.KUBERNETES_EVENT
     return prompting.RcaContext(
         name=signal.signal_name or signal.name,
@@ -244,7 +245,7 @@ def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
         findings=taken.findings,
         gaps=first_gaps(case),
         last_change=_last_change(taken.snapshot.evidence),
-        snapshot=prompting.reads_of(taken.snapshot.evidence, _cited(case)),
+        snapshot=prompting.reads_of(taken.snapshot.evidence, _cited(case), room=room),
         root_owner=_owner(context) if context else "",
         infrastructure=infrastructure_sentence(context.labels, context.quota) if context else "",
         history=history_section(first.history) if first else "",
