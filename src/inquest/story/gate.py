@@ -107,7 +107,7 @@ _HISTORY: Final = _words(
 _NOW: Final = _words("now", "right now", "currently", r"at\s+the\s+moment", r"this\s+second")
 _CHANGE: Final = _words(
     *(f"{verb}(?:s|ed|ing)?" for verb in ("restart", "patch", "drain", "cordon", "fix(?:e)?")),
-    r"scal(?:e|es|ed|ing)", r"delet(?:e|es|ed|ing)", r"appl(?:y|ies|ied|ying)", r"roll(?:s|ed|ing)?\s?-?back",
+    r"scal(?:e|es|ed|ing)", r"deletes?|deleted|deleting", r"appl(?:y|ies|ied|ying)", r"roll(?:s|ed|ing)?\s?-?back",
     "rollback", r"creat(?:e|es|ed|ing)", "set", "sets", "setting",
 )  # fmt: skip
 _LIST: Final = _words(

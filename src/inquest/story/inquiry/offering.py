@@ -64,7 +64,7 @@ PREDICTION: Final = Topic("prediction", r"$^", (_P, _M), (_C,))
 UNKNOWN_TOPIC: Final = Topic("unknown", r"", (_C, _E, _L), (_M, _P))
 TOPICS: Final[tuple[Topic, ...]] = (
     Topic("memory, CPU, throttling", r"oom|memory|cpu|throttl", (_M, _C), (_P, _L)),
-    Topic("scheduling, quota", r"pending|schedul|quota|insufficient|taint|preempt", (_C, _E), (_M,)),
+    Topic("scheduling, quota", r"pending|schedule|scheduling|quota|insufficient|taint|preempt", (_C, _E), (_M,)),
     Topic("storage", r"volume|pvc|storage|mount|disk", (_C, _E)),
     Topic("probe, latency, error rate", r"probe|readiness|liveness|latency|error.?rate|5xx|slow", (_L, _P), (_C, _E)),
     Topic(
