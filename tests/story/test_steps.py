@@ -563,9 +563,7 @@ MODELS: dict[str, tuple[Callable[[], World], tuple[Phase, Outcome | None], int, 
         0,
     ),
     "C-AR-3 a model that asks for a person": (
-        lambda: answers(
-            cases.submitted(needs_human_review=True, human_review_reason="call_the_dba"), cases.declined()
-        ),
+        lambda: answers(cases.submitted(needs_human_review=True, human_review_reason="call_the_dba"), cases.declined()),
         (Phase.COMPLETED, Outcome.HUMAN_REVIEW_REQUESTED),
         1,
         0,

@@ -69,6 +69,16 @@ def test_a_whole_exchange_goes_together_with_what_was_said_beside_it() -> None:
     assert [text.startswith("[evicted") for text in contents(state)] == [True, True, False, False]
 
 
+def test_what_only_says_that_it_is_the_same_never_grows() -> None:
+    state = roomy(5_000)
+    state = turn(state, call(kind="Pod", name="a"), text="s" * 1_900)
+    state = turn(state, call(kind="Pod", name="b"), text="s" * 1_900)
+    state = filled(state, 3_900, 3_901, 400)
+
+    assert state.forms.get(2)
+    assert len(contents(state)[1]) < 50
+
+
 @row("C08")
 def test_what_was_read_before_the_first_turn_stays_however_large() -> None:
     opening = (Message("system", "snapshot " * 6_000), Message("user", "u"))

@@ -73,11 +73,11 @@ def _shown(inquiry: Inquiry, message: Message, number: int, result: ToolResult |
     form, room = inquiry.forms.get(number, Form.WHOLE), inquiry.cuts.get(result.call_id)
     if form is Form.GONE:
         return replace(message, content=_gone(inquiry, result))
-    if form is Form.REREAD and result.evidence is not None:
-        return replace(message, content=_in_short(inquiry, result.evidence))
-    if room is not None and result.evidence is not None:
-        return replace(message, content=_in_short(inquiry, result.evidence, room))
-    return message
+    if result.evidence is None or (form is Form.WHOLE and room is None):
+        return message
+    short = _in_short(inquiry, result.evidence, None if form is Form.REREAD else room)
+    # What only says that it is the same as before is shorter than any form of it.
+    return replace(message, content=short) if len(short) < len(message.content) else message
 
 
 def _gone(inquiry: Inquiry, result: ToolResult) -> str:
@@ -92,7 +92,7 @@ def _repeated_id(inquiry: Inquiry, result: ToolResult) -> str:
     return next((name for name in known if f" {name} " in result.content[:80]), "")
 
 
-def _in_short(inquiry: Inquiry, evidence: Evidence, room: int | None = None) -> str:
+def _in_short(inquiry: Inquiry, evidence: Evidence, room: int | None) -> str:
     boundary = boundary_of(inquiry.seed, f"{evidence.id}/again")
     return _framed(evidence.shown or evidence.text, evidence.id, evidence.tool, boundary, room)
 
@@ -192,7 +192,9 @@ def _largest_result(inquiry: Inquiry) -> tuple[str, int] | None:
         (inquiry.cuts.get(result.call_id, len(result.evidence.shown)), result.call_id)
         for number, turn in enumerate(inquiry.turns, start=1)
         for result in turn.results
-        if result.evidence is not None and not result.repeat and inquiry.forms.get(number, Form.WHOLE) is Form.WHOLE
+        if result.evidence is not None
+        and len(result.content) > KEPT_CHARACTERS
+        and inquiry.forms.get(number, Form.WHOLE) is Form.WHOLE
     ]
     size, call_id = max(sizes, default=(0, ""))
     return (call_id, size) if size > KEPT_CHARACTERS else None
