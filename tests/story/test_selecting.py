@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.api.shared import DetectedLabels, Detection, Outcome, Phase, Reason, SubReason, TargetRef
-from inquest.story import plot, selection, steps
+from inquest.story import chronicle, plot, selection, steps
+from inquest.story import outcome as outcome_of
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ToolCall
-from inquest.story.evidence import Gap, Health
+from inquest.story.evidence import Finding, Gap, Health
 from inquest.story.labels import ALL_DETECTIONS
 from inquest.story.outcome import Verdict
 from inquest.story.plot import Case
@@ -617,6 +618,36 @@ def test_what_the_corrective_turn_did_not_heal_is_said(replies: list[ModelReply]
     assert ending.merged is not None
     texts = [warning.text for warning in ending.merged.warnings if warning.code == "ReplyProblems"]
     assert texts == ["Parts of the reply could not be used: severity"]
+
+
+GONE = outcome_of.model_unavailable("401", permanent=True)
+CUT_OFF: dict[str, tuple[Verdict, tuple[Finding, ...], str | None]] = {
+    "no endpoint answers, and a detector knows": (GONE, (cases.finding(),), cases.finding().summary),
+    "no endpoint answers": (GONE, (), "not determined: No model endpoint answers: 401"),
+    "the time is over": (outcome_of.timed_out(Phase.INVESTIGATING), (cases.finding(),), cases.finding().summary),
+    "a person stopped it": (outcome_of.cancelled(), (cases.finding(),), None),
+}
+
+
+@pytest.mark.parametrize(("verdict", "findings", "summary"), CUT_OFF.values(), ids=CUT_OFF.keys())
+def test_a_model_that_is_cut_off_leaves_the_word_to_the_detectors(
+    verdict: Verdict, findings: tuple[Finding, ...], summary: str | None
+) -> None:
+    case = plot.fold([cases.opened(**MODEL), cases.resolved(), cases.taken(*findings)])
+
+    told = chronicle.status_changes(cases.closing(verdict, case)).get("root_cause")
+
+    assert (told.summary if told else None) == summary
+
+
+def test_a_case_that_is_stopped_keeps_what_both_invocations_said() -> None:
+    case = answers(cases.submitted(), cases.chose(confidence=0.8)).run(view())
+    selected = case.last(plot.Selected)
+
+    stopped = World().run(view(cancelled=True), case)
+
+    assert selected is not None
+    assert verdict_of(stopped).merged == selected.verdict.merged is not None
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

@@ -23,12 +23,15 @@ from inquest.api.meta import rfc3339
 from inquest.api.names import target_display, workflow_display
 from inquest.api.shared import (
     ApprovalState,
+    EffectivenessReason,
     InvestigationOutcome,
     ObjectRef,
     OwnerRef,
     Phase,
     Reason,
+    Resolution,
     Severity,
+    SubReason,
     TargetRef,
 )
 from inquest.story import plot
@@ -37,11 +40,21 @@ from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Gap, Healt
 from inquest.story.history import history_warnings, ineffective_count
 from inquest.story.inquiry import arguments_of
 from inquest.story.outcome import Merged, Verdict, selected_message
-from inquest.story.plan import STEP_ARGUMENT, plan_of
+from inquest.story.plan import STEP_ARGUMENT, plan_block, plan_of
 from inquest.story.plot import Case
 from inquest.story.rca import Cause, CheckedClaim
 from inquest.story.selection import parameter_texts
-from inquest.story.transcript import NO_TOOLS, Asked, Exchange, Fate, Offered, exchanges
+from inquest.story.steps.known import told_diagnosis
+from inquest.story.transcript import (
+    NO_TOOLS,
+    Asked,
+    Exchange,
+    Fate,
+    Offered,
+    exchanges,
+    invocation_of,
+    turns_of,
+)
 
 MAX_EVIDENCE: Final = 64
 MAX_QUOTAS: Final = 50
@@ -201,11 +214,9 @@ def _history(resolved: plot.ContextResolved) -> api.History | None:
 
 
 def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
-    fact = case.last(plot.Diagnosed)
-    if fact is None:
+    found, merged = told_diagnosis(case), _merged(case)
+    if found is None:
         return {}
-    found = fact.diagnosis
-    merged = _merged(case)
     confidence = merged.confidence if merged is not None else found.confidence
     return {
         "confidence": confidence,
@@ -563,7 +574,10 @@ def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
         ended = false("ReadsFailed", "the snapshot was not taken")
         return {"EvidenceComplete": ended if case.closed else unknown("InProgress")}
     gaps = ", ".join(gap.what for gap in taken.snapshot.gaps)
-    return {"EvidenceComplete": false("ReadsFailed", gaps[:1024]) if gaps else true("AllReadsSucceeded")}
+    spent = next((turn.reply.reserved for turn in turns_of(case, Invocation.RCA) if turn.reply.reserved), "")
+    if gaps:
+        return {"EvidenceComplete": false("ReadsFailed", gaps[:1024])}
+    return {"EvidenceComplete": false("BudgetExhausted", spent) if spent else true("AllReadsSucceeded")}
 
 
 def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
@@ -684,6 +698,23 @@ def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
     yield Announcement("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
 
 
+def _tell_context(case: Case, fact: Any) -> Iterator[Announcement]:
+    earlier = case.all(plot.ContextResolved)[:-1]
+    if not fact.history.available and all(before.history.available for before in earlier):
+        text = "what was tried before could not be read; the ruling will ask a person"
+        yield Announcement("HistoryUnavailable", text, warning=True)
+
+
+def _tell_turned(case: Case, fact: Any) -> Iterator[Announcement]:
+    """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
+    block = plan_block(fact.reply.text) if isinstance(fact, plot.Turned) and len(case.all(plot.Turned)) == 1 else None
+    if block is not None:
+        yield Announcement("PlanProposed", "; ".join(block.steps)[:900])
+    if fact.reply.reserved:
+        text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
+        yield Announcement("BudgetExhausted", text, warning=True)
+
+
 def _tell_diagnosed(case: Case, fact: Any) -> Iterator[Announcement]:
     yield Announcement("InvestigationComplete", fact.diagnosis.summary[:900] or "no root cause")
 
@@ -728,9 +759,27 @@ def _tell_closed(case: Case, fact: Any) -> Iterator[Announcement]:
     verdict = fact.verdict
     if verdict.needs_review:
         yield Announcement("HumanReviewRequired", f"{verdict.review_reason}: {verdict.message}", warning=True)
-    word = _ENDS.get(str(verdict.reason))
+    word = _end_word(fact)
     if word is not None:
         yield Announcement(word[0], verdict.message, word[1])
+
+
+def _end_word(closed: plot.Closed) -> tuple[str, bool] | None:
+    """Event and whether it is a warning; what did not help is not called verified."""
+    verdict = closed.verdict
+    if verdict.sub_reason is not None and verdict.sub_reason in _FINER:
+        return _FINER[verdict.sub_reason]
+    if verdict.reason is Reason.VERIFICATION_COMPLETED and verdict.resolution is not Resolution.REMEDIATED:
+        return None if closed.assessed in _TELL_NOTHING else ("RemediationIneffective", True)
+    return _ENDS.get(str(verdict.reason))
+
+
+_TELL_NOTHING: Final = (None, EffectivenessReason.SPEC_DRIFT, EffectivenessReason.EXPIRED)
+"""How an assessment ends that says neither that it helped nor that it did not."""
+_FINER: Final[Mapping[SubReason, tuple[str, bool]]] = {
+    SubReason.SIGNAL_RESOLVED: ("SignalResolved", False),
+    SubReason.MAX_RESTARTS_EXCEEDED: ("MaxRestartsExceeded", True),
+}
 
 
 _ENDS: Final[Mapping[str, tuple[str, bool]]] = {
@@ -746,6 +795,9 @@ _ENDS: Final[Mapping[str, tuple[str, bool]]] = {
 
 _TOLD: Final[Mapping[type[plot.Fact], Any]] = {
     plot.Opened: _tell_opened,
+    plot.ContextResolved: _tell_context,
+    plot.Turned: _tell_turned,
+    plot.SelectionTurned: _tell_turned,
     plot.Diagnosed: _tell_diagnosed,
     plot.Selected: _tell_selected,
     plot.Ruled: _tell_ruled,

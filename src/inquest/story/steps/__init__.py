@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from inquest.api.meta import duration_from_timedelta
@@ -47,7 +48,9 @@ def next_step(case: Case, view: View) -> Step:
     if ended is None:
         return _STEPS[case.phase](case, view)
     late = case.phase if ended.reason is Reason.TIMED_OUT else None
-    return Record(plot.Closed(ended, view.now, timeout_phase=late))
+    # What both invocations said stays for the person who reads how it ended.
+    kept = replace(ended, merged=ended.merged or chosen(case).merged)
+    return Record(plot.Closed(kept, view.now, timeout_phase=late))
 
 
 def _stopped(case: Case, view: View) -> outcome.Verdict | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from inquest.api.shared import TargetRef
+from inquest.api.shared import Reason, TargetRef
 from inquest.story import ends, outcome, plot, rca, selection
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation
@@ -26,6 +27,20 @@ def diagnosis_of(case: Case) -> Diagnosis:
     if found is None:
         raise AssertionError("the diagnosis is made before it is needed")
     return found.diagnosis
+
+
+_CUT_OFF: Final = (Reason.MODEL_UNAVAILABLE, Reason.TIMED_OUT)
+"""Ends that take the word from the model before it gave a verdict."""
+
+
+def told_diagnosis(case: Case) -> Diagnosis | None:
+    """What people are told of the cause: where the model never came to one, what the detectors have proven."""
+    found, closed = case.last(plot.Diagnosed), case.closed
+    if found is not None:
+        return found.diagnosis
+    if closed is None or closed.verdict.reason not in _CUT_OFF or case.first(plot.SnapshotTaken) is None:
+        return None
+    return rca.diagnosis_without_verdict(case.findings, case.evidence, closed.verdict.message)
 
 
 def resolved_of(case: Case) -> plot.ContextResolved:
