@@ -123,6 +123,8 @@ class Step(_Part):
     empty: bool = False
     pause: float = 0.0
     whole: bool = False
+    crowd: int = 0
+    """Answer only once so many requests have been in work at the same time."""
 
 
 class Script(_Part):

@@ -53,6 +53,7 @@ class Play:
     used: Counter[int] = field(default_factory=Counter)
     heads: list[Head] = field(default_factory=list)
     running: int = 0
+    arrivals: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def take(self, request: Json) -> Step | None:
         self.requests.append(request)
@@ -123,6 +124,8 @@ def application(play: Play) -> Starlette:
         request = await http.json()
         play.running += 1
         play.heads.append(Head(http.url.path, dict(http.query_params), dict(http.headers), play.running))
+        async with play.arrivals:
+            play.arrivals.notify_all()
         try:
             return await _played(play, request)
         finally:
@@ -158,6 +161,8 @@ async def _played(play: Play, request: Json) -> Response:
     if step is None:
         return _failed(Failure(status=500, message="no step of the script fits this request"))
     await asyncio.sleep(step.delay)
+    async with play.arrivals:
+        await play.arrivals.wait_for(lambda: max(head.running for head in play.heads) >= step.crowd)
     try:
         return _answer(play, step, request)
     except ScriptError as error:

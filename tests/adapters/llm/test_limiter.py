@@ -80,7 +80,7 @@ TOO_MUCH = {
 
 @pytest.mark.parametrize("said", TOO_MUCH.values(), ids=[f"FA-11 {name}" for name in TOO_MUCH])
 async def test_a_crowd_does_not_come_back_as_a_crowd(script: Start, clock: FakeClock, said: str) -> None:
-    serving = script(f"steps: [{{delay: 0.05, error: {{{said}}}, times: 20}}, {{delay: 0.01, reply: {{text: back}}}}]")
+    serving = script(f"steps: [{{crowd: 20, error: {{{said}}}, times: 20}}, {{delay: 0.01, reply: {{text: back}}}}]")
 
     async with connected(clock, serving) as model:
         replies = await all_of(model, 20)
