@@ -25,15 +25,17 @@ from inquest.api.shared import (
     Resolution,
     VoidReason,
 )
-from inquest.story import chronicle, ends, outcome, plot, steps
+from inquest.story import chronicle, ends, measures, outcome, plot, steps
 from inquest.story.evidence import Citation, Gap, Health
 from inquest.story.history import UNAVAILABLE
 from inquest.story.judgement import what_follows
 from inquest.story.labels import Quota
+from inquest.story.measures import Measure
 from inquest.story.outcome import Verdict
 from inquest.story.plot import Case, advance, fold
 from inquest.story.rca import Cause, Caution, CheckedClaim, CheckedClaims, Diagnosis
 from inquest.story.remedy import Standing
+from inquest.story.transcript import NO_TOOLS
 from tests.story import cases
 
 OPEN = tuple(phase for phase in Phase if phase not in TERMINAL_PHASES)
@@ -544,6 +546,50 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
         plot.Closed(ends.halted(outcome.cancelled(), cases.halt()), cases.AT),
         ["PhaseTransition", "HumanReviewRequired", "RemediationBlocked"],
     ),
+    "history cannot be read": (
+        fold([cases.opened()]),
+        replace(cases.resolved(), history=UNAVAILABLE),
+        ["HistoryUnavailable"],
+    ),
+    "history still cannot be read": (
+        fold([cases.opened(), replace(cases.resolved(), history=UNAVAILABLE)]),
+        replace(cases.resolved(), history=UNAVAILABLE),
+        [],
+    ),
+    "the model proposes a plan": (
+        cases.reached(Phase.INVESTIGATING),
+        plot.Turned(cases.reply("INVESTIGATION_PLAN:\n- one\n- two\n- three"), cases.AT),
+        ["PlanProposed"],
+    ),
+    "a budget is spent": (
+        cases.reached(Phase.INVESTIGATING),
+        plot.Turned(cases.reply("", reserved="TokenBudgetSpent"), cases.AT),
+        ["BudgetExhausted"],
+    ),
+    "it helped": (
+        cases.reached(Phase.VERIFYING),
+        plot.Closed(ends.verified(outcome.cancelled(), cases.effect()), cases.AT, assessed=EffectivenessReason.FULL),
+        ["PhaseTransition", "RemediationVerified"],
+    ),
+    "it did not help": (
+        cases.reached(Phase.VERIFYING),
+        plot.Closed(
+            ends.verified(outcome.cancelled(), cases.effect(resolution=Resolution.INCONCLUSIVE)),
+            cases.AT,
+            assessed=EffectivenessReason.FULL,
+        ),
+        ["PhaseTransition", "RemediationIneffective"],
+    ),
+    "the signal is over": (
+        cases.reached(Phase.ANALYZING),
+        plot.Closed(outcome.signal_resolved(), cases.AT),
+        ["PhaseTransition", "SignalResolved"],
+    ),
+    "the runner was lost too often": (
+        cases.reached(Phase.INVESTIGATING),
+        plot.Closed(outcome.internal_error("the runner was lost 5 times"), cases.AT),
+        ["PhaseTransition", "HumanReviewRequired", "MaxRestartsExceeded"],
+    ),
     "a read tells nothing": (cases.reached(Phase.INVESTIGATING), cases.taken(), []),
 }
 
@@ -551,6 +597,16 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
 @pytest.mark.parametrize(("before", "fact", "expected"), EVENTS.values(), ids=EVENTS.keys())
 def test_an_event_says_what_has_just_happened(before: Case, fact: plot.Fact, expected: list[str]) -> None:
     assert [said.reason for said in chronicle.announcements(before, advance(before, fact))] == expected
+
+
+@pytest.mark.parametrize("spent", ["TurnBudgetSpent", "TokenBudgetSpent"], ids=["T51 turns", "T51 tokens"])
+def test_a_spent_budget_is_visible_in_condition_and_metric(spent: str) -> None:
+    turned = plot.Turned(cases.reply("", reserved=spent), cases.AT)
+
+    case = advance(fold([cases.opened(model="m-1"), cases.taken(), cases.resolved()]), turned)
+
+    assert conditions_of(case)["EvidenceComplete"] == ("False", "BudgetExhausted")
+    assert list(measures.measures(case, NO_TOOLS)) == [Measure("guardrail", {"guard": spent})]
 
 
 NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
