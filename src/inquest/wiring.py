@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+import string
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +14,7 @@ from typing import Final
 
 import httpx2
 import structlog
+from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest import telemetry
@@ -102,16 +105,27 @@ def _context_tool(eyes: ClusterEyes, datastorage: DataStorageClient) -> Resource
     return read
 
 
+OPAQUE: Final = 16
+"""Least length of a part of a webhook's address that may be its key."""
+
+
 def redactor_of(settings: Settings) -> Redactor:
     """The redactor, knowing the secrets that this process itself holds."""
-    return Redactor(settings.model.secrets())
+    password = make_url(settings.datastorage.database).password
+    # The address of a chat's webhook is its key; a short one is a word that may stand anywhere.
+    words = (word for url in settings.herald.webhooks for word in re.split(r"[/?&=]", url))
+    opaque = (word for word in words if len(word) >= OPAQUE and not set(word) <= set(string.ascii_lowercase + ".-:"))
+    return Redactor((*settings.model.secrets(), *filter(None, (password, *opaque))))
 
 
 @asynccontextmanager
-async def opened(settings: Settings, offer: Offer, must_hold: Callable[[], None]) -> AsyncIterator[Wired]:
-    """Everything open; closed in reverse order, whatever happens."""
+async def opened(
+    settings: Settings, offer: Offer, must_hold: Callable[[], None], found: Redactor | None = None
+) -> AsyncIterator[Wired]:
+    """Everything open; closed in reverse order, whatever happens. `found`: the redactor that the log uses already."""
     async with AsyncExitStack() as stack:
-        clock, redactor = SystemClock(), ObservedRedactor(redactor_of(settings))
+        clock, known = SystemClock(), found or redactor_of(settings)
+        redactor = ObservedRedactor(known)
         gauging = Gauging(clock, redactor, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
         kube = await stack.enter_async_context(Kube(source, clock))
@@ -136,7 +150,7 @@ async def opened(settings: Settings, offer: Offer, must_hold: Callable[[], None]
             clock=clock,
             redactor=redactor,
             journal=Journal(kube.status, settings.kubernetes.namespace),
-            model=_watched(await _model(settings.model, clock, stack), settings.model, gauging),
+            model=_watched(await _model(settings.model, clock, known.learn, stack), settings.model, gauging),
             replica=replica,
             random=Random(secrets.randbits(64)),
             must_hold=must_hold,
@@ -206,11 +220,13 @@ async def _datastorage(settings: Settings, clock: SystemClock, stack: AsyncExitS
     return client
 
 
-async def _model(chosen: ModelSettings, clock: SystemClock, stack: AsyncExitStack) -> OpenAIModel | None:
+async def _model(
+    chosen: ModelSettings, clock: SystemClock, on_key: Callable[[str], None], stack: AsyncExitStack
+) -> OpenAIModel | None:
     if chosen.provider == "none":
         return None
     model = OpenAIModel(
-        [_endpoint(one) for one in chosen.endpoints],
+        [_endpoint(one, on_key) for one in chosen.endpoints],
         clock=clock,
         patience=Patience(
             connect=chosen.connect_timeout.total_seconds(),
@@ -241,7 +257,7 @@ def _count_retry(phase: str, retry: Retry) -> None:
     telemetry.MODEL_RETRIES.labels(phase, retry.model, retry.reason).inc()
 
 
-def _endpoint(chosen: ModelSettings | EndpointSettings) -> Endpoint:
+def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], None]) -> Endpoint:
     price = chosen.price
     return Endpoint(
         chosen.endpoint,
@@ -255,6 +271,7 @@ def _endpoint(chosen: ModelSettings | EndpointSettings) -> Endpoint:
         price=Price(price.prompt, price.completion, price.cached) if price else None,
         context_window=chosen.context_window,
         places=chosen.max_concurrent,
+        on_key=on_key,
     )
 
 
@@ -265,4 +282,4 @@ async def _receivers(settings: Settings, stack: AsyncExitStack) -> tuple[Webhook
     return tuple(WebhookReceiver(client, url) for url in settings.herald.webhooks)
 
 
-__all__ = ["Offer", "Wired", "opened", "redactor_of"]
+__all__ = ["Offer", "Redactor", "Wired", "opened", "redactor_of"]

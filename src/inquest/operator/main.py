@@ -27,7 +27,7 @@ from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
 from inquest.settings import Settings
 from inquest.telemetry import set_up_logging, tracing
-from inquest.wiring import Wired, opened, redactor_of
+from inquest.wiring import Redactor, Wired, opened, redactor_of
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -61,6 +61,8 @@ class Process:
     """Everything that lives as long as the process does."""
 
     settings: Settings
+    redactor: Redactor
+    """The one that the log uses: a key that is learned later must be masked there too."""
     directory: Directory = field(default_factory=Directory)
     dispatcher: Dispatcher | None = None
     stop_case: Callable[[str, str], None] = lambda namespace, name: None
@@ -70,7 +72,10 @@ class Process:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then everything is let go in order."""
-        async with opened(self.settings, self.offer, self._must_hold) as wired, AsyncExitStack() as stack:
+        async with (
+            opened(self.settings, self.offer, self._must_hold, self.redactor) as wired,
+            AsyncExitStack() as stack,
+        ):
             await self._check_rights(wired)
             self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
             supervisor = supervisor_for(wired.kube, self._ring, wired.clock)
@@ -266,7 +271,7 @@ async def operate(settings: Settings) -> None:
         loop.add_signal_handler(number, _stop_once, stop, loop, number)
     send_the_rest = tracing.set_up(settings.telemetry, version=__version__, instance=settings.replica)
     try:
-        await Process(settings).run(stop)
+        await Process(settings, redactor).run(stop)
     finally:
         await asyncio.to_thread(send_the_rest)
 

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from inquest import telemetry
 from inquest.adapters.clock import SystemClock
 from inquest.errors import Misconfigured
-from inquest.settings import ModelSettings, Settings
+from inquest.settings import DataStorageSettings, HeraldSettings, ModelSettings, Settings
 from inquest.story import plot
 from inquest.story.conversation import ModelReply, ModelRequest, Retry, Usage, total_cost
 from inquest.wiring import _model, redactor_of
@@ -76,6 +76,37 @@ def test_every_secret_is_known_to_the_redactor(tmp_path: Path) -> None:
     assert [word for word in (KEY, "canary-of-the-file", "canary-of-the-proxy") if word in shown + repr(model)] == []
 
 
+def test_the_password_of_the_database_and_the_key_in_a_webhooks_address_are_known_too() -> None:
+    settings = Settings(
+        datastorage=DataStorageSettings(database="postgresql+asyncpg://inquest:canary4711@db/inquest"),
+        herald=HeraldSettings(webhooks=("https://hooks.example.com/services/T0AB/XyZ0123456789abcdEF",)),
+    )
+
+    shown = redactor_of(settings).text("canary4711 XyZ0123456789abcdEF hooks.example.com services").value
+
+    assert "canary4711" not in shown
+    assert "XyZ0123456789abcdEF" not in shown
+    assert shown.endswith("hooks.example.com services")
+
+
+async def test_a_rotated_key_is_masked_from_its_first_use_on(script: Start, tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("canary-of-the-morning")
+    server = script("steps: [{reply: {text: x}}, {reply: {text: x}}]")
+    settings = loaded(tmp_path, **FIRST | {"endpoint": server.base_url, "api_key_file": str(file)})
+    redactor = redactor_of(Settings(model=settings))
+
+    async with AsyncExitStack() as stack:
+        model = await _model(settings, SystemClock(), redactor.learn, stack)
+        assert model is not None
+        await model.ask(redacted(ModelRequest("one", QUESTION.messages, ())))
+        file.write_text("canary-of-the-evening")
+        await model.ask(redacted(ModelRequest("one", QUESTION.messages, ())))
+
+    shown = redactor.text("canary-of-the-morning canary-of-the-evening").value
+    assert "canary" not in shown
+
+
 def test_a_key_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     model = loaded(tmp_path, **FIRST, api_key_file=str(tmp_path / "lost"))
 
@@ -103,7 +134,7 @@ async def test_the_wired_model_fails_over_with_price_and_counts_it(script: Start
     settings = loaded(tmp_path, **FIRST | {"endpoint": first.base_url}, failover=[further])
 
     async with AsyncExitStack() as stack:
-        model = await _model(settings, SystemClock(), stack)
+        model = await _model(settings, SystemClock(), lambda _key: None, stack)
         assert model is not None
         reply = await model.ask(redacted(ModelRequest("one", QUESTION.messages, (), phase="selection")))
 

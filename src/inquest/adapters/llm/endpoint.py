@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Literal
@@ -60,6 +61,8 @@ class Endpoint:
     """Tokens that the model can read."""
     places: int = PLACES
     """Calls at a time, of all cases of this process."""
+    on_key: Callable[[str], None] = field(default=lambda _key: None, compare=False)
+    """Told of the key before each use: a rotated one must be masked from its first call on."""
 
     @property
     def name(self) -> str:
@@ -68,12 +71,15 @@ class Endpoint:
 
     def secret(self) -> str:
         """The key as it is now; Misconfigured where its file cannot be read."""
-        if self.key_file is None:
-            return self.key.get_secret_value()
+        key = self._read(self.key_file) if self.key_file is not None else self.key.get_secret_value()
+        self.on_key(key)
+        return key
+
+    def _read(self, file: Path) -> str:
         try:
-            return self.key_file.read_text(encoding="utf-8").strip()
+            return file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise Misconfigured(f"model: the key file {self.key_file} cannot be read: {type(error).__name__}") from None
+            raise Misconfigured(f"model: the key file {file} cannot be read: {type(error).__name__}") from None
 
     def secrets(self) -> tuple[str, ...]:
         """Every text that must not show anywhere, the longest first."""

@@ -40,8 +40,15 @@ class Redactor:
     """Implements `ports.Redactor`; `known` are the values of Inquest's own mounted secrets."""
 
     def __init__(self, known: Iterable[str] = (), *, env_values: EnvValues = "sensitive") -> None:
-        self._known = Known(known)
+        self._values = frozenset(known)
+        self._known = Known(self._values)
         self._env_values = env_values
+
+    def learn(self, value: str) -> None:
+        """One more value to mask from now on; what was known before stays known, for old texts may still hold it."""
+        if value not in self._values:
+            self._values |= {value}
+            self._known = Known(self._values)
 
     def text(self, text: str) -> Redacted[str]:
         return seal(self._guarded(text))
