@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from inquest.api.shared import Phase
 from inquest.conductor.archive import MOST_BYTES, batches
 from inquest.datastorage.events import payload_faults
@@ -205,6 +207,15 @@ def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
         "effectiveness.assessment.completed",
         "orchestrator.lifecycle.completed",
     ]
+
+
+@pytest.mark.parametrize(("score", "resolved"), [(1.0, True), (0.0, False)])
+def test_the_history_learns_whether_the_signal_went_away(score: float, resolved: bool) -> None:
+    run: dict[str, Any] = {"effectiveness": {"alert": score, "reason": "Full"}}
+
+    found = [one for one in records.records(ENDED["verified Full"], "uid-1", run) if "alert" in one.event_type]
+
+    assert [one.data["alert_resolution"] for one in found] == [{"alert_resolved": resolved}]
 
 
 # --- sending ----------------------------------------------------------------------------------------------------

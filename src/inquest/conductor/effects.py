@@ -111,4 +111,5 @@ def _account(case: Case) -> remedy.Account:
         overall_confidence=merged.confidence if merged else None,
         claims=chronicle.claims_of(case),
         contributing_factors=diagnosed.diagnosis.contributing_factors if diagnosed else (),
+        alternatives=chronicle.alternatives_of(case),
     )

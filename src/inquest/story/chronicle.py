@@ -267,7 +267,7 @@ def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
         )
         for number, tried in enumerate(case.all(plot.Tried), start=1)
     )
-    changes = {"validation_attempts": tries[:3], "alternatives": _alternatives(case)}
+    changes = {"validation_attempts": tries[:3], "alternatives": alternatives_of(case)}
     chosen = _selected_workflow(case)
     if chosen is None:
         return changes
@@ -275,7 +275,7 @@ def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
     return changes | {"selected_workflow": chosen, "workflow_display": shown}
 
 
-def _alternatives(case: Case) -> tuple[api.AlternativeWorkflow, ...]:
+def alternatives_of(case: Case) -> tuple[api.AlternativeWorkflow, ...]:
     """What was not chosen, for people; a word that can be no id names nothing."""
     merged = _merged(case)
     named = [other for other in merged.alternatives if _WORKFLOW_ID.fullmatch(other.workflow_id)] if merged else []

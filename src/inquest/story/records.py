@@ -441,6 +441,8 @@ def _effect_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Re
     for component in ("health", "alert", "metrics"):
         if found.get(component) is not None:
             data = {"component": component, "assessed": True, "score": found[component]}
+            if component == "alert":
+                data["alert_resolution"] = {"alert_resolved": found[component] >= 1.0}
             yield _effect(f"{component}.assessed", common | data, at)
     if found.get("reason"):
         data = {"component": "completed", "reason": found["reason"]}
