@@ -346,7 +346,10 @@ def effect(**changes: Any) -> ends.Effect:
 
 TOOLS: Final[Mapping[Invocation, tuple[ToolSchema, ...]]] = {
     Invocation.RCA: (ToolSchema("get", "reads", {"type": "object", "properties": {"kind": {"type": "string"}}}),),
-    Invocation.SELECTION: (ToolSchema("list_workflows", "lists", {"type": "object", "properties": {}}),),
+    Invocation.SELECTION: tuple(
+        ToolSchema(name, "lists", {"type": "object", "properties": {}})
+        for name in ("list_available_actions", "list_workflows")
+    ),
 }
 
 
@@ -408,6 +411,8 @@ class World:
     """What a second look gives; the same as the first where nothing is said."""
     missing: frozenset[str] = frozenset()
     """Names of objects that are not there."""
+    away: frozenset[str] = frozenset()
+    """Tools whose service does not answer."""
 
     def perform(self, step: steps.Step, now: datetime) -> Fact:
         match step:
@@ -421,7 +426,7 @@ class World:
                 kind = plot.Turned if invocation is Invocation.RCA else plot.SelectionTurned
                 return kind(move.stamp(next(self.replies)), now)
             case steps.RunBatch(invocation, move):
-                return plot.ToolsRan(invocation, tuple(ran(run) for run in move.runs), now)
+                return plot.ToolsRan(invocation, tuple(self.ran(run) for run in move.runs), now)
             case steps.AskGroup(move):
                 return plot.SelectionTurned(move.stamp(next(self.replies)), now, Invocation.RCA)
             case steps.SeekTarget(named):
@@ -448,6 +453,9 @@ class World:
                 return fact
             case _:
                 raise AssertionError(f"{step} is not performed")
+
+    def ran(self, run: Run) -> ToolResult:
+        return failed(run) if run.call.name in self.away else ran(run)
 
     def look_again(self, case: Case, now: datetime) -> plot.LookedAgain:
         first = taken(*self.findings, health=self.health, gaps=self.gaps)
@@ -476,6 +484,12 @@ class World:
 def ran(run: Run) -> ToolResult:
     number = int(run.evidence_id[1:])
     return ToolResult(run.call.id, run.call.name, "said", evidence(number, f"text of {run.evidence_id}"))
+
+
+def failed(run: Run) -> ToolResult:
+    """What a call comes to when nobody answers."""
+    gap = evidence(int(run.evidence_id[1:]), "error", status=EvidenceStatus.GAP)
+    return ToolResult(run.call.id, run.call.name, "error", gap, error=True, away=True)
 
 
 # --- stages -----------------------------------------------------------------------------------------------------

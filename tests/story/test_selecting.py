@@ -282,6 +282,27 @@ def test_what_follows_the_question_about_a_target(
     assert len(case.all(plot.Tried)) == tries
 
 
+ACTIONS = cases.reply("", cases.call("list_available_actions"))
+LISTED = cases.reply("", cases.call("list_workflows", action_type="Restart"))
+DISCOVERED: dict[str, tuple[list[ModelReply], frozenset[str], str]] = {
+    "nothing answered": ([ACTIONS, cases.declined()], frozenset({"list_available_actions"}), "APIError"),
+    "one step answered": ([ACTIONS, LISTED, cases.declined()], frozenset({"list_workflows"}), "AnalysisCompleted"),
+    "nobody asked": ([cases.declined()], frozenset({"list_available_actions"}), "AnalysisCompleted"),
+}
+
+
+@pytest.mark.parametrize(("replies", "away", "reason"), DISCOVERED.values(), ids=DISCOVERED.keys())
+def test_a_catalogue_that_could_not_be_read_is_not_one_in_which_nothing_fits(
+    replies: list[ModelReply], away: frozenset[str], reason: str
+) -> None:
+    case = selecting(*replies, away=away).run(view())
+
+    assert case.closed is not None
+    verdict = case.closed.verdict
+    assert (str(verdict.reason), verdict.needs_review) == (reason, True)
+    assert (verdict.outcome is Outcome.NO_MATCHING_WORKFLOWS) == (reason == "AnalysisCompleted")
+
+
 def test_after_three_tries_only_the_target_of_an_answer_is_taken() -> None:
     bad = [cases.chose("wrong"), cases.chose("wrong"), choosing(CONFIG)]
     world = selecting(

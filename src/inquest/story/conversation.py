@@ -131,6 +131,8 @@ class ToolResult:
     repeat: bool = False
     terminal: bool = False
     """The same call cannot succeed in this attempt (behaviours, section 4)."""
+    away: bool = False
+    """What stands behind the tool did not answer: nothing is known, and nothing was refused."""
     suspect: tuple[int, ...] = ()
     """Lines that read like instructions to a model (pipeline, section 18)."""
     milliseconds: int = 0

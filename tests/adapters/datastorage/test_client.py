@@ -16,6 +16,7 @@ import pytest
 
 from inquest.adapters.datastorage import (
     OPEN_AFTER_FAILURES,
+    READ_SECONDS,
     Box,
     Breaker,
     DataStorageClient,
@@ -720,6 +721,16 @@ async def test_a_server_that_never_answers_costs_the_box_and_then_nothing() -> N
 
     assert set(map(id, histories)) == {id(UNAVAILABLE)}
     assert transport.calls == OPEN_AFTER_FAILURES
+
+
+async def test_a_service_in_this_process_is_waited_for_where_the_loop_is_late(site: Site) -> None:
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(READ_SECONDS + 0.2)
+        await site.app(scope, receive, send)
+
+    found = await DataStorageClient.in_process(late, clock=Time()).history(TARGET, "A")
+
+    assert found.available
 
 
 async def test_a_server_that_is_away_is_a_gap_and_later_each_record_is_stored_once(site: Site) -> None:

@@ -21,7 +21,7 @@ from inquest.adapters.tools import catalogue, kubernetes, notes
 from inquest.adapters.tools.desk import Backends, Desk, Output, ResourceContextOf, Tool
 from inquest.adapters.tools.guard import CLUSTER_KINDS, Scope
 from inquest.adapters.tools.hints import Refused, annotate, failure_of
-from inquest.errors import Invalid
+from inquest.errors import Invalid, Retryable
 from inquest.story.conversation import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.story.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.story.framing import frame, suspicious_lines, visible
@@ -183,7 +183,8 @@ class Tools:
         except Exception:  # fails closed: what cannot be redacted is not shown
             text = error_text(WITHHELD)
         evidence = await self._evidence(run, desk, text, EvidenceStatus.GAP, {})
-        return replace(_shown(run, evidence), error=True, terminal=failure.terminal)
+        away = isinstance(error, (Retryable, TimeoutError))
+        return replace(_shown(run, evidence), error=True, terminal=failure.terminal, away=away)
 
     async def _redacted(self, desk: Desk, text: str) -> str:
         """In a thread when the text is long, so that leases are renewed meanwhile."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from typing import Final
 
 from inquest.api.shared import Mode, Phase, TargetRef
-from inquest.story import plot, rca, selection
+from inquest.story import outcome, plot, rca, selection
 from inquest.story.conversation import Invocation, Message, Usage
 from inquest.story.history import history_section
 from inquest.story.inquiry import (
@@ -47,6 +48,8 @@ from inquest.story.steps.view import (
     Step,
     View,
 )
+
+DISCOVERY: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 
 
 def selecting(case: Case, view: View) -> Step:
@@ -105,8 +108,19 @@ def _concluded(case: Case, view: View, move: Concluded) -> Step:
         return _without_verdict(case, view, silent=move.reading is None)
     cautions = rca.cautions_from(move.reading.problems if move.reading else (), contradictions(reply))
     if reply.choice is None:
+        unread = catalogue_unread(case)
+        if unread:
+            return Record(plot.Closed(outcome.catalogue_unavailable(unread), view.now))
         return conclude(case, view, reply, cautions=cautions)
     return _check(case, view, reply, reply.choice, cautions)
+
+
+def catalogue_unread(case: Case) -> str:
+    """Why nothing of the catalogue is known; empty where some of it was read: failed is not "nothing fits" (8.1, 2)."""
+    batches = (batch for batch in case.all(plot.ToolsRan) if batch.invocation is Invocation.SELECTION)
+    asked = [result for batch in batches for result in batch.results if result.tool in DISCOVERY]
+    away = [result for result in asked if result.away]
+    return f"{away[-1].tool} failed" if away and all(result.error for result in asked) else ""
 
 
 def _without_verdict(case: Case, view: View, *, silent: bool) -> Step:
