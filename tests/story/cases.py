@@ -413,6 +413,8 @@ class World:
     """Names of objects that are not there."""
     away: frozenset[str] = frozenset()
     """Tools whose service does not answer."""
+    suspect: tuple[int, ...] = ()
+    """Lines of every answer that read like orders."""
 
     def perform(self, step: steps.Step, now: datetime) -> Fact:
         match step:
@@ -455,7 +457,7 @@ class World:
                 raise AssertionError(f"{step} is not performed")
 
     def ran(self, run: Run) -> ToolResult:
-        return failed(run) if run.call.name in self.away else ran(run)
+        return failed(run) if run.call.name in self.away else replace(ran(run), suspect=self.suspect)
 
     def look_again(self, case: Case, now: datetime) -> plot.LookedAgain:
         first = taken(*self.findings, health=self.health, gaps=self.gaps)

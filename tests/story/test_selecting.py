@@ -303,6 +303,18 @@ def test_a_catalogue_that_could_not_be_read_is_not_one_in_which_nothing_fits(
     assert (verdict.outcome is Outcome.NO_MATCHING_WORKFLOWS) == (reason == "AnalysisCompleted")
 
 
+def test_what_reads_like_an_order_is_told_to_people_and_to_the_policy() -> None:
+    case = selecting(LISTED, cases.chose(), suspect=(2,)).run(view())
+
+    selected = case.last(plot.Selected)
+    assert selected is not None
+    assert selected.verdict.merged is not None
+    told = [warning for warning in selected.verdict.merged.warnings if warning.code == "InjectionSuspected"]
+    assert [warning.text.split()[1] for warning in told] == [
+        result.evidence.id for batch in case.all(plot.ToolsRan) for result in batch.results if result.evidence
+    ]
+
+
 def test_after_three_tries_only_the_target_of_an_answer_is_taken() -> None:
     bad = [cases.chose("wrong"), cases.chose("wrong"), choosing(CONFIG)]
     world = selecting(

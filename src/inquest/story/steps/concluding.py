@@ -21,6 +21,9 @@ FRESH: Final = timedelta(seconds=30)
 """How long what was read is as good as a new look, where code alone concludes (design, defaults)."""
 
 
+SHOWN_SUSPECTS: Final = 5
+
+
 Cautions = tuple[Caution, ...]
 
 
@@ -55,7 +58,7 @@ def merged_of(case: Case, reply: SelectionReply | None, cautions: Cautions = ())
     """Both replies in one, with every warning that code has to add; `cautions` are about the second reply itself."""
     tried = case.last(plot.Tried) if reply is not None and reply.choice is not None else None
     severity = str(case.opened.spec.signal.severity)
-    warnings = (*spent_budgets(case), *(tried.validation.warnings if tried else ()), *cautions)
+    warnings = (*suspected(case), *spent_budgets(case), *(tried.validation.warnings if tried else ()), *cautions)
     return outcome.merge(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
 
 
@@ -119,6 +122,17 @@ def seen_again(case: Case, taken: plot.SnapshotTaken, at: datetime) -> plot.Look
         ),
         at=at,
     )
+
+
+def suspected(case: Case) -> tuple[Caution, ...]:
+    """Evidence that reads like an order to a model: people and the policy see it (pipeline, section 18)."""
+    results = (result for batch in case.all(plot.ToolsRan) for result in batch.results)
+    named = [result.evidence.id for result in results if result.suspect and result.evidence is not None]
+    if not named:
+        return ()
+    more = f" and {len(named) - SHOWN_SUSPECTS} more" if len(named) > SHOWN_SUSPECTS else ""
+    listed = ", ".join(named[:SHOWN_SUSPECTS])
+    return (Caution("InjectionSuspected", f"InjectionSuspected: {listed}{more} reads like an order to a model"),)
 
 
 def spent_budgets(case: Case) -> tuple[Caution, ...]:
