@@ -1,0 +1,78 @@
+"""What a case says when a service it cannot do without is not there at all: the catalogue, then the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.cluster.kube import Cluster
+from tests.cluster.outcomes.scenes import Scene
+from tests.cluster.outcomes.stage import Stage, free_port, staged
+from tests.cluster.outcomes.theatre import Theatre
+from tests.cluster.story.api import Api, Object
+from tests.cluster.story.process import Operator
+from tests.cluster.story.world import World, conditions, word
+
+pytestmark = pytest.mark.xdist_group("outcomes-down")
+
+SETTINGS = {"datastorage": {"mode": "external", "url": f"http://127.0.0.1:{free_port()}"}}
+CATALOGUE = False
+"""Nobody can register anything."""
+
+
+@pytest.fixture(scope="module")
+def curtain() -> Iterator[ExitStack]:
+    """Closed, and the model's server is gone."""
+    with ExitStack() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def stage(curtain: ExitStack) -> Stage:
+    """Where the scripts of this file are played, until the curtain falls."""
+    return curtain.enter_context(staged(Stage(free_port())))
+
+
+@pytest.fixture
+def theatre(api: Api, process: Operator, cluster: Cluster, stage: Stage) -> Iterator[Theatre]:
+    with ExitStack() as worlds:
+        yield Theatre(api, process, cluster, stage, worlds)
+
+
+def ended(world: World) -> Object:
+    """The case of a Signal for a workload that is killed for its memory."""
+    world.broken()
+    name = world.opened(world.signal())["metadata"]["name"]
+    return world.shows("Investigation", name, lambda seen: "completedAt" in seen.get("status", {}), seconds=90)
+
+
+def test_without_its_catalogue_a_case_keeps_its_root_cause(theatre: Theatre, stage: Stage) -> None:
+    """Failed, APIError; no try of the model is counted (pipeline, 8.1, check 2); the record is sent later."""
+    world = theatre.inhabit("production")
+    stage.play(world.namespace, Scene("", "", choice={"selected_workflow": {"workflow_id": "any"}}).script())
+
+    case = ended(world)
+
+    assert word(case, "phase", "reason", "subReason") == ("Failed", "APIError", "MaxRetriesExceeded")
+    assert word(case, "humanReviewReason", "resolution") == ("InfrastructureFailure", "ManualReviewRequired")
+    assert case["status"]["rootCause"]["summary"].startswith("The memory limit")
+    assert "validationAttempts" not in case["status"]
+    assert conditions(case)["Recorded"][0] != "True"
+    assert conditions(case)["ModelAvailable"] == ("True", "Reachable")
+
+
+def test_where_nobody_listens_a_case_keeps_its_findings(theatre: Theatre, curtain: ExitStack) -> None:
+    """Failed, ModelUnavailable, after the retries of a refused connection on both endpoints."""
+    world = theatre.inhabit("production")
+    curtain.close()
+
+    case = ended(world)
+
+    assert word(case, "phase", "reason", "subReason") == ("Failed", "ModelUnavailable", "MaxRetriesExceeded")
+    assert word(case, "humanReviewReason", "resolution") == ("InfrastructureFailure", "ManualReviewRequired")
+    assert conditions(case)["ModelAvailable"] == ("False", "TransientError")
+    assert case["status"]["findings"]
+    assert case["status"]["evidence"]
+    world.tells(case, "ModelUnavailable")
