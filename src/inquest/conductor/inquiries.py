@@ -24,7 +24,7 @@ from inquest.ports import Model, Reach
 from inquest.story import outcome, plot, steps
 from inquest.story.briefing import Habits
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
-from inquest.story.detectors import detect
+from inquest.story.detectors import examine
 from inquest.story.evidence import Evidence, EvidenceStatus
 from inquest.story.gate import Sufficiency
 from inquest.story.health import health
@@ -91,7 +91,10 @@ class Inquiries:
 
     async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
         found = await self.house.eyes.snapshot(step.target)
-        return plot.SnapshotTaken(found, detect(found), health(found))
+        findings, failed = examine(found)
+        for gap in failed:
+            log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
+        return plot.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found))
 
     async def context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
         context = await self.house.eyes.context(step.target)

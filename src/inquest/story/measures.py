@@ -16,6 +16,7 @@ from inquest.api.shared import Phase
 from inquest.story import plot
 from inquest.story.candidates import leading, trimmed
 from inquest.story.conversation import Invocation, ModelReply
+from inquest.story.detectors import DETECTOR, DETECTORS
 from inquest.story.plot import Case
 from inquest.story.submit import SUBMIT_NAMES
 from inquest.story.transcript import (
@@ -95,6 +96,13 @@ def _of_batch(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
     for result in fact.results:
         if result.suspect:
             yield Measure("injection_suspected", {"where": "tool"}, len(result.suspect))
+
+
+def _of_snapshot(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
+    for gap in fact.snapshot.gaps:
+        kind, _, name = gap.what.partition(" ")
+        if kind == DETECTOR and name in {detector.__name__ for detector in DETECTORS}:
+            yield Measure("detector_failures", {"detector": name})
 
 
 def _of_context(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
@@ -177,6 +185,7 @@ _MEASURES: Final[Mapping[type[plot.Fact], Callable[[Case, Any, Offered], Iterato
     plot.Turned: _of_turn,
     plot.SelectionTurned: _of_turn,
     plot.ToolsRan: _of_batch,
+    plot.SnapshotTaken: _of_snapshot,
     plot.ContextResolved: _of_context,
     plot.Diagnosed: _of_diagnosis,
     plot.Tried: _of_try,

@@ -23,6 +23,7 @@ from prometheus_client import (
 
 from inquest.api.shared import Mode, Outcome, Reason
 from inquest.story.conversation import Invocation
+from inquest.story.detectors import DETECTORS
 from inquest.story.inquiry import Spent
 from inquest.story.measures import GUARDS, Measure
 from inquest.story.transcript import UNKNOWN_TOOL, Fate
@@ -77,6 +78,7 @@ GUARDRAILS: Final = _counter("guardrail", "Guard rails that tripped.", ["guard"]
 CLAIMS: Final = _counter("claims", "Claims checked, by verdict.", ["verdict"])
 VALIDATIONS: Final = _counter("validation_attempts", "Catalogue validations.", ["result"])
 ENRICHMENTS: Final = _counter("enrichment", "Parts of the resource context.", ["part", "status"])
+DETECTOR_FAILURES: Final = _counter("detector_failures", "Detectors that failed on a snapshot.", ["detector"])
 OUTCOMES: Final = _counter("outcomes", "Ends of investigations.", ["outcome", "mode"])
 CONFIDENCE: Final = Histogram(
     "inquest_confidence",
@@ -136,6 +138,7 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     CLAIMS: (("supported", "partial", "unsupported", "dropped"),),
     VALIDATIONS: (("valid", "invalid"),),
     ENRICHMENTS: (("owner", "labels", "quota", "history"), ("ok", "failed")),
+    DETECTOR_FAILURES: (tuple(detector.__name__ for detector in DETECTORS),),
     OUTCOMES: (tuple(map(str, ENDS)), tuple(map(str, Mode))),
     CONFIDENCE: (("overall", "model", "workflow"),),
     REDACTIONS: (("structure", "text", "withheld"),),
@@ -176,6 +179,7 @@ _BY_NAME: Final[Mapping[str, Counter | Histogram]] = {
     "claims": CLAIMS,
     "validation_attempts": VALIDATIONS,
     "enrichment": ENRICHMENTS,
+    "detector_failures": DETECTOR_FAILURES,
     "outcomes": OUTCOMES,
     "confidence": CONFIDENCE,
     "injection_suspected": INJECTION_SUSPECTED,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inquest.story.detectors import DETECTORS, FOLDS, detect
-from inquest.story.evidence import Finding, Snapshot
+from inquest.story.detectors import DETECTORS, FOLDS, detect, examine
+from inquest.story.evidence import Finding, Gap, Snapshot
 from tests.story.detectors.support import assert_grounded, assert_says, cases, snapshot_of
 
 NAMES = ("oom_killed", "crash_loop", "image_pull", "unschedulable")
@@ -75,3 +75,18 @@ def test_a_quote_that_was_cut_away_is_not_cited() -> None:
     blind = Snapshot(**{**vars(snapshot), "evidence": ()})
 
     assert [finding.citations for finding in detect(blind)] == [()]
+
+
+@pytest.mark.parametrize((), [()], ids=["L30"])
+def test_a_detector_that_fails_leaves_a_gap_and_the_others_their_word() -> None:
+    case = next(case for name in NAMES for case in cases(name).values() if case["expected"])
+    snapshot = snapshot_of(case)
+
+    def broken(_: Snapshot, /) -> list[Finding]:
+        raise KeyError("containers")
+
+    findings, gaps = examine(snapshot, (broken, *DETECTORS))
+
+    assert findings == detect(snapshot)
+    assert findings
+    assert gaps == (Gap("detector broken", "KeyError"),)
