@@ -1,0 +1,7 @@
+"""The operator, the stage and the control plane of `tests/cluster/outcomes`."""
+
+from __future__ import annotations
+
+from tests.cluster.outcomes.conftest import api, cluster, operator_kubeconfig, process, stage
+
+__all__ = ["api", "cluster", "operator_kubeconfig", "process", "stage"]
