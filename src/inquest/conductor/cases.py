@@ -254,7 +254,8 @@ class Cases:
         return found
 
     def _offered(self, work: Work) -> dict[Invocation, Any]:
-        has_model = bool(work.case.facts) and bool(work.case.opened.pinned.model)
+        opened = work.case.first(plot.Opened)
+        has_model = opened is not None and bool(opened.pinned.model)
         return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
 
     async def _approval_view(self, work: Work, view: steps.View) -> steps.View:

@@ -139,10 +139,10 @@ class Catalogue:
         return _accepted(held)
 
     async def _action_type(self, name: str) -> ActionType | None:
-        """The ActionType of that name; of several the oldest, which is the registered one."""
+        """The ActionType of that name; of several the oldest, of one age the one that is registered already."""
         found = parsed(ActionType, await self.house.status.list(ACTION_TYPE))
         named = [one for one in found if one.spec.name == name]
-        return min(named, key=lambda one: (str(one.metadata.creation_timestamp), one.uid), default=None)
+        return min(named, key=_seniority, default=None)
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
         try:
@@ -188,6 +188,12 @@ def version_key(version: str) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, 
     core, _, rest = version.partition("+")[0].partition("-")
     parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in rest.split(".") if part)
     return tuple(int(part) for part in core.split(".")), not rest, parts
+
+
+def _seniority(found: ActionType) -> tuple[str, bool, str]:
+    """Time is written in whole seconds: two of one second must not take turns."""
+    meta = found.metadata
+    return str(meta.creation_timestamp), found.status.registration is not Registered.ACTIVE, found.uid
 
 
 def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> Attempt:

@@ -20,10 +20,10 @@ from inquest.errors import (
     RateLimited,
     Unavailable,
 )
-from inquest.ports import Model, Reach
+from inquest.ports import Model, Reach, Redacted
 from inquest.story import outcome, plot, steps
 from inquest.story.briefing import Habits
-from inquest.story.conversation import Invocation, ModelReply, ToolResult
+from inquest.story.conversation import Invocation, ModelReply, ModelRequest, ToolResult
 from inquest.story.detectors import examine
 from inquest.story.evidence import Evidence, EvidenceStatus
 from inquest.story.gate import Sufficiency
@@ -119,13 +119,17 @@ class Inquiries:
     async def _answer(self, model: Model, move: AskModel) -> ModelReply:
         """A conversation that is too long is asked once more in its shorter form (behaviours, section 10.3)."""
         try:
-            return move.stamp(await model.ask(self.house.redactor.strings(move.request)))
+            return move.stamp(await model.ask(await self._sealed(move.request)))
         except ContextOverflow:
             shorter = move.shorter()
             if shorter is None:
                 raise
-            again = self.house.redactor.strings(replace(shorter, squeezed=True))
+            again = await self._sealed(replace(shorter, squeezed=True))
             return move.stamp(await model.ask(again), squeezed=True)
+
+    async def _sealed(self, request: ModelRequest) -> Redacted[ModelRequest]:
+        """In a thread: a long conversation would hold every other case up (reliability, section 10.2)."""
+        return await asyncio.to_thread(self.house.redactor.strings, request)
 
     async def _turned(self, step: steps.Ask, reply: ModelReply) -> plot.Fact:
         kind = plot.Turned if step.invocation is Invocation.RCA else plot.SelectionTurned

@@ -862,7 +862,7 @@ def _closing_notice(case: Case, fact: plot.Closed) -> Told | None:
     if verdict.needs_review:
         priority = _REVIEW_PRIORITY.get(str(verdict.review_reason), "Medium")
         return Told("ManualReview", priority, verdict.message, _body(case, command))
-    if case.last(plot.ExecutionCreated) is not None:
+    if case.last(plot.ExecutionCreated) is not None and verdict.phase is not Phase.CANCELLED:
         return Told("Completion", "Low", verdict.message, _body(case, command))
     return None
 

@@ -404,3 +404,17 @@ def _name_of(node: ast.AST) -> str:
             return name
         case _:
             return ""
+
+
+def test_half_a_character_is_made_writable_in_texts_keys_and_names() -> None:
+    found = Redactor().strings({"text\ud800": "a\ud800b", "metadata": {"name": "n\ud800", "kind": "Pod"}}).value
+
+    json.dumps(found, ensure_ascii=False).encode()
+    assert found["text?"] == "a?b"
+
+
+@pytest.mark.parametrize("place", ["annotations", "labels"])
+def test_what_a_free_key_calls_a_secret_is_one_however_harmless_it_looks(place: str) -> None:
+    found = Redactor().strings({"signal": {place: {"api_key": "maple", "team": "maple"}}}).value
+
+    assert found["signal"][place] == {"api_key": "[REDACTED]", "team": "maple"}

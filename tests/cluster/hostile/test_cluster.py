@@ -311,7 +311,6 @@ def test_no_secret_value_has_left_the_cluster(every: list[Played], process: Oper
     assert sorted({*found, *leaks({"notices": json.dumps(stage.notices)})}) == []
 
 
-@pytest.mark.xfail(strict=True, reason="the name of an annotation is not looked at when its value is copied")
 def test_no_annotation_of_a_signal_with_a_secret_name_is_copied(curious: Played, process: Operator) -> None:
     """`api_key` is the name; the value alone looks harmless (pipeline, section 17: structure first)."""
     assert leaks(traces(curious, process), KNOWN) == []

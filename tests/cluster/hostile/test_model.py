@@ -673,7 +673,6 @@ def _parts(name: str) -> tuple[Scene, Plant | None]:
 
 
 WANTED = {
-    "half-a-character": "half a character in an argument stops the journal, and the model is asked again and again",
     "characters-that-nobody-sees": "the status holds what nobody sees as the model wrote it",
 }
 """What is not yet as it should be."""

@@ -94,7 +94,6 @@ def test_a_cancelled_case_keeps_its_confidence(played: dict[str, Future[Played]]
     assert played[name].result().case["status"]["confidence"] == 0.92
 
 
-@pytest.mark.xfail(strict=True, reason="a cancelled case is told as a completed one")
 @pytest.mark.parametrize("name", ["x-cancelled-executing"])
 def test_a_cancelled_case_is_no_completion(played: dict[str, Future[Played]], name: str) -> None:
     """No row of the table of notices is for it (resources, section 13)."""
@@ -103,7 +102,6 @@ def test_a_cancelled_case_is_no_completion(played: dict[str, Future[Played]], na
     assert "Completion" not in [notice["type"] for notice in notices]
 
 
-@pytest.mark.xfail(strict=True, reason="the books of a case that never opened cannot be closed, and it stays as it is")
 @pytest.mark.parametrize("name", ["x-cancelled-pending"])
 def test_a_case_that_is_cancelled_before_it_starts_ends(played: dict[str, Future[Played]], name: str) -> None:
     """Nothing was read and nobody was asked; the duration is 0 (resources, 3.2)."""

@@ -19,8 +19,9 @@ from pydantic import BaseModel
 from inquest.adapters.redact import structure
 from inquest.adapters.redact.documents import in_fragments, in_json, in_yaml
 from inquest.adapters.redact.encoded import decoded, may_hide, runs, without_opaque, without_percent
+from inquest.adapters.redact.keys import is_harmless, is_sensitive
 from inquest.adapters.redact.known import Known
-from inquest.adapters.redact.marks import WITHHELD, places
+from inquest.adapters.redact.marks import MARK, WITHHELD, places
 from inquest.adapters.redact.pairs import hints_in, lowered, without_blocks, without_values
 from inquest.adapters.redact.shapes import RULES, without_shapes
 from inquest.adapters.redact.structure import SCALARS, EnvValues, Leaves, is_identity
@@ -65,7 +66,7 @@ class Redactor:
 
     def _guarded(self, text: str) -> str:
         try:
-            return self._settled(text)
+            return self._settled(writable(text))
         except Exception:  # the gate fails closed, whatever went wrong
             return WITHHELD
 
@@ -170,9 +171,24 @@ def _each_string(value: Any, leaves: Leaves) -> Any:
             return value
 
 
+FREE: Final = frozenset({"annotations", "labels"})
+"""Maps whose keys are anybody's: what such a key calls a secret is one, however harmless it looks."""
+
+
+def writable(text: str) -> str:
+    """Half a character, which JSON can name and UTF-8 cannot write, would stop every sink behind the gate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
 def _each_field(fields: Mapping[Any, Any], leaves: Leaves, inside: str = "") -> dict[Any, Any]:
     return {
-        key: leaves.exact(item)
+        writable(key) if type(key) is str else key: MARK
+        if type(item) is str and inside in FREE and is_sensitive(str(key)) and not is_harmless(item)
+        else leaves.exact(writable(item))
         if type(item) is str and is_identity(str(key), item, fields, inside)
         else _each_field(item, leaves, str(key))
         if type(item) is dict
