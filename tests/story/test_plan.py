@@ -64,7 +64,7 @@ def test_long_plans_and_long_steps_are_cut() -> None:
 
 
 def test_control_characters_are_shown_as_escapes() -> None:
-    assert steps("INVESTIGATION_PLAN:\n- a\x1b[31m\n- b\u202e\n- c") == ("a\\u{1b}[31m", "b\\u{202e}", "c")
+    assert steps("INVESTIGATION_PLAN:\n- a\x07\x1b[31m\n- b\u202e\n- c") == ("a\\u{7}", "b\\u{202e}", "c")
 
 
 # --- what becomes of the steps ------------------------------------------------------------------------------------
