@@ -221,12 +221,13 @@ async def test_a_new_version_supersedes_and_going_back_revives_the_old_row(site:
 async def test_versions_posted_at_once_leave_one_latest(site: Site) -> None:
     await add_action_type(site)
     engine = open_engine(site.url)
-    other = httpx2.ASGITransport(app=create_app(engine, now=site.clock.now))
-    async with httpx2.AsyncClient(transport=other, base_url="http://other") as http:
+    app = create_app(engine, now=site.clock.now)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://other") as http:
         replicas = (site.http, http)
         bodies = [{"content": content(version=str(number))} for number in range(8)]
         posts = (replicas[number % 2].post(f"{API}/workflows", json=body) for number, body in enumerate(bodies))
         answers = await asyncio.gather(*posts)
+    await app.state.service.close()
     await engine.dispose()
 
     rows = (await site.get(f"{API}/workflows")).json()["workflows"]
