@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from inquest.api.meta import GROUP
+from inquest.api.names import JOURNAL_LABEL
 from inquest.api.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE, SERVICE_ACCOUNT
 
 Manifest = dict[str, Any]
@@ -23,7 +24,7 @@ def render(
     execution_namespace: str = EXECUTION_NAMESPACE,
     investigator: str = INVESTIGATOR_ACCOUNT,
 ) -> list[Manifest]:
-    """The four validating policies, each with its binding."""
+    """The five validating policies, each with its binding."""
     operator = _account(namespace, service_account)
     own = [operator, _account(namespace, investigator)]
     return [
@@ -31,6 +32,7 @@ def render(
         *_bound("inquest-approval-create", _creation(operator)),
         *_bound("inquest-status", _status(operator)),
         *_bound("inquest-feedback", _feedback()),
+        *_bound("inquest-journal", _journal(operator)),
     ]
 
 
@@ -170,6 +172,22 @@ def _feedback() -> Manifest:
                 "reason": "Forbidden",
             }
         ]
+    }
+
+
+def _journal(operator: str) -> Manifest:
+    """A slot is written once, by the operator: whoever could write one ahead could forge what a case decided."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}
+    labelled = {"matchExpressions": [{"key": JOURNAL_LABEL, "operator": "Exists"}]}
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule], "objectSelector": labelled},
+        "validations": [
+            _refuse(
+                f"request.operation == 'CREATE' && {_is(operator)}",
+                "slots of the journal are written once, by the operator alone",
+            )
+        ],
     }
 
 

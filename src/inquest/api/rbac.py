@@ -98,7 +98,7 @@ OPERATOR: Final[tuple[Rule, ...]] = (
 
 HOME: Final[tuple[Rule, ...]] = (
     # Slots of the journal are created once: who could change one could forge the log.
-    Rule("", ("configmaps",), ("create", "get", "list", "delete")),
+    Rule("", ("configmaps",), ("create", "get", "list", "delete", "deletecollection")),
     Rule("coordination.k8s.io", ("leases",), (*READ, *CHANGE)),
 )
 """The operator, in its own namespace."""
@@ -139,8 +139,12 @@ INVESTIGATOR: Final[tuple[Rule, ...]] = (
     Rule("autoscaling", ("horizontalpodautoscalers",), READ),
     Rule("policy", ("poddisruptionbudgets",), READ),
     Rule("networking.k8s.io", ("networkpolicies", "ingresses", "ingressclasses"), READ),
-    Rule("storage.k8s.io", ("storageclasses", "volumeattachments"), READ),
+    Rule("storage.k8s.io", ("storageclasses", "volumeattachments", "csidrivers", "csinodes"), READ),
     Rule("scheduling.k8s.io", ("priorityclasses",), READ),
+    Rule("node.k8s.io", ("runtimeclasses",), READ),
+    Rule("coordination.k8s.io", ("leases",), READ),
+    Rule(_ADMISSION, ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), READ),
+    Rule("apiregistration.k8s.io", ("apiservices",), READ),
     Rule("rbac.authorization.k8s.io", ("roles", "rolebindings", "clusterroles", "clusterrolebindings"), READ),
     Rule("metrics.k8s.io", ("pods", "nodes"), READ),
     Rule("argoproj.io", ("applications", "applicationsets", "appprojects", "rollouts"), READ),

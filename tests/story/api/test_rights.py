@@ -66,7 +66,7 @@ def test_what_the_api_server_fills_in_is_no_difference() -> None:
 
 
 def test_everything_is_missing_where_nothing_is() -> None:
-    assert len(not_in_force([], render())) == 8
+    assert len(not_in_force([], render())) == 10
 
 
 POLICY, BINDING = 0, 1
