@@ -13,13 +13,23 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from inquest.datastorage import handlers_audit, handlers_catalogue, handlers_discovery, handlers_past
+from inquest.datastorage import (
+    handlers_audit,
+    handlers_catalogue,
+    handlers_discovery,
+    handlers_holds,
+    handlers_past,
+    openapi,
+)
+from inquest.datastorage.authentication import Authentication, Reviewer
+from inquest.datastorage.front import Front, Readable
 from inquest.datastorage.problems import TITLES, Problem, problem_response, unavailable
-from inquest.datastorage.service import Service
+from inquest.datastorage.service import BATCH_BODY, Service
 from inquest.datastorage.wire import instant_text
 
 API = "/api/v1"
@@ -27,10 +37,8 @@ NOT_BUILT = (
     ("/audit/export", "GET"),
     ("/audit/notifications", "POST"),
     ("/audit/remediation-requests/{correlation_id}/reconstruct", "POST"),
-    ("/audit/legal-hold", "GET"),
-    ("/audit/legal-hold", "POST"),
-    ("/audit/legal-hold/{correlation_id}", "DELETE"),
 )
+"""What the peer has and this service has not; an export is a command here (section 10.6)."""
 
 
 def utc_now() -> datetime:
@@ -44,10 +52,15 @@ def new_event_id() -> str:
 
 
 def create_app(
-    engine: AsyncEngine, *, now: Callable[[], datetime] = utc_now, new_id: Callable[[], str] = new_event_id
+    engine: AsyncEngine,
+    *,
+    now: Callable[[], datetime] = utc_now,
+    new_id: Callable[[], str] = new_event_id,
+    reviewer: Reviewer | None = None,
 ) -> Starlette:
     """The API on port 8080, or in process over an ASGI transport; `migrate(engine)` comes first.
 
+    With a `reviewer` every request needs a token; without one whoever reaches the application may use it.
     Who embeds it awaits `app.state.service.close()` at the end, so that no audit of discovery is lost.
     """
     routes = [
@@ -55,21 +68,29 @@ def create_app(
         *handlers_catalogue.routes(API),
         *handlers_audit.routes(API),
         *handlers_past.routes(API),
+        *handlers_holds.routes(API),
+        Route(f"{API}/openapi.json", _description, methods=["GET"]),
         *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
     ]
-    app = Starlette(routes=routes, exception_handlers=_FAILURES)
+    around = [Middleware(Front, most_bytes=BATCH_BODY)]
+    around += [Middleware(Authentication, reviewer=reviewer)] if reviewer else []
+    around.append(Middleware(Readable))
+    app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
+    app.router.redirect_slashes = False
     app.state.service = Service(engine, now=now, new_id=new_id)
     return app
 
 
-def create_health_app(engine: AsyncEngine, *, now: Callable[[], datetime] = utc_now) -> Starlette:
-    """`/healthz` and `/readyz` on port 8081."""
+def create_health_app(
+    engine: AsyncEngine, *, now: Callable[[], datetime] = utc_now, hindered: Callable[[], str] = lambda: ""
+) -> Starlette:
+    """`/healthz` and `/readyz` on port 8081; `hindered` says what is in the way beside the database."""
 
     async def healthz(_request: Request) -> Response:
         return JSONResponse({"status": "healthy", "timestamp": instant_text(now())})
 
     async def readyz(_request: Request) -> Response:
-        reason = await unready_reason(engine)
+        reason = hindered() or await unready_reason(engine)
         body = {"status": "not_ready", "reason": reason} if reason else {"status": "ready"}
         return JSONResponse(body, status_code=503 if reason else 200)
 
@@ -86,6 +107,10 @@ async def unready_reason(engine: AsyncEngine) -> str:
     return ""
 
 
+async def _description(_request: Request) -> Response:
+    return JSONResponse(openapi.document())
+
+
 async def _not_built(request: Request) -> Response:
     raise Problem(501, "not-configured", f"{request.method} {request.url.path} is not offered by this service")
 
@@ -98,7 +123,9 @@ async def _on_http(request: Request, error: Any) -> Response:
     status = error.status_code
     slug = {404: "not-found", 405: "method-not-allowed"}.get(status, "bad-request")
     title = TITLES.get(status, "Error")
-    return problem_response(Problem(status, slug, str(error.detail), title=title), request)
+    answer = problem_response(Problem(status, slug, str(error.detail), title=title), request)
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 async def _on_database(request: Request, error: Any) -> Response:
@@ -112,8 +139,14 @@ async def _on_crash(request: Request, _error: Any) -> Response:
 def database_problem(error: Exception) -> Problem:
     """503 when the database cannot be reached, 500 when it refused; statements never reach the answer."""
     if _is_away(error):
-        return unavailable("database not reachable")
-    return Problem(500, "database-error", f"the database refused: {type(error).__name__}", title="Database Error")
+        return unavailable(f"database not reachable: {_word(error)}")
+    return Problem(500, "database-error", f"the database refused: {_word(error)}", title="Database Error")
+
+
+def _word(error: Exception) -> str:
+    """What the driver calls it (`SQLITE_BUSY`, `57P03`): one sentence covers a lock, a full disk and no server."""
+    origin = getattr(error, "orig", None)
+    return str(getattr(origin, "sqlite_errorname", "") or getattr(origin, "sqlstate", "") or type(error).__name__)
 
 
 def _is_away(error: Exception) -> bool:

@@ -177,7 +177,7 @@ class Catalogue:
 async def _load(connection: AsyncConnection, revision: int) -> Shelf:
     types = await connection.execute(select(action_types))
     offered = workflows.c.status == ACTIVE, workflows.c.is_latest
-    columns = [column for column in workflows.c if column.name not in ("content", "parameters")]
+    columns = [column for column in workflows.c if column.name != "content"]
     rows = (await connection.execute(select(*columns).where(*offered))).mappings()
     return Shelf(
         revision,
@@ -216,6 +216,7 @@ def summary(row: Stored) -> dict[str, Any]:
         "executionBundle": row["execution_bundle"],
         "executionEngine": row["execution_engine"],
         "serviceAccountName": row["service_account_name"],
+        "parameters": {"schema": {"parameters": row["parameters"] or []}},
     }
     return {name: value for name, value in members.items() if value is not None}
 
@@ -228,7 +229,6 @@ def record(row: Stored) -> dict[str, Any]:
         "isLatestVersion": row["is_latest"],
         "previousVersion": row["previous_version"],
         "content": row["content"],
-        "parameters": {"schema": {"parameters": row["parameters"] or []}},
         "owner": row["owner"],
         "maintainer": row["maintainer"],
         "executionBundleDigest": row["execution_bundle_digest"],

@@ -23,6 +23,8 @@ class Link:
     event: Event
     event_hash: str
     previous_hash: str
+    derived: Mapping[str, str | None] | None = None
+    """The columns that history asks by, as stored; None where only the event itself was kept."""
 
 
 @dataclass(frozen=True)
@@ -34,27 +36,53 @@ class Finding:
     message: str
 
 
+@dataclass(frozen=True)
+class Strand:
+    """A chain as far as it was read; `head` is the stored hash of its last event."""
+
+    first: str
+    last: str
+    head: str
+    events: int
+
+
+class Book:
+    """Chains that are read together, each in the order of appending."""
+
+    def __init__(self) -> None:
+        self.strands: dict[str, Strand] = {}
+
+    def add(self, link: Link) -> Finding | None:
+        """Go on from the stored hash, so that one altered event is one finding."""
+        name, event_id = link.event.correlation_id, link.event.event_id
+        before = self.strands.get(name)
+        self.strands[name] = Strand(
+            before.first if before else event_id, event_id, link.event_hash, (before.events if before else 0) + 1
+        )
+        return _finding(link, before.head if before else "")
+
+
 def next_hash(previous: str, event: Event) -> str:
     """SHA-256 over the previous hash (empty for the first event) and the event's text."""
     return hashlib.sha256((previous + event_text(event)).encode()).hexdigest()
 
 
 def findings(links: Iterable[Link]) -> list[Finding]:
-    """Walk in append order and go on from the stored hash, so that one altered event is one finding."""
-    found, previous = [], ""
-    for link in links:
-        finding = _finding(link, previous)
-        found += [finding] if finding else []
-        previous = link.event_hash
-    return found
+    """What does not hold in the chains of these links, in their order."""
+    book = Book()
+    return [finding for link in links if (finding := book.add(link))]
 
 
 def _finding(link: Link, previous: str) -> Finding | None:
-    expected = next_hash(link.previous_hash, link.event)
+    if not link.event_hash:
+        return Finding(link, next_hash(previous, link.event), "event carries no hash")
     if link.previous_hash != previous:
         return Finding(link, next_hash(previous, link.event), "previous hash does not name the stored predecessor")
+    expected = next_hash(link.previous_hash, link.event)
     if link.event_hash != expected:
         return Finding(link, expected, "event hash does not match the stored event")
+    if link.derived is not None and link.derived != link.event.derived:
+        return Finding(link, expected, "what history asks by does not follow from the stored event")
     return None
 
 

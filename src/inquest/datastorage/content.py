@@ -14,7 +14,7 @@ import yaml
 
 from inquest.datastorage.discovery import BOOLEAN_LABELS, TEXT_LABELS, texts_of
 from inquest.datastorage.identity import content_hash, workflow_id
-from inquest.datastorage.wire import PRIORITIES, SEVERITIES, WILDCARD
+from inquest.datastorage.wire import MOST_NAME, MOST_VERSION, PRIORITIES, SEVERITIES, WILDCARD, unstorable
 
 PEER_API = "kubernaut.ai/v1alpha1"
 OWN_API = "inquest.dev/v1alpha1"
@@ -96,6 +96,8 @@ def _document(content: str) -> dict[str, Any]:
         raise ContentError(f"content is not readable: {error}") from error
     if not isinstance(document, dict):
         raise ContentError("content must be a mapping")
+    if fault := unstorable(document):
+        raise ContentError(fault)
     if document.get("apiVersion") not in (PEER_API, OWN_API):
         raise ContentError(f"apiVersion: must be {PEER_API} or {OWN_API}")
     if document.get("kind") != KIND:
@@ -149,6 +151,8 @@ def _name_faults(document: Mapping[str, Any]) -> Iterator[str]:
     name = _mapping(document.get("metadata")).get("name")
     if not isinstance(name, str) or not name:
         yield "metadata.name: is required"
+    elif len(name) > MOST_NAME:
+        yield f"metadata.name: is longer than {MOST_NAME} characters"
 
 
 def _head_faults(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -156,6 +160,9 @@ def _head_faults(spec: Mapping[str, Any]) -> Iterator[str]:
         yield "version: is required"
     if not isinstance(spec.get("actionType"), str) or not spec["actionType"]:
         yield "actionType: is required"
+    for name, most in {"id": MOST_NAME, "version": MOST_VERSION, "actionType": MOST_NAME}.items():
+        if len(str(spec.get(name) or "")) > most:
+            yield f"{name}: is longer than {most} characters"
     description = _mapping(spec.get("description"))
     for name in ("what", "whenToUse"):
         if not isinstance(description.get(name), str) or not description[name]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -36,10 +37,26 @@ def open_engine(url: str) -> AsyncEngine:
     return _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgres(parsed)
 
 
+class LetsGo(sqlite3.Connection):
+    """Gives its locks back when it is closed.
+
+    A task that is cancelled between a statement and its rows leaves a cursor behind. SQLite keeps a closed connection
+    with its transaction, and so the only writer's lock, until that cursor is collected, which may be never.
+    """
+
+    def close(self) -> None:
+        """Roll back what was begun, then close."""
+        try:
+            if self.in_transaction:
+                self.rollback()
+        finally:
+            super().close()
+
+
 def _sqlite(url: URL) -> AsyncEngine:
     if not url.database or ":memory:" in url.database:
         raise ValueError("the catalogue and the audit trail need a file: sqlite:///path")
-    engine = create_async_engine(url.set(drivername="sqlite+aiosqlite"))
+    engine = create_async_engine(url.set(drivername="sqlite+aiosqlite"), connect_args={"factory": LetsGo})
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine

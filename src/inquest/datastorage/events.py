@@ -9,7 +9,7 @@ from typing import Any
 
 from inquest.datastorage.history import normalised_target
 from inquest.datastorage.identity import canonical_uuid
-from inquest.datastorage.wire import CATEGORIES, OUTCOMES, duration_text, instant_from_text
+from inquest.datastorage.wire import CATEGORIES, MOST_KEY_BYTES, OUTCOMES, duration_text, instant_from_text
 
 MOST_EVENTS_IN_A_BATCH = 500
 FURTHEST_AHEAD = timedelta(minutes=60)
@@ -18,6 +18,8 @@ DEFAULT_RETENTION_DAYS = 2555
 """Seven years (section 10.6)."""
 
 REMEDIATION_STARTED = "remediation.workflow_created"
+RETIRED = "datastorage.audit.retired"
+"""What stays of chains that were deleted after their retention (section 10.6)."""
 LIFECYCLES = {"orchestrator.lifecycle.completed": "completed", "orchestrator.lifecycle.failed": "failed"}
 
 
@@ -75,7 +77,11 @@ def event_from_body(body: object, *, now: datetime, new_id: Callable[[], str]) -
     _check_bounds(at, now)
     for fault in payload_faults(body["event_data"]):
         raise EventError(f'Error at "/event_data": doesn\'t match schema due to: {fault}')
-    return _filled(body, at, new_id)
+    event = _filled(body, at, new_id)
+    for name, value in event.derived.items():
+        if value and len(value.encode()) > MOST_KEY_BYTES:
+            raise EventError(f'Error at "/event_data": {name} is longer than {MOST_KEY_BYTES} bytes')
+    return event
 
 
 def _filled(body: Mapping[str, Any], at: datetime, new_id: Callable[[], str]) -> Event:
@@ -195,8 +201,8 @@ class Kind:
     fits: Callable[[object], bool]
 
 
-_RESPONSE_MEMBERS = {"incidentId", "analysis", "rootCauseAnalysis", "confidence", "timestamp"}
-_COMPONENTS = frozenset({"health", "alert", "alert_decay", "metrics", "hash", "scheduled", "completed"})
+RESPONSE_MEMBERS = {"incidentId", "analysis", "rootCauseAnalysis", "confidence", "timestamp"}
+COMPONENTS = frozenset({"health", "alert", "alert_decay", "metrics", "hash", "scheduled", "completed"})
 
 TEXT = Kind("a string", lambda value: isinstance(value, str))
 BOOLEAN = Kind("a boolean", lambda value: isinstance(value, bool))
@@ -207,9 +213,9 @@ TEXTS = Kind("an array", lambda value: isinstance(value, list) and all(isinstanc
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
 RESPONSE = Kind(
     "an object with incidentId, analysis, rootCauseAnalysis, confidence and timestamp",
-    lambda value: isinstance(value, dict) and value.keys() >= _RESPONSE_MEMBERS,
+    lambda value: isinstance(value, dict) and value.keys() >= RESPONSE_MEMBERS,
 )
-COMPONENT = Kind("a component of the assessment", lambda value: isinstance(value, str) and value in _COMPONENTS)
+COMPONENT = Kind("a component of the assessment", lambda value: isinstance(value, str) and value in COMPONENTS)
 LIFECYCLE_OUTCOME = Kind("Success or Failed", lambda value: value in ("Success", "Failed"))
 
 
@@ -303,6 +309,7 @@ PAYLOADS: Mapping[str, Shape] = {
     "effectiveness.alert.assessed": Shape(_ASSESSMENT, {**_MEASURED, "alert_resolution": OBJECT}),
     "effectiveness.metrics.assessed": Shape(_ASSESSMENT, {**_MEASURED, "metric_deltas": OBJECT}),
     "effectiveness.assessment.completed": Shape(_ASSESSMENT, {"reason": TEXT}),
+    "inquest.case.fact": Shape({**_AGENT, "payload": OBJECT}),
     "inquest.guardrail.tripped": Shape({**_AGENT, "guard": TEXT, "budget": OBJECT}),
     "inquest.injection.suspected": Shape({**_AGENT, "evidence_id": TEXT}),
     "workflow.catalog.actions_listed": Shape(_CATALOGUE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,16 @@ from inquest.datastorage import chain
 from inquest.datastorage.events import MOST_EVENTS_IN_A_BATCH, Event, EventError, event_from_body
 from inquest.datastorage.parameters import audit_question
 from inquest.datastorage.problems import Problem, SchemaFault
-from inquest.datastorage.service import BATCH_BODY, EVENT_BODY, Service, body_of, service_of
+from inquest.datastorage.service import (
+    BATCH_BODY,
+    BATCH_SECONDS,
+    EVENT_BODY,
+    QUERY_SECONDS,
+    WRITE_SECONDS,
+    Service,
+    body_of,
+    service_of,
+)
 from inquest.datastorage.wire import instant_text
 
 SCHEMA = "request body has an error: doesn't match schema"
@@ -34,7 +44,8 @@ async def append_one(request: Request) -> Response:
     service = service_of(request)
     event = _event(service, await body_of(request, most=EVENT_BODY))
     try:
-        await service.ledger.append([event])
+        async with asyncio.timeout(WRITE_SECONDS):
+            await service.ledger.append([event])
     except Problem as problem:
         raise _without_index(problem) from problem
     body = {
@@ -55,7 +66,8 @@ async def append_batch(request: Request) -> Response:
     """One to 500 events, all or nothing, ids in the order sent."""
     service, body = service_of(request), await body_of(request, most=BATCH_BODY)
     events = [_event_at(service, item, index) for index, item in enumerate(_checked_batch(request, body))]
-    done = await service.ledger.append(events)
+    async with asyncio.timeout(BATCH_SECONDS):
+        done = await service.ledger.append(events)
     message = f"{len(events)} audit events created successfully"
     return JSONResponse({"event_ids": list(done.event_ids), "message": message}, status_code=201)
 
@@ -96,7 +108,8 @@ async def query(request: Request) -> Response:
     """Newest first; the transcript of an investigation is the page of its correlation id."""
     service = service_of(request)
     question = audit_question(request.query_params, now=service.now())
-    events, total = await service.ledger.page(question)
+    async with asyncio.timeout(QUERY_SECONDS):
+        events, total = await service.ledger.page(question)
     more = question.offset + question.limit < total
     pagination = {"limit": question.limit, "offset": question.offset, "total": total, "has_more": more}
     return JSONResponse({"data": events, "pagination": pagination})

@@ -17,6 +17,7 @@ from inquest.datastorage.identity import canonical_uuid
 from inquest.datastorage.parameters import plain_list_question
 from inquest.datastorage.problems import Problem, SchemaFault, not_found, validation_error
 from inquest.datastorage.service import EVENT_BODY, WORKFLOW_BODY, Service, body_of, service_of
+from inquest.datastorage.wire import MOST_NAME
 
 LIFECYCLE = {"enable": "Active", "disable": "Disabled", "deprecate": "Deprecated"}
 IMMUTABLE = ("description", "content", "labels")
@@ -56,7 +57,7 @@ class _Description(_Body):
 
 
 class _NewType(_Body):
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=MOST_NAME)
     description: _Description
     registeredBy: str  # noqa: N815
 

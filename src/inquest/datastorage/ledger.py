@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,6 +19,7 @@ from inquest.datastorage.tables import Stored, audit_events
 from inquest.datastorage.wire import instant_text
 
 _AS_IS = tuple(field.name for field in fields(Event) if field.name not in ("event_timestamp", "event_data"))
+_DERIVED = ("target_key", "pre_spec_hash", "post_spec_hash", "lifecycle")
 _LOOKUPS_AT_ONCE = 400
 """Ids in one statement; SQLite once stopped at 999 parameters."""
 
@@ -40,17 +41,21 @@ class Ledger:
         """All or nothing; a repeated id with equal content is a success and stores nothing."""
 
         async def work(connection: AsyncConnection) -> Appended:
-            if self._database.is_postgres:
-                await _lock_chains(connection, events)
-            known = await _known(connection, [event.event_id for event in events])
-            fresh = _fresh(events, known)
-            await _check_parents(connection, fresh)
-            heads = {name: await _head(connection, name) for name in {event.correlation_id for event in fresh}}
-            if fresh:
-                await connection.execute(audit_events.insert(), _linked_rows(fresh, heads))
-            return Appended(tuple(event.event_id for event in events))
+            return await self.append_in(connection, events)
 
         return await self._database.write(work)
+
+    async def append_in(self, connection: AsyncConnection, events: Sequence[Event]) -> Appended:
+        """The same inside a transaction of the caller's."""
+        if self._database.is_postgres:
+            await lock_chains(connection, [event.correlation_id for event in events])
+        known = await _known(connection, [event.event_id for event in events])
+        fresh = _fresh(events, known)
+        await _check_parents(connection, fresh)
+        heads = {name: await _head(connection, name) for name in {event.correlation_id for event in fresh}}
+        if fresh:
+            await connection.execute(audit_events.insert(), _linked_rows(fresh, heads))
+        return Appended(tuple(event.event_id for event in events))
 
     async def page(self, question: AuditQuestion) -> tuple[list[dict[str, Any]], int]:
         """Newest first by (timestamp, event id), and the number of all that fit."""
@@ -67,7 +72,7 @@ class Ledger:
         hashed = audit_events.c.correlation_id == correlation_id, audit_events.c.event_hash.is_not(None)
         wanted = select(audit_events).where(*hashed).order_by(audit_events.c.seq)
         async with self._database.reading() as connection:
-            return [_link(row) for row in (await connection.execute(wanted)).mappings()]
+            return [link_of(row) for row in (await connection.execute(wanted)).mappings()]
 
 
 def chain_lock_key(correlation_id: str) -> int:
@@ -75,13 +80,13 @@ def chain_lock_key(correlation_id: str) -> int:
     return int.from_bytes(hashlib.sha256(correlation_id.encode()).digest()[:8], "big", signed=True)
 
 
-async def _lock_chains(connection: AsyncConnection, events: Sequence[Event]) -> None:
+async def lock_chains(connection: AsyncConnection, names: Iterable[str]) -> None:
     """Sorted, so that two batches never wait for each other.
 
     The lock is taken before the predecessor is read, in a transaction that sees what others committed meanwhile; a
     serialisable one would keep the view from before the wait.
     """
-    for correlation_id in sorted({event.correlation_id for event in events}):
+    for correlation_id in sorted(set(names)):
         await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": chain_lock_key(correlation_id)})
 
 
@@ -146,8 +151,10 @@ def _event(row: Stored) -> Event:
     return Event(event_timestamp=row["event_ts"], event_data=row["event_data"], **texts)
 
 
-def _link(row: Stored) -> chain.Link:
-    return chain.Link(_event(row), row["event_hash"], row["previous_event_hash"] or "")
+def link_of(row: Stored) -> chain.Link:
+    """A stored row as a link of its chain."""
+    derived = {name: row[name] for name in _DERIVED}
+    return chain.Link(_event(row), row["event_hash"] or "", row["previous_event_hash"] or "", derived)
 
 
 def _conditions(question: AuditQuestion) -> list[ColumnElement[bool]]:

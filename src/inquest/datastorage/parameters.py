@@ -20,6 +20,7 @@ from inquest.datastorage.wire import (
     SEVERITIES,
     duration_from_text,
     instant_from_text,
+    unstorable,
 )
 
 Parameters = Mapping[str, str]
@@ -33,7 +34,6 @@ DEFAULT_AUDIT_PAGE = 50
 MOST_AUDIT_PAGE = 1000
 MOST_INTEGER = 2**31 - 1
 
-_UNSTORABLE_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 _DAYS = re.compile(r"(\d{1,5})d")
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
 ENUMS = {"severity": SEVERITIES, "priority": PRIORITIES}
@@ -283,32 +283,13 @@ def json_body(raw: bytes) -> Any:
         value = json.loads(raw, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise SchemaFault(f"request body has an error: failed to decode request body: {error}") from error
-    if _UNSTORABLE_ESCAPE.search(raw) or b"e" in raw or b"E" in raw:
-        _check_storable(value)
+    if fault := unstorable(value):
+        raise validation_error(f"request body has an error: {fault}")
     return value
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
-
-
-def _check_storable(value: object) -> None:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _check_text(key)
-            _check_storable(item)
-    elif isinstance(value, list):
-        for item in value:
-            _check_storable(item)
-    elif isinstance(value, str):
-        _check_text(value)
-    elif isinstance(value, float) and value in (float("inf"), float("-inf")):
-        raise validation_error("request body has an error: number is out of range")
-
-
-def _check_text(text: str) -> None:
-    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise validation_error("request body has an error: a text holds a character that cannot be stored")
 
 
 def _missing(given: Parameters, names: tuple[str, ...]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from inquest.datastorage.history import Remediation
 from inquest.datastorage.parameters import HistoryQuestion
 from inquest.datastorage.tables import audit_events
 from inquest.datastorage.wire import duration_text
+from inquest.telemetry import DATASTORAGE_UNREADABLE
 
 EFFECTIVENESS: ColumnElement[str] = literal_column("'effectiveness'")
 """As text in the statement: behind a parameter no engine could see that the partial index fits."""
@@ -159,6 +160,7 @@ async def _remediations(connection: AsyncConnection, event_ids: Sequence[str]) -
         return []
     columns = (audit_events.c[name] for name in ("correlation_id", "event_id", "event_ts", "event_data"))
     rows = (await connection.execute(select(*columns).where(audit_events.c.event_id.in_(event_ids)))).all()
+    DATASTORAGE_UNREADABLE.inc(sum(row.event_data is None for row in rows))
     uids = sorted({row.correlation_id for row in rows})
     events, ends = await _assessment_events(connection, uids), await _lifecycles(connection, uids)
     return [

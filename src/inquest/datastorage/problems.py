@@ -19,6 +19,7 @@ TITLES = {
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
+    408: "Request Timeout",
     409: "Conflict",
     413: "Payload Too Large",
     500: "Internal Server Error",
@@ -63,6 +64,11 @@ def not_found(slug: str, detail: str) -> Problem:
     return Problem(404, slug, detail)
 
 
+def too_large(most: int) -> Problem:
+    """413: the body is longer than `most` bytes."""
+    return Problem(413, "payload-too-large", f"request body is larger than {most} bytes")
+
+
 def unavailable(detail: str) -> Problem:
     """503: the database cannot be reached; nothing was stored."""
     return Problem(503, "service-unavailable", detail, retry=True)
@@ -75,6 +81,8 @@ def problem_response(problem: Problem, request: Request) -> Response:
     if isinstance(problem, SchemaFault) and wanted:
         body["instance"] = request.url.path
         headers["X-Request-ID"] = wanted
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
     if problem.status == 503:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return JSONResponse(body, status_code=problem.status, headers=headers, media_type="application/problem+json")

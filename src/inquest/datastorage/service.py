@@ -14,16 +14,25 @@ from starlette.requests import Request
 from inquest.datastorage.catalogue import Catalogue
 from inquest.datastorage.database import Database
 from inquest.datastorage.events import Event
+from inquest.datastorage.holds import Holds
 from inquest.datastorage.ledger import Ledger
 from inquest.datastorage.parameters import json_body
 from inquest.datastorage.past import Past
-from inquest.datastorage.problems import Problem
+from inquest.datastorage.problems import Problem, too_large
+from inquest.telemetry import DATASTORAGE_LOST
 
 KIBIBYTE = 1024
 WORKFLOW_BODY = 2048 * KIBIBYTE
 EVENT_BODY = 1024 * KIBIBYTE
 BATCH_BODY = 8192 * KIBIBYTE
 """Most bytes of a body (section 2.4)."""
+
+BODY_SECONDS = 30
+"""What a caller may take to send its body."""
+WRITE_SECONDS = 5
+BATCH_SECONDS = 30
+QUERY_SECONDS = 10
+"""What the database may take; who waits longer is told to come back (section 2.4)."""
 
 
 class Service:
@@ -36,6 +45,7 @@ class Service:
         self.catalogue = Catalogue(database)
         self.ledger = Ledger(database)
         self.past = Past(database)
+        self.holds = Holds(database)
         self.lost_own_events = 0
         self._background: set[asyncio.Task[None]] = set()
 
@@ -53,6 +63,7 @@ class Service:
             await self.ledger.append(events)
         except (SQLAlchemyError, OSError, Problem):
             self.lost_own_events += len(events)
+            DATASTORAGE_LOST.inc(len(events))
 
     async def close(self) -> None:
         """Wait for what is still being written."""
@@ -67,10 +78,19 @@ def service_of(request: Request) -> Service:
 
 
 async def body_of(request: Request, *, most: int) -> Any:
-    """The JSON body; 413 as soon as it is longer than `most` bytes."""
+    """The JSON body; 413 as soon as it is longer than `most` bytes, 408 when it does not come."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return json_body(await _raw_body(request, most))
+    except TimeoutError as error:
+        detail = f"the request body did not arrive within {BODY_SECONDS} s"
+        raise Problem(408, "request-timeout", detail) from error
+
+
+async def _raw_body(request: Request, most: int) -> bytes:
     raw = bytearray()
     async for part in request.stream():
         raw += part
         if len(raw) > most:
-            raise Problem(413, "payload-too-large", f"request body is larger than {most} bytes")
-    return json_body(bytes(raw))
+            raise too_large(most)
+    return bytes(raw)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -41,6 +43,44 @@ _MICROSECONDS = {
 _LONGEST_MICROSECONDS = 2**63 // 1000
 """Go counts nanoseconds in 64 bits; what does not fit there is no duration on the wire."""
 
+DEEPEST = 100
+"""Levels of nesting in a body; what is deeper is no event and no workflow."""
+MOST_NAME = 253
+MOST_VERSION = 100
+"""Characters of what is compared by an index."""
+MOST_KEY_BYTES = 512
+"""Of a target and of a spec hash, which share an index with a correlation id; PostgreSQL takes some 2,700 together."""
+
+
+def unstorable(value: object, depth: int = 0) -> str:
+    """Why a parsed body cannot be kept by every engine, as JSON and unchanged; empty when it can."""
+    if depth > DEEPEST:
+        return f"nested deeper than {DEEPEST} levels"
+    match value:
+        case str():
+            return _unstorable_text(value)
+        case dict():
+            parts = (part for pair in value.items() for part in pair)
+            named = all(isinstance(key, str) for key in value)
+            return _first(parts, depth + 1) if named else "a key that is no text"
+        case list():
+            return _first(value, depth + 1)
+        case float():
+            return "" if math.isfinite(value) else "number is out of range"
+        case None | bool() | int():
+            return ""
+        case _:
+            return f"a value of the kind {type(value).__name__}"
+
+
+def _first(values: Iterable[object], depth: int) -> str:
+    return next((fault for value in values if (fault := unstorable(value, depth))), "")
+
+
+def _unstorable_text(text: str) -> str:
+    odd = "\0" in text or any("\ud800" <= char <= "\udfff" for char in text)
+    return "a text holds a character that cannot be stored" if odd else ""
+
 
 def instant_from_text(text: str) -> datetime:
     """RFC 3339 with a zone, as UTC, cut to microseconds; ValueError for anything else."""
@@ -50,7 +90,10 @@ def instant_from_text(text: str) -> datetime:
     day, clock, fraction, zone = match.groups()
     cut = (fraction or "")[:6].ljust(6, "0")
     offset = "+00:00" if zone in "Zz" else zone
-    return datetime.fromisoformat(f"{day}T{clock}.{cut}{offset}").astimezone(UTC)
+    try:
+        return datetime.fromisoformat(f"{day}T{clock}.{cut}{offset}").astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"not within the years 1 to 9999 in UTC: {text[:64]}") from error
 
 
 def instant_text(instant: datetime) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -202,11 +203,20 @@ async def test_altering_and_removing_a_stored_event_is_found(site: Site) -> None
 
 
 async def test_a_hundred_writers_leave_one_unbroken_chain(site: Site) -> None:
-    answers = await asyncio.gather(*(site.post(EVENTS, llm_request("rr-1")) for _ in range(100)))
+    answers = await asyncio.gather(*(_stored_at_last(site.http, number) for number in range(100)))
 
     verdict = await _verdict(site, "rr-1")
     assert {answer.status_code for answer in answers} == {201}
     assert (verdict["is_valid"], verdict["total_events"]) == (True, 100)
+
+
+async def _stored_at_last(http: httpx2.AsyncClient, number: int) -> httpx2.Response:
+    """As a client writes: who waited too long for its turn is told to come back, and comes with the same id."""
+    event = llm_request("rr-1", event_id=str(UUID(int=(number + 1) << 90)))
+    async with asyncio.timeout(240):
+        while (answer := await http.post(EVENTS, json=event)).status_code == 503:
+            assert answer.headers["Retry-After"]
+        return answer
 
 
 async def test_two_registrations_of_one_id_at_once_store_it_once(site: Site) -> None:
@@ -223,8 +233,7 @@ async def test_two_replicas_leave_one_unbroken_chain(site: Site) -> None:
     other = httpx2.ASGITransport(app=create_app(engine, now=site.clock.now))
     async with httpx2.AsyncClient(transport=other, base_url="http://other") as http:
         replicas = (site.http, http)
-        posts = (replicas[number % 2].post(EVENTS, json=llm_request("rr-1")) for number in range(40))
-        answers = await asyncio.gather(*posts)
+        answers = await asyncio.gather(*(_stored_at_last(replicas[number % 2], number) for number in range(40)))
     await engine.dispose()
 
     verdict = await _verdict(site, "rr-1")
@@ -242,3 +251,41 @@ async def test_a_database_that_is_away_says_come_back_and_names_nothing_inside()
     assert (answer.status_code, answer.headers["Retry-After"], _slug(answer)) == (503, "5", "service-unavailable")
     assert "secret" not in answer.text
     assert "127.0.0.1" not in answer.text
+
+
+TARGET = {"rr_name": "a", "namespace": "b", "target_resource": "é" * 257}
+HASH = {"event_id": "a", "incident_id": "b", "payload": {}, "post_remediation_spec_hash": "x" * 513}
+STARTED, FACT = "remediation.workflow_created", "inquest.case.fact"
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        pytest.param({"event_timestamp": "9999-12-31T23:59:59-23:59"}, "years 1 to 9999", id="a time beyond the years"),
+        pytest.param({"event_data": {"event_type": FACT, "deep": "DEEP"}}, "nested deeper", id="a payload too deep"),
+        pytest.param(
+            {"event_type": STARTED, "event_data": {"event_type": STARTED, **TARGET}}, "target_key", id="a long target"
+        ),
+        pytest.param(
+            {"event_category": "effectiveness", "event_data": {"event_type": FACT, **HASH}},
+            "post_spec_hash",
+            id="a long hash, of a type that has none",
+        ),
+    ],
+)
+async def test_what_only_one_engine_could_take_is_refused_by_both(
+    site: Site, change: dict[str, Any], fault: str
+) -> None:
+    body = json.dumps({**llm_request("rr-1"), **change}).replace('"DEEP"', "[" * 900 + "]" * 900)
+
+    answer = await site.http.post(EVENTS, content=body.encode())
+
+    assert (answer.status_code, _slug(answer)) == (400, "validation-error")
+    assert fault in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", [f"{EVENTS}?correlation_id=a%00b", f"{API}/effectiveness/a%00b"])
+async def test_a_character_that_cannot_be_stored_is_not_asked_for(site: Site, path: str) -> None:
+    answer = await site.http.get(path)
+
+    assert (answer.status_code, _slug(answer)) == (400, "validation-error")

@@ -25,7 +25,9 @@ from inquest.adapters.datastorage import (
     discovery_parameters,
     event_body,
     peer_content,
+    token_of,
 )
+from inquest.adapters.datastorage.line import PATIENT
 from inquest.api.shared import DetectedLabels, TargetRef
 from inquest.datastorage.identity import content_hash, workflow_id
 from inquest.errors import (
@@ -134,6 +136,7 @@ async def test_three_steps_of_discovery(client: DataStorageClient) -> None:
         ("ScaleReplicas", 1, "Does it")
     ]
     assert [(offer.workflow_id, offer.action_type) for offer in offers.items] == [(held.id, "ScaleReplicas")]
+    assert [declared["name"] for declared in offers.items[0].parameters or ()] == ["TARGET"]
     assert record.content == json.loads(own_content())
     assert (record.content_hash, record.latest, record.components) == (held.content_hash, True, ("Deployment",))
     assert [parameter["name"] for parameter in record.parameters] == ["TARGET"]
@@ -234,6 +237,19 @@ async def test_an_id_with_other_content_is_refused(client: DataStorageClient) ->
 
     with pytest.raises(AlreadyExists):
         await client.record(seal([audit_event(1, at=NOW - timedelta(seconds=1))]))
+
+
+async def test_a_record_that_is_refused_is_named_and_keeps_no_other_back(client: DataStorageClient) -> None:
+    events = [audit_event(number, at=NOW - timedelta(seconds=20 - number)) for number in range(7)]
+    events[3] = replace(events[3], data={"event_id": "x"})
+
+    for _ in range(2):
+        with pytest.raises(Invalid, match=f"1 of 7 records refused, .*{events[3].event_id}"):
+            await client.record(seal(events))
+
+    kept = [entry["event_id"] for entry in await client.transcript("rr-1")]
+    assert kept == [event.event_id for event in events if event is not events[3]]
+    assert await client.chain_holds("rr-1")
 
 
 async def test_what_waited_longer_than_a_week_is_stored_once_with_its_own_time_inside(site: Site) -> None:
@@ -348,7 +364,7 @@ def test_what_the_peers_form_cannot_say(changed: dict[str, Any]) -> None:
 
 
 async def test_the_peers_form_is_taken_by_our_own_service_too(site: Site) -> None:
-    peer = DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4")
+    peer = DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4", box=PATIENT)
     await peer.register_action_type("ScaleReplicas", DESCRIPTION)
 
     held = await peer.register_workflow(own_content())
@@ -360,13 +376,31 @@ async def test_the_peers_form_is_taken_by_our_own_service_too(site: Site) -> Non
 
 
 async def test_a_repeat_on_the_peer_is_looked_up_first(site: Site) -> None:
-    peer = DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4")
+    peer = DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4", box=PATIENT)
     forgetful = [AuditEvent(**{**vars(audit_event(1)), "event_id": str(UUID(int=number << 80))}) for number in (1, 2)]
 
     await peer.record(seal(forgetful[:1]))
     await peer.record(seal(forgetful[1:]))
 
     assert len(await peer.transcript("rr-1")) == 1
+
+
+async def test_equal_looking_records_are_neither_lost_nor_doubled_on_the_peer(site: Site) -> None:
+    """Two of one type at one moment, without an id inside, of which a first try stored one."""
+    peer = DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4", box=PATIENT)
+    data = {"rr_name": "rr-1", "namespace": "shop"}
+    twins = [
+        AuditEvent(str(UUID(int=number << 80)), *("orchestrator.approval.requested", "orchestration"), *rest)
+        for number in (1, 2)
+        for rest in [("approval_requested", "success", "rr-1", NOW, "shop", data)]
+    ]
+
+    await peer.record(seal(twins[:1]))
+    for _ in range(2):
+        await peer.record(seal([*twins, audit_event(1), replace(audit_event(2), at=NOW)]))
+
+    assert [entry["event_type"] for entry in await peer.transcript("rr-1")].count(twins[0].event_type) == 2
+    assert len(await peer.transcript("rr-1")) == 4
 
 
 async def test_what_only_we_know_is_kept_here_and_not_sent_to_the_peer(site: Site) -> None:
@@ -377,11 +411,11 @@ async def test_what_only_we_know_is_kept_here_and_not_sent_to_the_peer(site: Sit
     )
     both = seal((audit_event(1), tripped))
 
-    await DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4").record(both)
-    known = len(await DataStorageClient(site.http, clock=Time()).transcript("rr-1"))
-    await DataStorageClient(site.http, clock=Time()).record(both)
+    await DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4", box=PATIENT).record(both)
+    known = len(await DataStorageClient(site.http, clock=Time(), box=PATIENT).transcript("rr-1"))
+    await DataStorageClient(site.http, clock=Time(), box=PATIENT).record(both)
 
-    kept = await DataStorageClient(site.http, clock=Time()).transcript("rr-1")
+    kept = await DataStorageClient(site.http, clock=Time(), box=PATIENT).transcript("rr-1")
     assert (known, len(kept)) == (1, 2)
 
 
@@ -785,6 +819,27 @@ async def test_refusals_do_not_open_the_circuit() -> None:
     for _ in range(OPEN_AFTER_FAILURES + 1):
         with pytest.raises(NotFound):
             await client.effectiveness("x")
+
+
+async def test_a_token_that_cannot_be_read_is_a_gap_and_no_crash(tmp_path: Path) -> None:
+    script = Script(_json(200, SCORE))
+    client = DataStorageClient.remote(
+        "http://ds",
+        clock=Time(),
+        token=lambda: token_of(tmp_path / "token"),
+        transport=httpx2.MockTransport(script),
+    )
+
+    gap = await client.history(TARGET, "A")
+    (tmp_path / "token").write_text("secret\n")
+
+    assert (gap, script.calls) == (UNAVAILABLE, 0)
+    assert await client.effectiveness("x") == 0.5
+
+
+def test_authorities_that_cannot_be_read_are_a_fault_of_the_settings(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="ca_bundle"):
+        DataStorageClient.remote("https://ds", clock=Time(), authorities=tmp_path / "none.pem")
 
 
 async def test_the_token_is_read_for_every_request_and_stands_in_no_text() -> None:

@@ -1,0 +1,100 @@
+"""A PostgreSQL of its own on loopback, from the system's packages: started, stopped, killed and started again."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+PACKAGES: Final = "/usr/lib/postgresql/*/bin"
+UNPRIVILEGED: Final = "postgres"
+
+
+class NoPostgres(RuntimeError):
+    """Why there is none here."""
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A server; `durable` waits for the disk as in production."""
+
+    binaries: Path
+    home: Path
+    port: int
+    user: str | None
+    durable: bool = False
+
+    @property
+    def url(self) -> str:
+        """Base URL; the name of a database follows."""
+        return f"postgresql://inquest@127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Until it answers."""
+        waits = [] if self.durable else ["-c", "fsync=off"]
+        listen = ["-c", "listen_addresses=127.0.0.1", "-p", str(self.port), "-k", str(self.home)]
+        self._control("-o", " ".join([*listen, *waits, "-c", "max_connections=80"]), "start")
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """`fast` ends every connection; `immediate` is a crash."""
+        self._control("-m", mode, "stop")
+
+    def _control(self, *words: str) -> None:
+        data, log = str(self.home / "data"), str(self.home / "log")
+        _run([str(self.binaries / "pg_ctl"), "-D", data, "-w", "-l", log, *words], self.user)
+
+    def create(self, name: str) -> str:
+        """URL of a new, empty database."""
+        host = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "inquest"]
+        _run([str(self.binaries / "createdb"), *host, "-T", "template0", name], self.user)
+        return f"{self.url}/{name}"
+
+
+@contextmanager
+def running(*, durable: bool = False) -> Iterator[Postgres]:
+    """Made, started, and gone at the end; NoPostgres where the package is missing."""
+    found = sorted(glob.glob(PACKAGES))
+    if not found:
+        raise NoPostgres("no PostgreSQL server binaries (install the package `postgresql`)")
+    home = Path(tempfile.mkdtemp(prefix="inquest-pg-"))
+    server = Postgres(Path(found[-1]), home, _free_port(), _drop_root(home), durable)
+    try:
+        data = ["-D", str(home / "data"), "-U", "inquest", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
+        _run([str(server.binaries / "initdb"), *data], server.user)
+        server.start()
+        yield server
+    finally:
+        if (home / "data" / "postmaster.pid").exists():
+            server.stop("immediate")
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _drop_root(home: Path) -> str | None:
+    """PostgreSQL refuses to run as root, so root lends the directory to the package's own user."""
+    if os.geteuid() != 0:
+        return None
+    shutil.chown(home, UNPRIVILEGED, UNPRIVILEGED)
+    return UNPRIVILEGED
+
+
+def _run(command: list[str], user: str | None) -> None:
+    surroundings = {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        command, user=user, cwd="/", env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    if done.returncode:
+        raise NoPostgres(f"{Path(command[0]).name}: {done.stdout.decode(errors='replace')[-500:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

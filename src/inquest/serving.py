@@ -1,0 +1,101 @@
+"""One HTTP application on one port, for as long as somebody needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from inquest.errors import Misconfigured
+from inquest.telemetry import exposition
+
+PROBE_GRACE_SECONDS = 2
+"""What an answer to a probe may still take when the process ends."""
+BACKLOG = 2048
+IDLE_SECONDS = 120
+"""A kept connection that asks nothing is closed after this long (datastorage, section 2.4)."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """PEM files of a server's certificate chain and of its key."""
+
+    chain: Path
+    key: Path
+
+
+def metrics_app() -> Starlette:
+    """Everything that Prometheus scrapes."""
+
+    async def metrics(_: Request) -> Response:
+        return Response(exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return Starlette(routes=[Route("/metrics", metrics)])
+
+
+@asynccontextmanager
+async def serving(
+    app: Any, host: str, port: int, *, grace: int = PROBE_GRACE_SECONDS, certificate: Certificate | None = None
+) -> AsyncIterator[int]:
+    """Serve it meanwhile, then finish what is being answered within `grace` seconds; gives the port, a free one for 0.
+
+    Misconfigured where the address cannot be had or the certificate cannot be read.
+    """
+    with _listener(host, port) as listener:
+        server = _Server(_config(app, grace, certificate))
+        # No TaskGroup: what fails meanwhile would come out wrapped, and a fault that a person can mend is one line.
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield int(listener.getsockname()[1])
+        finally:
+            server.should_exit = True
+            await running
+
+
+@contextmanager
+def _listener(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise Misconfigured(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+        yield listener
+
+
+def _config(app: Any, grace: int, certificate: Certificate | None) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=grace,
+        timeout_keep_alive=IDLE_SECONDS,
+        ssl_certfile=certificate.chain if certificate else None,
+        ssl_keyfile=certificate.key if certificate else None,
+    )
+    try:
+        config.load()
+    except OSError as error:
+        raise Misconfigured(f"the server's certificate or its key cannot be read: {error}") from error
+    return config
+
+
+class _Server(uvicorn.Server):
+    """Signals belong to the process, not to one of its servers."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,98 @@
+"""`inquest datastorage serve` as a process of its own, for tests that need a port or a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import yaml
+
+START_SECONDS = 60
+STOP_SECONDS = 60
+
+
+@dataclass
+class Served:
+    """The process, its ports, and what it logged."""
+
+    process: asyncio.subprocess.Process
+    ports: Mapping[str, int]
+    log: Path
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self.ports['api']}"
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+    async def probe(self, path: str, port: str = "health") -> httpx2.Response:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.ports[port]}") as http:
+            return await http.get(path)
+
+    async def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ask it to end; its exit code."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        async with asyncio.timeout(STOP_SECONDS):
+            return await self.process.wait()
+
+
+def settings_file(folder: Path, database: str, **server: object) -> Path:
+    chosen = {"port": 0, "authentication": "none", **server}
+    file = folder / "settings.yaml"
+    whole = {
+        "server": {"health_port": 0, "metrics_port": 0},
+        "datastorage": {"database": database, "server": chosen},
+    }
+    file.write_text(yaml.safe_dump(whole))
+    return file
+
+
+@asynccontextmanager
+async def served(folder: Path, settings: Path, **environment: str) -> AsyncIterator[Served]:
+    """Running until the end of the block, and killed then if it still runs."""
+    log = folder / "served.log"
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "inquest.cli.main", "datastorage", "serve", "--settings", str(settings)),
+            env={**os.environ, **environment},
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield Served(process, await _ports(process, log), log)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def _ports(process: asyncio.subprocess.Process, log: Path) -> Mapping[str, int]:
+    async with asyncio.timeout(START_SECONDS):
+        while True:
+            ended = process.returncode is not None
+            if found := _announced(log):
+                return found
+            assert not ended, _text(log)
+            await asyncio.sleep(0.05)
+
+
+def _announced(log: Path) -> Mapping[str, int] | None:
+    """The ports, once they are logged."""
+    lines = (json.loads(line) for line in _text(log).splitlines() if line.startswith("{") and line.endswith("}"))
+    ports = ("api", "health", "metrics")
+    return next(({name: said[name] for name in ports} for said in lines if said.get("event") == "serving"), None)
+
+
+def _text(log: Path) -> str:
+    return log.read_text()

@@ -1,0 +1,283 @@
+"""The audit trail outside of the service: checked, exported, retired, on both engines (reference, section 10.6)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from sqlalchemy import Update, delete, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from inquest.datastorage import archive, bundle
+from inquest.datastorage.database import Database
+from inquest.datastorage.tables import audit_events
+from tests.adapters.datastorage.conftest import NOW, Site
+from tests.adapters.datastorage.samples import hash_computed, llm_request, started, store
+
+YEARS = timedelta(days=2556)
+EVENT = str(UUID(int=7 << 90))
+
+
+def _key() -> tuple[bytes, bytes]:
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return private, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+async def _filled(site: Site) -> Database:
+    """Two chains of three, one of them with all that history asks by."""
+    await store(site, started("rr-1", pre="A"), hash_computed("rr-1", post_remediation_spec_hash="B"))
+    await store(site, *(llm_request("rr-2", at=NOW - timedelta(seconds=age)) for age in (1, 3, 2)))
+    await store(site, llm_request("rr-1", event_id=EVENT))
+    return Database(site.engine)
+
+
+async def _behind_its_back(site: Site, work: Callable[[AsyncConnection], Awaitable[Any]]) -> None:
+    async with site.engine.connect() as connection, connection.begin():
+        await work(connection)
+
+
+def _edit(**values: Any) -> Callable[[AsyncConnection], Awaitable[Any]]:
+    """Edit the row that opened the remediation."""
+    row = audit_events.c.event_type == "remediation.workflow_created"
+    return lambda connection: connection.execute(update(audit_events).where(row).values(values))
+
+
+def _remove(connection: AsyncConnection) -> Awaitable[Any]:
+    return connection.execute(delete(audit_events).where(audit_events.c.event_type == "effectiveness.hash.computed"))
+
+
+async def _plant(connection: AsyncConnection) -> None:
+    """An event that nobody sent, as a copy of another."""
+    row = (await connection.execute(select(audit_events).limit(1))).mappings().one()
+    copy = {name: value for name, value in row.items() if name != "seq"}
+    unhashed = {"event_id": str(UUID(int=9)), "event_hash": None, "previous_event_hash": None}
+    await connection.execute(insert(audit_events).values(copy | unhashed))
+
+
+EDITS = {
+    "payload": (_edit(event_data={"event_type": "remediation.workflow_created", "target_resource": "a/B/c"}), 1),
+    "outcome": (_edit(event_outcome="failure"), 1),
+    "time": (_edit(event_ts=NOW - timedelta(days=3)), 1),
+    "hash": (_edit(event_hash="0" * 64), 2),
+    "the column that history finds it by": (_edit(target_key=None), 1),
+    "the hash that history finds it by": (_edit(pre_spec_hash="C"), 1),
+    "removed": (_remove, 1),
+    "planted": (_plant, 1),
+}
+
+
+@pytest.mark.parametrize(("edit", "findings"), EDITS.values(), ids=EDITS)
+async def test_what_was_changed_behind_the_services_back_is_found(
+    site: Site, edit: Callable[[AsyncConnection], Awaitable[Any]], findings: int
+) -> None:
+    database = await _filled(site)
+    before = await archive.checked(database)
+
+    await _behind_its_back(site, edit)
+    after = await archive.checked(database)
+
+    assert (before.chains, before.events, before.holds) == (2, 6, True)
+    assert not after.holds
+    assert len(after.findings) == findings
+    assert {finding.link.event.correlation_id for finding in after.findings} == {"rr-1"}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_row_that_cannot_be_read_is_a_fault_and_no_crash(site: Site) -> None:
+    """PostgreSQL's columns take nothing but what they are for."""
+    database = await _filled(site)
+
+    await _behind_its_back(site, lambda c: c.execute(text("UPDATE audit_events SET event_ts = 'soon' WHERE seq = 2")))
+    found = await archive.checked(database)
+
+    assert not found.holds
+    assert found.unreadable.startswith("event ")
+
+
+async def test_an_export_holds_by_itself_and_is_what_the_query_shows(site: Site, tmp_path: Path) -> None:
+    database, (private, public) = await _filled(site), _key()
+
+    manifest = await archive.written(
+        database, tmp_path / "out", since=None, until=NOW + YEARS, sign=bundle.Signer(private)
+    )
+    verdict = bundle.verify(tmp_path / "out", public)
+
+    assert (verdict.faults, verdict.signed, verdict.manifest) == ((), True, manifest)
+    assert [(entry.correlation_id, entry.events) for entry in manifest.chains] == [("rr-1", 3), ("rr-2", 3)]
+    lines = [json.loads(line) for line in (tmp_path / "out" / "events.jsonl").read_text().splitlines()]
+    shown = (await site.get("/api/v1/audit/events", limit=100)).json()["data"]
+    assert sorted(lines, key=lambda line: line["event_id"]) == sorted(shown, key=lambda line: line["event_id"])
+
+
+async def test_openssl_agrees_about_the_signature(site: Site, tmp_path: Path) -> None:
+    database, (private, public) = await _filled(site), _key()
+    (tmp_path / "key.pub").write_bytes(public)
+    folder = tmp_path / "out"
+    await archive.written(database, folder, since=None, until=NOW + YEARS, sign=bundle.Signer(private))
+
+    files = ["-in", str(folder / "manifest.json"), "-sigfile", str(folder / "manifest.sig")]
+    command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", str(tmp_path / "key.pub"), "-rawin", *files]
+    done = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    said, _ = await done.communicate()
+
+    assert (done.returncode, said.strip()) == (0, b"Signature Verified Successfully")
+
+
+async def test_only_whole_chains_whose_end_lies_in_the_time_asked_for(site: Site, tmp_path: Path) -> None:
+    database = await _filled(site)
+    await store(site, llm_request("rr-3", at=NOW - timedelta(days=2)))
+
+    old = await archive.written(database, tmp_path / "old", since=None, until=NOW - timedelta(days=1), sign=None)
+    new = await archive.written(database, tmp_path / "new", since=NOW - timedelta(days=1), until=NOW + YEARS, sign=None)
+
+    assert [entry.correlation_id for entry in old.chains] == ["rr-3"]
+    assert [entry.correlation_id for entry in new.chains] == ["rr-1", "rr-2"]
+
+
+def _line_edited(folder: Path) -> None:
+    path = folder / "events.jsonl"
+    path.write_text(path.read_text().replace('"event_outcome":"success"', '"event_outcome":"failure"', 1))
+
+
+def _line_removed(folder: Path) -> None:
+    path = folder / "events.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+
+
+def _end_removed(folder: Path) -> None:
+    path = folder / "events.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+def _no_json(folder: Path) -> None:
+    (folder / "events.jsonl").write_text("{\n" + (folder / "events.jsonl").read_text())
+
+
+def _manifest_edited(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace('"to":"2', '"to":"3'))
+
+
+FORGERIES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a line is edited": (_line_edited, "event hash does not match"),
+    "a line is removed": (_line_removed, "previous hash does not name"),
+    "the end is removed": (_end_removed, "SHA-256 differs"),
+    "a line is no event": (_no_json, "line 1: no event"),
+    "the manifest is edited": (_manifest_edited, "does not fit manifest.json"),
+    "the signature is gone": (lambda folder: (folder / "manifest.sig").unlink(), "manifest.sig is missing"),
+    "the events are gone": (lambda folder: (folder / "events.jsonl").unlink(), "events.jsonl cannot be read"),
+    "the manifest is gone": (lambda folder: (folder / "manifest.json").unlink(), "was not finished"),
+    "the manifest is something else": (lambda folder: (folder / "manifest.json").write_text("[]"), "no manifest"),
+}
+
+
+@pytest.mark.parametrize(("forge", "said"), FORGERIES.values(), ids=FORGERIES)
+async def test_a_changed_export_does_not_hold(
+    site: Site, tmp_path: Path, forge: Callable[[Path], Any], said: str
+) -> None:
+    database, (private, public) = await _filled(site), _key()
+    await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=bundle.Signer(private))
+
+    forge(tmp_path / "out")
+
+    assert said in bundle.verify(tmp_path / "out", public).faults[0]
+
+
+async def test_another_key_and_no_key(site: Site, tmp_path: Path) -> None:
+    database, (_, public) = await _filled(site), _key()
+    await archive.written(database, tmp_path / "signed", since=None, until=NOW + YEARS, sign=bundle.Signer(_key()[0]))
+    await archive.written(database, tmp_path / "bare", since=None, until=NOW + YEARS, sign=None)
+
+    assert "names another key" in bundle.verify(tmp_path / "signed", public).faults[0]
+    assert "names another key: none" in bundle.verify(tmp_path / "bare", public).faults[0]
+    assert bundle.verify(tmp_path / "bare", None).faults == ()
+
+
+async def test_nothing_is_written_over(site: Site, tmp_path: Path) -> None:
+    database = await _filled(site)
+
+    with pytest.raises(bundle.NotWhole, match="already"):
+        await archive.written(database, tmp_path, since=None, until=NOW, sign=None)
+
+
+async def test_retired_chains_are_exported_deleted_and_named_in_a_tombstone(site: Site, tmp_path: Path) -> None:
+    database = await _filled(site)
+    later = NOW + YEARS
+
+    early = await archive.retired(database, tmp_path / "early", now=NOW, older_than=None, sign=None)
+    done = await archive.retired(database, tmp_path / "out", now=later, older_than=None, sign=None)
+    after = await archive.checked(database)
+
+    assert early.manifest.chains == ()
+    assert [entry.correlation_id for entry in done.manifest.chains] == ["rr-1", "rr-2"]
+    assert bundle.verify(tmp_path / "out", None).faults == ()
+    assert (after.chains, after.events, after.holds) == (1, 1, True)
+    (stone,) = (await site.get("/api/v1/audit/events", correlation_id=archive.TOMBSTONES)).json()["data"]
+    heads = {entry["correlation_id"]: entry["head_hash"] for entry in stone["event_data"]["chains"]}
+    assert heads == {entry.correlation_id: entry.head_hash for entry in done.manifest.chains}
+    assert await archive.missing_heads(database, done.manifest) == ()
+    again = await archive.retired(database, tmp_path / "again", now=later + YEARS, older_than=None, sign=None)
+    assert again.manifest.chains == ()
+
+
+async def test_a_shorter_time_and_what_stays_in_spite_of_it(site: Site, tmp_path: Path) -> None:
+    database = await _filled(site)
+    await store(site, llm_request("rr-3", parent_event_id=EVENT))
+    await store(site, *(llm_request(f"rr-{number}") for number in (4, 5, 6)))
+    await _behind_its_back(
+        site,
+        lambda c: c.execute(
+            update(audit_events).where(audit_events.c.correlation_id == "rr-4").values(legal_hold=True)
+        ),
+    )
+    await _behind_its_back(
+        site,
+        lambda c: c.execute(update(audit_events).where(audit_events.c.correlation_id == "rr-5").values(severity="x")),
+    )
+
+    done = await archive.retired(
+        database, tmp_path / "out", now=NOW + timedelta(days=31), older_than=timedelta(days=30), sign=None
+    )
+
+    assert done.broken == ("rr-5",)
+    names = (await _names(site)) - {archive.TOMBSTONES}
+    assert names == {"rr-1", "rr-4", "rr-5"}, "a parent elsewhere, a hold, and evidence"
+
+
+def _of(correlation_id: str) -> Update:
+    return update(audit_events).where(audit_events.c.correlation_id == correlation_id)
+
+
+async def _names(site: Site) -> set[str]:
+    async with site.engine.connect() as connection:
+        return set(await connection.scalars(select(audit_events.c.correlation_id)))
+
+
+async def test_a_chain_that_lost_its_end_is_found_against_an_earlier_export(site: Site, tmp_path: Path) -> None:
+    database = await _filled(site)
+    manifest = await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    whole = await archive.missing_heads(database, manifest)
+    await store(site, llm_request("rr-2"))
+    grown = await archive.missing_heads(database, manifest)
+
+    await _behind_its_back(site, lambda c: c.execute(delete(audit_events).where(audit_events.c.event_id == EVENT)))
+
+    assert (whole, grown) == ((), ())
+    assert (await archive.checked(database)).holds
+    assert await archive.missing_heads(database, manifest) == ("rr-1",)
+
+
+@pytest.mark.parametrize("pem", [b"", b"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"])
+def test_what_is_no_key_is_said(pem: bytes) -> None:
+    with pytest.raises(bundle.NotWhole, match="key"):
+        bundle.Signer(pem)

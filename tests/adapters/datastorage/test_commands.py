@@ -1,0 +1,162 @@
+"""The commands of a reviewer, as they are typed (reference, sections 10.6 and 14)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from sqlalchemy import text
+
+from inquest.cli.main import app
+from inquest.datastorage.database import migrate, open_engine
+from inquest.errors import InquestError, Misconfigured, Unavailable
+from tests.adapters.datastorage.conftest import Site
+from tests.adapters.datastorage.samples import llm_request, store
+
+
+class Shell:
+    """Types commands; keeps what they print."""
+
+    def __init__(self, printed: pytest.CaptureFixture[str], set_variable: pytest.MonkeyPatch) -> None:
+        self._printed = printed
+        self._set = set_variable
+
+    def use(self, database: str) -> None:
+        self._set.setenv("INQUEST_DATASTORAGE__DATABASE", database)
+
+    async def __call__(self, *words: str | Path) -> tuple[int, str, str]:
+        """Exit status as the command gives it, output, errors; a fault of the tree is raised."""
+        given = [str(word) for word in words]
+        self._printed.readouterr()  # what the service at hand logged
+        status = await asyncio.to_thread(lambda: app(given, result_action="return_value"))
+        told = self._printed.readouterr()
+        return status or 0, told.out, told.err
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(capsys, monkeypatch)
+
+
+async def test_a_trail_is_verified_exported_and_verified_again_without_it(
+    site: Site, shell: Shell, tmp_path: Path
+) -> None:
+    await store(site, llm_request("rr-1"), llm_request("rr-1"), llm_request("rr-2"))
+    shell.use(site.url)
+    out = tmp_path / "out"
+
+    assert await shell("audit", "verify") == (0, "2 chains, 3 events: all hold\n", "")
+    assert await shell("audit", "export", out, "--until", "2027-01-01T00:00:00Z") == (
+        *(0, f"2 chains, 3 events in {out}, not signed\n", ""),
+    )
+    assert (await shell("audit", "verify", "--against", out))[0] == 0
+    shell.use("sqlite:////nowhere")
+    status, told, unsaid = await shell("audit", "verify", out)
+    assert (status, told) == (0, "2 chains, 3 events: all hold\n")
+    assert "signature was not checked" in unsaid
+
+
+async def test_an_export_is_signed_with_the_key_of_the_settings(
+    site: Site, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "key").write_bytes(private)
+    (tmp_path / "key.pub").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    monkeypatch.setenv("INQUEST_AUDIT__SIGNING_KEY_FILE", str(tmp_path / "key"))
+    await store(site, llm_request("rr-1"))
+    shell.use(site.url)
+
+    _, told, _ = await shell("audit", "export", tmp_path / "out")
+    checked = await shell("audit", "verify", tmp_path / "out", "--public-key", tmp_path / "key.pub")
+
+    assert told == f"1 chains, 1 events in {tmp_path / 'out'}, signed\n"
+    assert checked == (0, "1 chains, 1 events: all hold\n", "")
+
+
+async def test_an_edited_row_is_named_and_the_exit_status_says_so(site: Site, shell: Shell) -> None:
+    await store(site, llm_request("rr-1"), llm_request("rr-2"))
+    async with site.engine.connect() as connection, connection.begin():
+        await connection.execute(text("UPDATE audit_events SET severity = 'low' WHERE correlation_id = 'rr-2'"))
+    shell.use(site.url)
+
+    status, told, _ = await shell("audit", "verify")
+
+    assert status == 1
+    assert told.startswith("rr-2: event ")
+    assert told.endswith(": event hash does not match the stored event\n2 chains, 2 events: 1 faults\n")
+
+
+async def test_what_is_past_its_time_is_retired_into_a_folder(site: Site, shell: Shell, tmp_path: Path) -> None:
+    await store(site, llm_request("rr-1"))
+    shell.use(site.url)
+
+    status, told, _ = await shell("audit", "retire", tmp_path / "out", "--older-than-days", "1")
+
+    assert (status, told) == (0, f"1 chains, 1 events in {tmp_path / 'out'}, not signed\n")
+    assert (await shell("audit", "verify"))[1] == "1 chains, 1 events: all hold\n"
+
+
+async def test_a_backup_is_put_back(shell: Shell, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    engine = open_engine(url)
+    await migrate(engine)
+    await engine.dispose()
+    shell.use(url)
+
+    status, told, _ = await shell("datastorage", "backup", tmp_path / "copy")
+    restored = await shell("datastorage", "restore", tmp_path / "copy")
+
+    assert (status, told) == (0, f"{(tmp_path / 'copy').stat().st_size} bytes in {tmp_path / 'copy'}\n")
+    assert restored == (0, f"{tmp_path / 'copy'} is in place: start the service\n", "")
+    assert (tmp_path / "store.db.before-restore").exists()
+    with pytest.raises(Misconfigured, match="already"):
+        await shell("datastorage", "backup", tmp_path / "copy")
+
+
+async def test_a_database_that_is_not_there_is_not_made(shell: Shell, tmp_path: Path) -> None:
+    shell.use(f"sqlite:///{tmp_path}/none.db")
+
+    with pytest.raises(Misconfigured, match=r"there is no .*none\.db"):
+        await shell("audit", "verify")
+
+    assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [(b"", "no such table"), (b"no database, and long enough to be looked at" * 99, "file is not a database")],
+)
+async def test_a_broken_database_is_one_line(shell: Shell, tmp_path: Path, raw: bytes, why: str) -> None:
+    (tmp_path / "broken.db").write_bytes(raw)
+    shell.use(f"sqlite:///{tmp_path}/broken.db")
+
+    with pytest.raises(Unavailable, match=why) as caught:
+        await shell("audit", "verify")
+
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "export", "out", "--since", "yesterday"),
+        ("audit", "export", "out", "--key", "no-such-file"),
+        ("audit", "verify", "out", "--public-key", "no-such-file"),
+        ("audit", "verify", "--against", "no-such-folder"),
+        ("audit", "retire", "out", "--older-than-days", "0"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_before_anything_is_written(
+    site: Site, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell.use(site.url)
+
+    with pytest.raises(InquestError):
+        await shell(*words)
+
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,98 @@
+"""Backup and restore of the whole database, on both engines (reference, section 14)."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete
+
+from inquest.datastorage import archive, copies
+from inquest.datastorage.database import Database, migrate, open_engine
+from inquest.datastorage.tables import audit_events
+from tests.adapters.datastorage.conftest import Site
+from tests.adapters.datastorage.samples import add_workflow, content, llm_request, store
+
+
+@pytest.fixture(autouse=True)
+def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client tools of the very server that the tests run."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if folders:
+        monkeypatch.setenv("PATH", str(folders[-1]), prepend=":")
+
+
+async def test_a_copy_taken_under_way_brings_everything_back(site: Site, tmp_path: Path) -> None:
+    await add_workflow(site, content())
+    await store(site, llm_request("rr-1"), llm_request("rr-1"), llm_request("rr-2"))
+    await site.settle()
+    copy = tmp_path / "copy"
+
+    copies.back_up(site.url, copy)
+    await store(site, llm_request("rr-3"))
+    async with site.engine.begin() as connection:
+        await connection.execute(delete(audit_events).where(audit_events.c.correlation_id == "rr-1"))
+    await site.engine.dispose()
+    copies.restore(site.url, copy)
+
+    engine = open_engine(site.url)
+    await migrate(engine)
+    found = await archive.checked(Database(engine))
+    await engine.dispose()
+    assert (found.chains, found.events, found.holds) == (3, 4, True), "the registration has a chain of its own"
+    assert (await site.get("/api/v1/workflows")).json()["total"] == 1
+    await store(site, llm_request("rr-2"))
+
+
+async def test_a_copy_is_never_written_over_and_a_missing_one_not_put_back(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "copy").touch()
+
+    with pytest.raises(copies.CopyFailed, match="already"):
+        copies.back_up(site.url, tmp_path / "copy")
+    with pytest.raises(copies.CopyFailed, match="no "):
+        copies.restore(site.url, tmp_path / "other")
+
+
+async def test_what_is_no_copy_changes_nothing(site: Site, tmp_path: Path) -> None:
+    await store(site, llm_request("rr-1"))
+    (tmp_path / "copy").write_text("something else, and long enough to be looked at " * 20)
+
+    with pytest.raises(copies.CopyFailed):
+        copies.restore(site.url, tmp_path / "copy")
+
+    assert (await archive.checked(Database(site.engine))).events == 1
+
+
+def test_a_database_in_use_is_not_replaced_and_a_broken_one_is(tmp_path: Path) -> None:
+    live, copy = tmp_path / "live.db", tmp_path / "copy.db"
+    for path in (live, copy):
+        with sqlite3.connect(path) as made:
+            made.execute("CREATE TABLE alembic_version (version_num TEXT)")
+        made.close()
+    writer = sqlite3.connect(live, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(copies.CopyFailed, match="in use"):
+        copies.restore(f"sqlite:///{live}", copy)
+    writer.close()
+    live.write_bytes(b"\x00" * 5000)
+    copies.restore(f"sqlite:///{live}", copy)
+
+    assert (tmp_path / "live.db.before-restore").read_bytes() == b"\x00" * 5000
+    with sqlite3.connect(live) as found:
+        assert found.execute("SELECT count(*) FROM alembic_version").fetchone() == (0,)
+    found.close()
+
+
+def test_the_password_stands_in_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "pg_dump"
+    tool.write_text('#!/bin/sh\necho "$@" >&2; exit 3\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    with pytest.raises(copies.CopyFailed) as caught:
+        copies.back_up("postgresql://someone:hunter22@127.0.0.1:1/none", tmp_path / "copy")
+
+    assert "--format=custom" in str(caught.value)
+    assert "hunter22" not in str(caught.value)

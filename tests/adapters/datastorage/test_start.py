@@ -1,0 +1,89 @@
+"""What an operator does first: an empty database is filled from the resources before anything is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.datastorage import DataStorageClient
+from inquest.adapters.redact import Redactor
+from inquest.conductor.catalogue import Catalogue
+from inquest.datastorage.app import create_app
+from inquest.datastorage.database import migrate, open_engine
+from inquest.dispatcher import Dispatcher, Key
+from inquest.operator.main import Process
+from inquest.ports import Json, ResourceKind
+from inquest.settings import Settings
+from tests.story.test_signals import HOME, World
+
+SHIPPED = Path(__file__).resolve().parents[3] / "catalogue"
+BOUND = 60.0
+
+
+@dataclass
+class Cluster(World):
+    """The shipped catalogue as it was applied."""
+
+    workflows: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        bodies = (body for path in sorted(SHIPPED.glob("*.yaml")) for body in yaml.safe_load_all(path.read_text()))
+        for body in bodies:
+            if body["kind"] in ("ActionType", "RemediationWorkflow"):
+                self.put(body["kind"], body["metadata"]["name"], HOME, spec=body["spec"])
+            if body["kind"] == "RemediationWorkflow":
+                self.workflows.add(body["spec"]["id"])
+
+    async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+        return tuple(obj for place, obj in self.held.items() if place[0] == kind.kind)
+
+
+@pytest.fixture
+async def empty(tmp_path: Path) -> AsyncIterator[DataStorageClient]:
+    """The bundled service on a database that holds nothing yet."""
+    engine = open_engine(f"sqlite:///{tmp_path}/empty.db")
+    await migrate(engine)
+    app = create_app(engine)
+    client = DataStorageClient.in_process(app, clock=SystemClock())
+    yield client
+    await client.close()
+    await app.state.service.close()
+    await engine.dispose()
+
+
+async def test_a_signal_that_waits_at_the_start_meets_a_full_catalogue(empty: DataStorageClient) -> None:
+    cluster, met, looked = Cluster(), set[str](), asyncio.Event()
+    catalogue = Catalogue(replace(cluster.house(), datastorage=empty))
+
+    async def look(namespace: str, name: str) -> timedelta | None:
+        met.update(held.name for held in await empty.registered())
+        looked.set()
+        return None
+
+    async def never(namespace: str, name: str) -> timedelta | None:
+        raise AssertionError(f"nobody rang for {name}")
+
+    kinds = ("RemediationApprovalRequest", "Advice", "WorkflowExecution", "Investigation")
+    looks = {"ActionType": catalogue.action_type, "RemediationWorkflow": catalogue.workflow}
+    conductor = SimpleNamespace(looks={**dict.fromkeys(kinds, never), **looks, "Signal": look}, catalogue=catalogue)
+    wired: Any = SimpleNamespace(conductor=conductor)
+    process = Process(Settings(), Redactor(), too_many=())
+    dispatcher = Dispatcher(process._lanes(wired), SystemClock())
+
+    dispatcher.offer(Key("Signal", "uid-sig-a", HOME, "sig-a"))
+    await process.begin(wired, dispatcher)
+    async with asyncio.timeout(BOUND):
+        await looked.wait()
+    await dispatcher.stop()
+
+    assert met == cluster.workflows
+    assert len(met) > 5

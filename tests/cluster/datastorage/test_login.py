@@ -1,0 +1,124 @@
+"""The login of a DataStorage server on a real API server: TokenReview, then SubjectAccessReview (datastorage, 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
+from inquest.datastorage.app import create_app
+from inquest.datastorage.database import migrate, open_engine
+from tests.adapters.datastorage.samples import llm_request
+from tests.cluster.kube import Cluster, Kubectl, eventually
+
+EVENTS = "/api/v1/audit/events"
+SERVICE = "data-storage-service"
+REVIEWS = (
+    {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+    {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+)
+"""All that the server's own account needs."""
+CLIENT = {"apiGroups": [""], "resources": ["services"], "resourceNames": [SERVICE], "verbs": ["create"]}
+
+
+@pytest.fixture
+def accounts(cluster: Cluster, namespace: str, kubectl: Kubectl) -> Iterator[Kubectl]:
+    """`server` may review, `caller` may use the service, `stranger` may nothing."""
+    for name in ("server", "caller", "stranger"):
+        kubectl("create", "serviceaccount", name)
+    role = f"reviews-{namespace}"
+    _apply(cluster.kubectl, "ClusterRole", role, rules=list(REVIEWS))
+    bind = f"--serviceaccount={namespace}:server"
+    cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", bind)
+    _apply(kubectl, "Role", "client", rules=[CLIENT])
+    kubectl("create", "rolebinding", "client", "--role=client", f"--serviceaccount={namespace}:caller")
+    server = cluster.kubectl.user(f"system:serviceaccount:{namespace}:server")
+    eventually(lambda: server.may("create", "tokenreviews.authentication.k8s.io"), what="the server may review")
+    caller = kubectl.user(f"system:serviceaccount:{namespace}:caller")
+    eventually(lambda: caller.may("create", f"services/{SERVICE}"), what="the caller has its right")
+    yield kubectl
+    cluster.kubectl("delete", "clusterrolebinding", role)
+    cluster.kubectl("delete", "clusterrole", role)
+
+
+def _apply(kubectl: Kubectl, kind: str, name: str, **rest: Any) -> None:
+    manifest = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, **rest}
+    kubectl("create", "--filename=-", stdin=json.dumps(manifest))
+
+
+async def _token(accounts: Kubectl, name: str) -> dict[str, str]:
+    token = await asyncio.to_thread(accounts, "create", "token", name, "--duration=10m")
+    return {"Authorization": f"Bearer {token.strip()}"}
+
+
+@asynccontextmanager
+async def guarded(
+    cluster: Cluster, folder: Path, bearer: dict[str, str], namespace: str
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """The application behind a login, as the account of that token, for callers' rights in that namespace."""
+    admin = await from_kubeconfig(cluster.kubeconfig)()
+    login = Login(admin.server, admin.ca_file, token=bearer["Authorization"].removeprefix("Bearer "))
+    engine = open_engine(f"sqlite:///{folder}/store.db")
+    await migrate(engine)
+    async with Kube(given(login), SystemClock()) as kube:
+        app = create_app(engine, reviewer=kube.reviews(namespace, SERVICE))
+        transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:
+            yield http
+        await app.state.service.close()
+    await engine.dispose()
+
+
+async def test_who_may_use_the_service(cluster: Cluster, accounts: Kubectl, namespace: str, tmp_path: Path) -> None:
+    server, caller, stranger = [await _token(accounts, name) for name in ("server", "caller", "stranger")]
+    async with guarded(cluster, tmp_path, server, namespace) as http:
+        unknown = await http.get(EVENTS, headers={"Authorization": "Bearer not-a-token"})
+        refused = await http.get(EVENTS, headers=stranger)
+        let_in = await http.get(EVENTS, headers=caller)
+        # A right that a whole group has is a right of its members.
+        group = f"--group=system:serviceaccounts:{namespace}"
+        await asyncio.to_thread(accounts, "create", "rolebinding", "group", "--role=client", group)
+        bound = accounts.user(f"system:serviceaccount:{namespace}:stranger", group.removeprefix("--group="))
+        may = partial(bound.may, "create", f"services/{SERVICE}")
+        await asyncio.to_thread(eventually, may, what="the group has its right")
+        by_group = await http.get(EVENTS, headers=stranger)
+    async with guarded(cluster, tmp_path, server, "default") as http:
+        elsewhere = await http.get(EVENTS, headers=caller)
+
+    assert (unknown.status_code, unknown.json()["detail"]) == (401, "Invalid or expired token")
+    assert (refused.status_code, refused.json()["detail"]) == (403, "Insufficient permissions")
+    assert (let_in.status_code, by_group.status_code, elsewhere.status_code) == (200, 200, 403)
+
+
+async def test_what_is_done_is_done_under_the_reviewed_name(
+    cluster: Cluster, accounts: Kubectl, namespace: str, tmp_path: Path
+) -> None:
+    server, caller = [await _token(accounts, name) for name in ("server", "caller")]
+    claims = {**caller, "X-Auth-Request-User": "system:admin"}
+    async with guarded(cluster, tmp_path, server, namespace) as http:
+        stored = await http.post(EVENTS, json=llm_request("rr-1", at=datetime.now(UTC)), headers=caller)
+        hold = {"correlation_id": "rr-1", "reason": "x"}
+        placed = await http.post("/api/v1/audit/legal-hold", json=hold, headers=claims)
+
+    assert (stored.status_code, placed.status_code) == (201, 200)
+    assert placed.json()["placed_by"] == f"system:serviceaccount:{namespace}:caller"
+
+
+async def test_a_server_that_may_not_review_lets_nobody_in(
+    cluster: Cluster, accounts: Kubectl, namespace: str, tmp_path: Path
+) -> None:
+    caller, stranger = [await _token(accounts, name) for name in ("caller", "stranger")]
+    async with guarded(cluster, tmp_path, stranger, namespace) as http:
+        answer = await http.get(EVENTS, headers=caller)
+
+    assert (answer.status_code, answer.json()["detail"]) == (500, "Authentication service unavailable")

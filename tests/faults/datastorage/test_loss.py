@@ -1,0 +1,209 @@
+"""What was acknowledged is stored, and stored once: the process dies under load, the database goes and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import stamina
+from sqlalchemy import select
+
+from hack import postgres
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.datastorage import DataStorageClient
+from inquest.api.shared import TargetRef
+from inquest.datastorage import archive
+from inquest.datastorage.app import create_app
+from inquest.datastorage.database import Database, migrate, open_engine
+from inquest.datastorage.tables import audit_events
+from inquest.errors import Retryable
+from inquest.ports import seal
+from inquest.story.history import UNAVAILABLE
+from tests.adapters.datastorage.served import served, settings_file
+from tests.faults.datastorage.writer import BATCH, STORED, records
+
+pytestmark = [pytest.mark.xdist_group("datastorage-faults"), pytest.mark.timeout(600)]
+
+WRITERS, BATCHES = 4, 20
+TARGET = TargetRef(kind="Deployment", name="shop", namespace="shop")
+ALL = WRITERS * BATCHES * BATCH
+SOON = 300
+"""Seconds; a bound for a machine that is many times slower."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Postgres]:
+    try:
+        with postgres.running(durable=True) as found:
+            yield found
+    except postgres.NoPostgres as error:
+        pytest.skip(f"the PostgreSQL tier could not run: {error}")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    found: postgres.Postgres = request.getfixturevalue("server")
+    return found.create(f"t{abs(hash(request.node.name))}")
+
+
+@dataclass
+class Told:
+    """What a writer said before it died."""
+
+    acknowledged: list[str] = field(default_factory=list)
+    done: bool = False
+
+
+async def _written(database: str, at: datetime, *, die_after: int | None) -> Told:
+    """Run a writer; killed once it has told of so many records."""
+    words = [database, str(WRITERS), str(BATCHES), at.isoformat()]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.faults.datastorage.writer", *words, stdout=asyncio.subprocess.PIPE
+    )
+    told = Told()
+    assert process.stdout is not None
+    async with asyncio.timeout(SOON):
+        async for line in process.stdout:
+            said = line.decode()
+            told.done |= said == "done\n"
+            if said.startswith(STORED) and said.endswith("\n"):  # else cut off by the death
+                told.acknowledged.append(said.removeprefix(STORED).strip())
+            if die_after is not None and len(told.acknowledged) == die_after:
+                process.kill()
+        await process.wait()
+    return told
+
+
+async def _stored(database: str) -> list[str]:
+    """Ids of the records, and every chain holds."""
+    engine = open_engine(database)
+    try:
+        assert (await archive.checked(Database(engine))).holds
+        async with engine.connect() as connection:
+            return list(await connection.scalars(select(audit_events.c.event_id)))
+    finally:
+        await engine.dispose()
+
+
+async def test_the_operators_own_service_dies_under_load_again_and_again(database: str) -> None:
+    at = datetime.now(UTC).replace(microsecond=0)
+
+    for deaths in (70, 180):
+        told = await _written(database, at, die_after=deaths)
+        kept = await _stored(database)
+        assert not told.done, "it was to die before the end"
+        assert set(told.acknowledged) <= set(kept), "acknowledged and not stored"
+        assert len(kept) == len(set(kept)), "stored twice"
+        assert len(kept) % BATCH == 0, "half a batch"
+    last = await _written(database, at, die_after=None)
+    kept = await _stored(database)
+
+    assert last.done
+    assert (len(kept), len(set(kept))) == (ALL, ALL)
+
+
+class Outbox:
+    """Repeats what was not acknowledged, in order, as the closing of a case does."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+        self.acknowledged = 0
+        self.refused = 0
+
+    async def send(self, client: DataStorageClient, writer: int, batches: int) -> None:
+        for batch in range(batches):
+            async for attempt in self.again:
+                with attempt:
+                    await self._sent(client, writer, batch)
+
+    @property
+    def again(self) -> AsyncIterator[stamina.Attempt]:
+        """As often as it takes; the test has a bound of its own."""
+        return stamina.retry_context(on=Retryable, attempts=None, timeout=None, wait_initial=0.1, wait_max=0.5)
+
+    async def _sent(self, client: DataStorageClient, writer: int, batch: int) -> None:
+        sent = records(writer, batch, self.at)
+        try:
+            await client.record(seal(sent))
+        except Retryable:
+            self.refused += 1
+            raise
+        self.acknowledged += len(sent)
+
+
+class Impatient(SystemClock):
+    """Lets the circuit be tried again at once: half a minute of waiting proves nothing here."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() * 100
+
+
+async def _sending(outbox: Outbox, api: str, writer: int) -> None:
+    client = DataStorageClient.remote(api, clock=Impatient())
+    try:
+        await outbox.send(client, writer, BATCHES)
+    finally:
+        await client.close()
+
+
+async def _until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SOON):
+        while True:
+            if reached():
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_the_server_dies_under_load_and_every_record_is_stored_once(database: str, tmp_path: Path) -> None:
+    outbox = Outbox(datetime.now(UTC).replace(microsecond=0))
+    async with asyncio.TaskGroup() as group, asyncio.timeout(SOON):
+        async with served(tmp_path, settings_file(tmp_path, database)) as first:
+            sending = [group.create_task(_sending(outbox, first.api, writer)) for writer in range(WRITERS)]
+            await _until(lambda: outbox.acknowledged >= 80)
+            first.process.kill()
+            await first.process.wait()
+        await _until(lambda: outbox.refused >= WRITERS)
+        at_death, kept = outbox.acknowledged, await _stored(database)
+        again = settings_file(tmp_path, database, port=first.ports["api"])
+        async with served(tmp_path, again):
+            await asyncio.wait(sending)
+    end = await _stored(database)
+
+    assert at_death <= len(kept) == len(set(kept)) < ALL
+    assert (outbox.acknowledged, len(end), len(set(end))) == (ALL, ALL, ALL)
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+async def test_postgres_goes_in_the_middle_of_cases_and_comes_back(
+    server: postgres.Postgres, how: Literal["fast", "immediate"]
+) -> None:
+    """No case waits for it, and afterwards every record of every case is there once."""
+    database, outbox = server.create(f"away_{how}"), Outbox(datetime.now(UTC).replace(microsecond=0))
+    engine = open_engine(database)
+    await migrate(engine)
+    client = DataStorageClient.in_process(create_app(engine), clock=Impatient())
+    async with asyncio.TaskGroup() as group, asyncio.timeout(SOON):
+        sending = [group.create_task(outbox.send(client, writer, BATCHES)) for writer in range(WRITERS)]
+        await _until(lambda: outbox.acknowledged >= 80)
+        await asyncio.to_thread(server.stop, how)
+        gap = await client.history(TARGET, "sha256:" + "0" * 64)
+        await _until(lambda: outbox.refused >= WRITERS)
+        at_stop = outbox.acknowledged
+        await asyncio.to_thread(server.start)
+        await asyncio.wait(sending)
+    seen = await client.history(TARGET, "sha256:" + "0" * 64)
+    await client.close()
+    await engine.dispose()
+    kept = await _stored(database)
+
+    assert at_stop < ALL
+    assert (gap, seen.available) == (UNAVAILABLE, True)
+    assert (outbox.acknowledged, len(kept), len(set(kept))) == (ALL, ALL, ALL)
