@@ -1,0 +1,215 @@
+"""The box around a call: circuit, total time, at most one retry of a read, at most 8 MiB (datastorage, section 12)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+import httpx2
+from pydantic import BaseModel, ValidationError
+
+from inquest.adapters.datastorage.texts import SYSTEM
+from inquest.errors import (
+    AlreadyExists,
+    Forbidden,
+    InquestError,
+    Invalid,
+    Misconfigured,
+    NotFound,
+    RateLimited,
+    Unavailable,
+)
+
+READ_SECONDS: Final = 2.0
+WRITE_SECONDS: Final = 5.0
+READ_TRIES: Final = 2
+OPEN_AFTER_FAILURES: Final = 5
+OPEN_SECONDS: Final = 30.0
+MOST_BYTES: Final = 8 * 1024 * 1024
+PASSING_STATUSES: Final = frozenset({502, 503, 504})
+
+Wire = TypeVar("Wire", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Box:
+    """The longest that a call may take in all, in seconds."""
+
+    read: float = READ_SECONDS
+    write: float = WRITE_SECONDS
+
+
+PATIENT: Final = Box(read=30.0, write=60.0)
+
+
+class Breaker:
+    """Opens for 30 s after 5 failures in a row; then one caller may try (datastorage, 12)."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._failures = 0
+        self._opened_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a call would be refused now."""
+        return self._opened_at is not None and self._monotonic() - self._opened_at < OPEN_SECONDS
+
+    def admit(self) -> None:
+        """Unavailable while open; whoever comes after that is the one that tries."""
+        if self.is_open:
+            raise Unavailable(SYSTEM, f"{self._failures} calls failed in a row, the next try is due within 30 s")
+        if self._opened_at is not None:
+            self._opened_at = self._monotonic()
+
+    def succeeded(self) -> None:
+        """The service answers."""
+        self._failures, self._opened_at = 0, None
+
+    def failed(self) -> None:
+        """The service did not answer, or said that it cannot."""
+        self._failures += 1
+        if self._failures >= OPEN_AFTER_FAILURES:
+            self._opened_at = self._monotonic()
+
+
+def token_of(file: Path) -> str:
+    """The token in a file; Unavailable where it cannot be read, as for a login that does not work."""
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(SYSTEM, f"its token cannot be read from {file}") from error
+
+
+class Bearer(httpx2.Auth):
+    """Puts the token on each request, so that it stands in no long-lived object that could be printed."""
+
+    def __init__(self, token: Callable[[], str]) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx2.Request) -> Iterator[httpx2.Request]:  # type: ignore[override]
+        request.headers["Authorization"] = f"Bearer {self._token()}"
+        yield request
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Line:
+    """Circuit, budget, retry and conversion of what went wrong."""
+
+    def __init__(self, http: httpx2.AsyncClient, breaker: Breaker, box: Box) -> None:
+        self._http = http
+        self._breaker = breaker
+        self._box = box
+
+    async def read(self, path: str, model: type[Wire], parameters: Mapping[str, str]) -> Wire:
+        """2 s in all; one retry on connection errors and 502, 503, 504."""
+        request = self._http.build_request("GET", path, params=dict(parameters))
+        return parsed(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
+
+    async def write(self, method: str, path: str, body: object) -> Answer:
+        """5 s; no retry here: the outbox and the sync repeat writes."""
+        request = self._http.build_request(method, path, json=body)
+        return await self._boxed(request, seconds=self._box.write, tries=1)
+
+    async def _boxed(self, request: httpx2.Request, *, seconds: float, tries: int) -> Answer:
+        self._breaker.admit()
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self._tried(request, tries)
+        except (httpx2.HTTPError, TimeoutError) as error:
+            self._breaker.failed()
+            raise Unavailable(SYSTEM, _why(error)) from error
+        except Unavailable:
+            self._breaker.failed()
+            raise
+        self._breaker.succeeded()
+        return _accepted(answer)
+
+    async def _tried(self, request: httpx2.Request, tries: int) -> Answer:
+        for left in range(tries - 1, -1, -1):
+            try:
+                answer = await self._sent(request)
+            except httpx2.TransportError:
+                if not left:
+                    raise
+                continue
+            if answer.status < 500 or not (left and answer.status in PASSING_STATUSES):
+                return _refused_as_unavailable(answer)
+        raise AssertionError("unreachable")
+
+    async def _sent(self, request: httpx2.Request) -> Answer:
+        response = await self._http.send(request, stream=True)
+        try:
+            return Answer(response.status_code, response.headers, await _whole_body(response))
+        finally:
+            await response.aclose()
+
+
+async def _whole_body(response: httpx2.Response) -> bytes:
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise Unavailable(SYSTEM, f"its answer is larger than {MOST_BYTES} bytes")
+    return bytes(body)
+
+
+def _why(error: Exception) -> str:
+    """The kind of failure; texts of the transport may hold addresses, never headers."""
+    return "no answer in time" if isinstance(error, TimeoutError | httpx2.TimeoutException) else type(error).__name__
+
+
+def _refused_as_unavailable(answer: Answer) -> Answer:
+    if answer.status >= 500:
+        raise Unavailable(SYSTEM, f"it answered {answer.status}{_detail(answer)}")
+    return answer
+
+
+def _accepted(answer: Answer) -> Answer:
+    """2xx as it is; what a refusal means for whoever acts next."""
+    if 200 <= answer.status < 300:
+        return answer
+    raise _refusal(answer)
+
+
+def _refusal(answer: Answer) -> InquestError:
+    said = f"{SYSTEM} answered {answer.status}{_detail(answer)}"
+    if answer.status == 429:
+        return RateLimited(SYSTEM, _seconds(answer.headers.get("retry-after", "")))
+    kinds: Mapping[int, type[InquestError]] = {401: Forbidden, 403: Forbidden, 404: NotFound, 409: AlreadyExists}
+    if answer.status < 400:
+        return Misconfigured(f"{said}: is its URL right?")
+    return kinds.get(answer.status, Invalid)(said)
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isdecimal() else None
+
+
+def _detail(answer: Answer) -> str:
+    """The sentence of a problem; other bodies say nothing that should travel."""
+    try:
+        detail = json.loads(answer.body).get("detail")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return f": {detail[:300]}" if isinstance(detail, str) else ""
+
+
+def parsed(model: type[Wire], answer: Answer) -> Wire:
+    try:
+        return model.model_validate_json(answer.body)
+    except ValidationError as error:
+        where = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors()[:3])
+        raise Unavailable(SYSTEM, f"its answer is not understood ({where or 'no JSON'})") from error

@@ -1,0 +1,33 @@
+"""Names, digests and JSON texts that every part of the client writes and reads alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import yaml
+
+from inquest.errors import Unavailable
+
+SYSTEM: Final = "DataStorage"
+API: Final = "/api/v1"
+REGISTRAR: Final = "inquest"
+"""Who the catalogue says registered a workflow; the sync touches nothing else."""
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def mapping_of(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise Unavailable(SYSTEM, "the content of a workflow cannot be read") from error
+    return value if isinstance(value, dict) else {}
