@@ -127,9 +127,9 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Callable[..., Bench]:
-    def make(*objects: Json, **more: Any) -> Bench:
+    def make(*objects: Json, blocked: frozenset[str] = frozenset(), **more: Any) -> Bench:
         cluster = FakeCluster(list(objects), **more)
-        backends = Backends(cluster, Redactor(), FixedClock())
+        backends = Backends(cluster, Redactor(), FixedClock(), blocked=blocked)
         return Bench(cluster, Tools(backends), Desk(backends, Scope("shop")))
 
     return make

@@ -10,7 +10,7 @@ import pytest
 
 from inquest.adapters.tools import REGISTRY, Tools
 from inquest.api.investigation import ClaimVerdict
-from inquest.ports import Json
+from inquest.ports import Json, Reading
 from inquest.story.conversation import Invocation
 from inquest.story.evidence import Citation, Evidence, EvidenceStatus, digest_of
 from inquest.story.rca import NOTES, check_claims
@@ -53,10 +53,39 @@ CITED: dict[str, dict[str, Any]] = {
     "kubectl_memory_requests": {},
     "get_namespaced_resource_context": {"kind": "Deployment", "name": "checkout", "namespace": "shop"},
     "get_cluster_resource_context": {"kind": "Node", "name": "worker-1"},
+    "query_prometheus": {"query": "up"},
+    "get_metric_names": {},
+    "get_label_values": {"label": "pod"},
+    "get_all_labels": {},
+    "get_metric_metadata": {},
+    "list_prometheus_rules": {},
+    "get_series": {"match": "up"},
+    "query_loki": {"query": '{app="checkout"}'},
     "read_evidence": {"id": "E90"},
     "get_runbook": {"name": "OOM"},
     "todo_write": {"todos": [{"id": "OOMKilled", "content": "x", "status": "in_progress"}]},
 }
+
+
+class Measured:
+    """Prometheus and Loki of one series and one line."""
+
+    async def query(self, *_: Any, **asked: Any) -> Reading:
+        told: Any = [{"metric": {"pod": POD}, "value": [1795348800, "0"]}]
+        line: Any = [{"stream": {"pod": POD}, "values": [["1795348800000000000", "out of memory"]]}]
+        kind, result = ("streams", line) if asked else ("vector", told)
+        return Reading({"resultType": kind, "result": result})
+
+    async def rules(self, *_: Any) -> Reading:
+        return Reading({"groups": [{"name": "shop", "rules": [{"name": "PodDown", "state": "firing"}]}]})
+
+    async def metadata(self, *_: Any) -> Reading:
+        return Reading({"up": [{"type": "gauge", "help": "Whether the target answers."}]})
+
+    async def values(self, *_: Any) -> Reading:
+        return Reading([POD])
+
+    labels = series = values
 
 
 async def _context(kind: str, name: str, namespace: str) -> Json:
@@ -87,6 +116,7 @@ async def test_a_line_of_what_a_tool_gave_supports_a_claim(bench: Make, tool: st
 
 
 def _with_everything(made: Bench) -> Bench:
-    backends = replace(made.desk.backends, context=_context, runbooks={"OOM": "Look at the limit first."})
+    runbooks, measured = {"OOM": "Look at the limit first."}, Measured()
+    backends = replace(made.desk.backends, context=_context, runbooks=runbooks, metrics=measured, logs=measured)
     made.desk = replace(made.desk, backends=backends)
     return replace(made, tools=Tools(backends))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from inquest.story.selection import ActionOffer, CatalogueFilters, Described, Pa
 from .conftest import FakeCluster, FixedClock, run_of
 
 FILTERS = CatalogueFilters("critical", "Deployment", "production", "P0", {"team": ("checkout",)})
+RAISE = "IncreaseMemoryLimits"
 WHEN = Described("Raises a limit", "OOMKilled", "Leaks")
 
 
@@ -26,6 +28,7 @@ class FakeCatalogue:
     """Three action types, one with a workflow; remembers what was asked."""
 
     asked: list[tuple[Any, ...]] = field(default_factory=list)
+    parameters: tuple[Mapping[str, Any], ...] | None = None
 
     async def actions(self, filters: CatalogueFilters, offset: int = 0, limit: int = 10) -> Page[ActionOffer]:
         self.asked.append((filters, offset, limit))
@@ -36,7 +39,7 @@ class FakeCatalogue:
         self, action_type: str, filters: CatalogueFilters, offset: int = 0, limit: int = 10
     ) -> Page[WorkflowOffer]:
         self.asked.append((filters, offset, limit))
-        offers = (WorkflowOffer("w-1", "increase-memory", "1.0.0", action_type, WHEN),)
+        offers = (WorkflowOffer("w-1", "increase-memory", "1.0.0", action_type, WHEN, self.parameters),)
         return Page(offers if action_type == "IncreaseMemoryLimits" else (), offset, limit, False)
 
     async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
@@ -109,6 +112,21 @@ async def test_without_context_nothing_is_listed(name: str) -> None:
 
     assert shown["status"] == "error"
     assert catalogue.asked == []
+
+
+async def test_the_list_shows_what_a_workflow_needs() -> None:
+    limit = {"name": "MEMORY_LIMIT", "type": "string", "required": True, "pattern": "^[0-9]+Mi$"}
+    target = {"name": "TARGET_RESOURCE_NAME", "type": "string", "required": True}
+    declared = (limit, {"name": "GRACE", "type": "integer"}, target)
+
+    (known,) = (await step(FakeCatalogue(parameters=declared), "list_workflows", action_type=RAISE))["workflows"]
+    (untold,) = (await step(FakeCatalogue(), "list_workflows", action_type=RAISE))["workflows"]
+
+    assert known["parameters"] == [
+        {"name": "MEMORY_LIMIT", "type": "string", "required": True},
+        {"name": "GRACE", "type": "integer", "required": False},
+    ]
+    assert "parameters" not in untold
 
 
 async def test_an_unknown_action_type_gets_the_known_names() -> None:

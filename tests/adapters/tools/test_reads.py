@@ -74,6 +74,20 @@ async def test_a_workload_is_described_with_its_template(bench: Make) -> None:
     assert text.endswith("Events: none found")
 
 
+@pytest.mark.parametrize((), [()], ids=["L12"])
+async def test_nothing_is_remembered_of_what_was_read(bench: Make) -> None:
+    """The same call after a change gives what is there now."""
+    make = bench(deployment())
+    before = make.text_of(await make("kubectl_get_yaml", kind="deployments", name="checkout"))
+    changed = deployment()
+    changed["spec"]["replicas"] = 7
+    make.cluster.objects[:] = [changed]
+
+    after = make.text_of(await make("kubectl_get_yaml", kind="deployments", name="checkout"))
+
+    assert ("replicas: 7" in before, "replicas: 7" in after) == (False, True)
+
+
 async def test_a_list_is_a_table_unless_told(bench: Make) -> None:
     make = bench(pod(), pod(namespace="other"))
     text = make.text_of(await make("kubectl_get", kind="pods"))
@@ -203,6 +217,17 @@ async def test_logs_are_filtered(bench: Make, filters: dict[str, str], lines: li
     text = make.text_of(await make("kubectl_logs", name="web", **filters))
 
     assert text.splitlines()[:-1] == lines
+
+
+async def test_a_pod_without_a_node_has_no_log_and_that_is_said(bench: Make) -> None:
+    waiting = pod("web")
+    del waiting["spec"]["nodeName"]
+    make = bench(waiting, texts={("app", False): ""})
+
+    found = await make("kubectl_logs", name="web")
+
+    assert "(no logs available: the pod has no node yet)" in found.content
+    assert not found.error
 
 
 async def test_no_previous_log_is_an_answer_and_no_pod_is_an_error(bench: Make) -> None:

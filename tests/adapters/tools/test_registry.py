@@ -14,24 +14,28 @@ import pytest
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import REGISTRY, Backends, Desk, Scope, Tools
 from inquest.errors import Unavailable
-from inquest.ports import Redacted
+from inquest.ports import Reach, Redacted
+from inquest.settings import Settings
+from inquest.story import plot, steps
 from inquest.story.conversation import Invocation, ToolCall
-from inquest.story.evidence import EvidenceStatus, digest_of
+from inquest.story.evidence import EvidenceStatus, Gap, digest_of
 from inquest.story.inquiry import Run, submit_tools
+from inquest.wiring import ToolBench
+from tests.story import cases
 
 from .conftest import NOW, Bench, FakeCluster, FixedClock, configured, deployment, pod, row, run_of
 
 Make = Callable[..., Bench]
 
 SECRETS = {
-    "RV-02-kind": "Secret",
-    "RV-02-plural": "secrets",
+    "A01 RV-02-kind": "Secret",
+    "A01 RV-02-plural": "secrets",
     "RV-02-path": "v1/secrets",
-    "T02-versioned": "secrets.v1.",
+    "A01 T02-versioned": "secrets.v1.",
     "T02-group": "secrets.v1.core",
     "T02-with-name": "secret/x",
     "T02-upper": "Secrets",
-    "T01-list": "configmap,secret",
+    "A10 T01-list": "configmap,secret",
     "T05-raw": "/api/v1/namespaces/x/secrets",
     "T07-list-kind": "SecretList",
     "blanks": " secret ",
@@ -66,7 +70,7 @@ async def test_secrets_are_refused_before_any_request(bench: Make, word: str, to
 
 
 @pytest.mark.parametrize("word", ["all", "pods,deployments", "pods deployments", "a/b", "-o", "../pods", "pod;ls"])
-@row("T01", "T03", "RV-03")
+@row("A10", "T01", "T03", "RV-03")
 async def test_only_one_plain_kind_is_accepted(bench: Make, word: str) -> None:
     make = bench()
     result = await make("kubectl_get", kind=word)
@@ -89,8 +93,86 @@ async def test_a_word_that_turns_out_to_mean_secrets_is_refused(bench: Make) -> 
     assert make.cluster.asked == []
 
 
+@row("A11")
+@pytest.mark.parametrize("output", ["json", "yaml", "table"])
+async def test_a_list_of_secrets_within_an_answer_is_withheld_and_counted(bench: Make, output: str) -> None:
+    """Its items do not say what they are: the list does."""
+    hidden = {"kind": "SecretList", "items": [{"metadata": {"name": "vault"}, "data": {"pin": "Y2FuYXJ5"}}]}
+    bundle = {"kind": "ConfigMap", "metadata": {"name": "all", "namespace": "shop"}, "items": [hidden, pod()]}
+    make = bench(bundle)
+
+    result = await make("kubectl_get", kind="ConfigMap", name="all", output=output)
+
+    text = make.text_of(result)
+    assert "withheld: 1 " in text
+    assert not result.error
+    assert not any(word in text for word in ("Y2FuYXJ5", "canary", "vault", "pin"))
+
+
+@row("A11")
+@pytest.mark.parametrize("tool", ["kubectl_get", "kubectl_find_resource", "kubectl_count"])
+async def test_an_item_of_a_blocked_kind_leaves_any_listing(bench: Make, tool: str) -> None:
+    make = bench(pod("web"), pod("db-canary") | {"data": {"a": "Y2FuYXJ5"}})
+    listed = make.cluster.list
+
+    async def lists(kind: Any, namespace: str = "", **more: Any) -> Any:
+        found = await listed(kind, namespace, **more)
+        return replace(found, items=(found.items[0], {**found.items[1], "kind": "Secret"}))
+
+    make.cluster.list = lists  # type: ignore[method-assign]
+    text = make.text_of(await make(tool, kind="Pod", **({"keyword": "*"} if "find" in tool else {})))
+
+    assert "withheld: 1 " in text
+    assert "web" in text
+    assert "canary" not in text
+    assert "Y2FuYXJ5" not in text
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [[], ["configmap"], ["configmaps"], ["ConfigMap", "widgets.example.com"], [""], ["*"]],
+    ids=lambda chosen: f"A12+T12 {chosen}",
+)
+@pytest.mark.parametrize("word", ["Secret", "secrets", "secrets.v1.", "SecretList"])
+async def test_no_setting_takes_secrets_from_what_is_blocked(bench: Make, chosen: list[str], word: str) -> None:
+    settings = Settings.model_validate({"rca": {"blocked_kinds": chosen}})
+    make = bench(blocked=frozenset(settings.rca.blocked_kinds))
+
+    refused = await make("kubectl_get", kind=word)
+
+    assert "[refused] kind Secret is blocked" in make.text_of(refused)
+    assert make.cluster.asked == []
+
+
+@pytest.mark.parametrize(
+    "chosen", ["configmap", "configmaps", "ConfigMap", "configmaps."], ids=lambda one: f"T12 {one}"
+)
+async def test_a_setting_adds_a_kind_in_any_spelling(bench: Make, chosen: str) -> None:
+    make = bench(blocked=frozenset({chosen}))
+
+    for word in ("configmap", "configmaps", "ConfigMap", "configmaps.v1."):
+        assert "is blocked" in make.text_of(await make("kubectl_get", kind=word))
+    assert not any(asked.startswith(("get", "list")) for asked in make.cluster.asked)
+    assert not (await make("kubectl_get", kind="Pod")).error
+
+
+async def test_a_setting_with_a_group_leaves_the_same_word_of_another(bench: Make) -> None:
+    make = bench(deployment(), blocked=frozenset({"deployments.extensions"}))
+    assert not (await make("kubectl_get", kind="Deployment")).error
+
+    make = bench(deployment(), blocked=frozenset({"deployments.apps"}))
+    assert "is blocked" in make.text_of(await make("kubectl_get", kind="Deployment"))
+
+
+async def test_service_accounts_are_not_read_by_default(bench: Make) -> None:
+    make = bench(blocked=frozenset(Settings().rca.blocked_kinds))
+
+    assert "is blocked" in make.text_of(await make("kubectl_get", kind="ServiceAccount", name="default"))
+
+
 BAD: Mapping[str, tuple[str, dict[str, Any], str]] = {
-    "T06-path": ("kubectl_describe", {"kind": "Pod", "name": "../secrets/db"}, "name"),
+    "A02 T06-path": ("kubectl_describe", {"kind": "Pod", "name": "../secrets/db"}, "name"),
+    "A10-flag": ("kubectl_get", {"kind": "Pod", "name": "--as=admin"}, "name"),
     "T06-escape": ("kubectl_describe", {"kind": "Pod", "name": "db%2f.."}, "name"),
     "T21-flag": ("kubectl_get", {"kind": "Pod", "name": "--kubeconfig=/x"}, "name"),
     "RV-03-namespace": ("kubectl_get", {"kind": "Pod", "namespace": "a b"}, "namespace"),
@@ -197,6 +279,15 @@ def test_schemas_are_plain_and_a_tool_without_its_backend_is_not_offered(bench: 
     assert schemas["todo_write"]["properties"]["todos"]["items"]["properties"]["status"]["enum"][0] == "pending"
 
 
+def test_schemas_say_nothing_that_only_code_needs(bench: Make) -> None:
+    """They are sent on every turn, and every call is checked by the same models, patterns and lengths included."""
+    schemas = {schema.name: schema.parameters for schema in bench().tools.schemas(Invocation.RCA)}
+    logs = schemas["kubectl_logs"]["properties"]
+
+    assert not [word for word in ('"pattern"', '"maxLength"', '"default": ""') if word in json.dumps(schemas)]
+    assert (logs["tail_lines"]["default"], logs["tail_lines"]["maximum"]) == (500, 10_000)
+
+
 @row("L07")
 async def test_a_failing_call_does_not_touch_the_others(bench: Make) -> None:
     make = bench(pod(), deployment())
@@ -223,6 +314,7 @@ async def test_an_exception_of_ours_is_one_calls_failure(bench: Make) -> None:
     assert "internal error" in result.content
 
 
+@row("T20")
 async def test_a_call_is_bounded_in_time(bench: Make) -> None:
     make = bench()
 
@@ -364,6 +456,40 @@ async def test_context_and_runbooks_come_from_what_is_injected() -> None:
     assert [result.error for result in results] == [False, False, True]
     assert '{"root_owner":{"kind":"Deployment","name":"web","namespace":"shop"}}' in results[0].content
     assert "Look at limits." in results[1].content
+
+
+async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool() -> None:
+    asked: list[str] = []
+
+    async def context(kind: str, name: str, namespace: str) -> dict[str, Any]:
+        asked.append(name)
+        return {"root_owner": {"name": name}}
+
+    backends = Backends(FakeCluster(), Redactor(), FixedClock(), context=context)
+    bench, case = ToolBench(backends, Tools(backends)), plot.fold((cases.opened(), cases.taken(), cases.resolved()))
+    runs = tuple(
+        run_of("get_namespaced_resource_context", number, kind=kind, name=name, namespace="shop")
+        for number, (kind, name) in enumerate((("pods", "api-1"), ("Deployment", "api"), ("Pod", "api-2")), start=1)
+    )
+    results = await bench.run(Invocation.RCA, runs, Reach("shop", contexts=steps.whole_contexts(case)))
+
+    told = [json.loads(result.evidence.text) for result in results if result.evidence]
+    assert asked == ["api-2"]
+    assert [one["root_owner"]["name"] for one in told] == ["api", "api", "api-2"]
+    assert [len(one["owner_chain"]) for one in told[:2]] == [1, 0]
+    assert told[0]["current_spec_hash"] == told[1]["current_spec_hash"] == cases.SHA
+    assert told[0]["remediation_history"] == told[1]["remediation_history"] != "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [({}, 1), ({"gaps": (Gap("quota", "forbidden"),)}, 0), ({"failure": "timed out"}, 0), ({"root_pin": None}, 0)],
+    ids=["whole", "a part is missing", "failed", "nothing to compare"],
+)
+def test_what_was_not_read_whole_may_be_read_again(changes: Mapping[str, Any], known: int) -> None:
+    case = plot.fold((cases.opened(), cases.taken(), cases.resolved(**changes)))
+
+    assert len(steps.whole_contexts(case)) == known
 
 
 async def test_arguments_that_are_no_object_are_refused_when_they_run(bench: Make) -> None:

@@ -17,20 +17,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from inquest.adapters.tools import arguments as args
-from inquest.adapters.tools import catalogue, kubernetes, notes
-from inquest.adapters.tools.desk import Backends, Desk, Output, ResourceContextOf, Tool
+from inquest.adapters.tools import catalogue, kubernetes, notes, stack
+from inquest.adapters.tools.desk import SHOWN_CHARACTERS, Backends, Desk, Output, ResourceContextOf, Runner, Tool
 from inquest.adapters.tools.guard import CLUSTER_KINDS, Scope
 from inquest.adapters.tools.hints import Refused, annotate, failure_of
 from inquest.errors import Invalid, Retryable
 from inquest.story.conversation import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.story.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.story.framing import frame, suspicious_lines, visible
-from inquest.story.inquiry import Run, arguments_of, boundary_of, error_text
+from inquest.story.inquiry import Run, arguments_of, error_text
+from inquest.story.trimming import condensed
 
 CALL_SECONDS: Final = 60.0
 AT_ONCE: Final = 8
-SHOWN_CHARACTERS: Final = 100_000
-"""Of one result; the rest is read page by page."""
+LONG_CHARACTERS: Final = 32_768
+"""What is longer is worked on in a thread (reliability, section 15.2)."""
 WITHHELD: Final = "output withheld: it could not be redacted"
 
 READ: Final = (
@@ -104,6 +105,48 @@ READ: Final = (
         lambda backends: bool(backends.runbooks),
     ),
 )
+
+
+def _of_metrics(name: str, description: str, arguments: type[args.Arguments], run: Runner) -> Tool:
+    return Tool(
+        name,
+        description,
+        arguments,
+        run,
+        lambda backends: backends.metrics is not None,
+        stack.PROMETHEUS,
+        stack.METRIC_CHARACTERS,
+        stack.NARROWER,
+    )
+
+
+STACK: Final = (
+    _of_metrics(
+        "query_prometheus",
+        "A PromQL query: an instant, or with range_minutes or start a range. Prometheus JSON.",
+        args.QueryPrometheus,
+        stack.query_prometheus,
+    ),
+    _of_metrics("get_metric_names", "Names of metrics that there are.", args.Match, stack.get_metric_names),
+    _of_metrics("get_label_values", "Values of a label.", args.LabelValues, stack.get_label_values),
+    _of_metrics("get_all_labels", "Names of labels.", args.Match, stack.get_all_labels),
+    _of_metrics("get_metric_metadata", "Type, unit and help of metrics.", args.Metric, stack.get_metric_metadata),
+    _of_metrics(
+        "list_prometheus_rules",
+        "Alerting and recording rules, with the alerts that fire for this case.",
+        args.Nothing,
+        stack.list_prometheus_rules,
+    ),
+    _of_metrics("get_series", "Label sets of the series that a selector means.", args.Series, stack.get_series),
+    Tool(
+        "query_loki",
+        "A LogQL query: log lines, newest last; also of pods that are gone.",
+        args.QueryLoki,
+        stack.query_loki,
+        lambda backends: backends.logs is not None,
+        stack.LOKI,
+    ),
+)
 DISCOVER: Final = (
     Tool(
         "list_available_actions",
@@ -126,8 +169,9 @@ DISCOVER: Final = (
 )
 BOTH: Final = (Tool("todo_write", "Your plan: adds or changes entries by id.", args.TodoWrite, notes.todo_write),)
 REGISTRY: Final[Mapping[Invocation, Mapping[str, Tool]]] = {
-    Invocation.RCA: {tool.name: tool for tool in (*READ, *BOTH)},
+    Invocation.RCA: {tool.name: tool for tool in (*READ, *STACK, *BOTH)},
     Invocation.SELECTION: {tool.name: tool for tool in (*DISCOVER, *BOTH)},
+    Invocation.STREAM: {tool.name: tool for tool in (*READ, *STACK)},
 }
 
 
@@ -174,10 +218,13 @@ class Tools:
         text = await self._redacted(desk, output.text)
         status = EvidenceStatus.TRUNCATED if output.cut else EvidenceStatus.OK
         evidence = await self._evidence(run, desk, text, status, output.resolved)
-        return _shown(run, replace(evidence, empty=output.empty, api_fact=output.api_fact))
+        found = replace(evidence, empty=output.empty, api_fact=output.api_fact)
+        if found.size <= LONG_CHARACTERS:
+            return _shown(run, found)
+        return await asyncio.to_thread(_shown, run, found)
 
     async def _failure(self, run: Run, desk: Desk, error: Exception) -> ToolResult:
-        failure = failure_of(error, seconds=self._seconds)
+        failure = failure_of(error, seconds=self._seconds, system=_system_of(run))
         try:
             text = error_text(await self._redacted(desk, failure.error), failure.hint)
         except Exception:  # fails closed: what cannot be redacted is not shown
@@ -189,7 +236,7 @@ class Tools:
     async def _redacted(self, desk: Desk, text: str) -> str:
         """In a thread when the text is long, so that leases are renewed meanwhile."""
         redactor = desk.backends.redactor
-        if len(text) <= 32_768:
+        if len(text) <= LONG_CHARACTERS:
             return redactor.text(text).value
         return await asyncio.to_thread(lambda: redactor.text(text).value)
 
@@ -225,24 +272,37 @@ def _arguments(run: Run, desk: Desk, resolved: Mapping[str, Any]) -> Mapping[str
 
 
 def _shown(run: Run, evidence: Evidence) -> ToolResult:
-    """Cut, invisible characters made visible, framed; the evidence itself stays byte for byte."""
-    shown, boundary = visible(_cut(evidence)), run.boundary
-    while boundary in shown:
-        boundary = boundary_of(boundary, evidence.id)
+    """Cut, invisible characters made visible, framed; the evidence itself stays byte for byte.
+
+    Where rows of like lines are told once and all of it fits, nothing is cut.
+    """
+    row, short = _row_of(run), condensed(evidence.text, evidence.id, tool=evidence.tool)
+    most, narrower = (row.most, row.narrower) if row else (SHOWN_CHARACTERS, "")
+    shown = visible(short if len(short) <= most else _cut(evidence, most, narrower))
     head = f"{evidence.id} {evidence.tool}, {evidence.size} characters, {evidence.status}\n"
-    content = head + frame(shown, evidence.id, evidence.tool, boundary)
+    content = head + frame(shown, evidence.id, evidence.tool, run.boundary)
     lines = suspicious_lines(shown, run.boundary)
     return ToolResult(run.call.id, run.call.name, content, replace(evidence, shown=shown), suspect=lines)
 
 
-def _cut(evidence: Evidence) -> str:
-    if evidence.size <= SHOWN_CHARACTERS:
+def _cut(evidence: Evidence, most: int, narrower: str) -> str:
+    if evidence.size <= most:
         return evidence.text
+    less = f"{narrower} " if narrower else ""
     return (
-        f"{evidence.text[:SHOWN_CHARACTERS]}\n... [TRUNCATED] {evidence.tool} output was {evidence.size} chars "
-        f"(limit: {SHOWN_CHARACTERS}). Read the rest with "
-        f'read_evidence("{evidence.id}", offset={SHOWN_CHARACTERS}).'
+        f"{evidence.text[:most]}\n... [TRUNCATED] {evidence.tool} output was {evidence.size} chars "
+        f'(limit: {most}). {less}Read the rest with read_evidence("{evidence.id}", offset={most}).'
     )
+
+
+def _system_of(run: Run) -> str:
+    row = _row_of(run)
+    return row.system if row else ""
+
+
+def _row_of(run: Run) -> Tool | None:
+    """The row of a call's tool, in whichever phase."""
+    return next((tools[run.call.name] for tools in REGISTRY.values() if run.call.name in tools), None)
 
 
 __all__ = [
@@ -250,6 +310,7 @@ __all__ = [
     "DISCOVER",
     "READ",
     "REGISTRY",
+    "STACK",
     "Backends",
     "Desk",
     "Output",

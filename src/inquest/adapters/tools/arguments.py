@@ -189,6 +189,69 @@ class Runbook(Arguments):
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
+Time = Annotated[str, Field(max_length=40, description="RFC 3339, or minus seconds from now, such as -3600.")]
+Selector = Annotated[
+    str, Field(max_length=1_000, description='A series selector such as {job="api"}; empty: all of the case.')
+]
+PromQL = Annotated[str, Field(min_length=1, max_length=2_000, description="PromQL; bound to the case's namespaces.")]
+LogQL = Annotated[
+    str,
+    Field(
+        min_length=1, max_length=2_000, description='LogQL, such as {app="api"} |= "error"; bound to the namespaces.'
+    ),
+]
+MetricLabel = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+MetricName = Annotated[str, Field(max_length=300, pattern=r"^([A-Za-z_:][A-Za-z0-9_:]*)?$")]
+
+
+class QueryPrometheus(Arguments):
+    """A query at a moment or over a range."""
+
+    query: PromQL
+    range_minutes: Annotated[int, Field(ge=0, le=10_080, description="Above 0: a range that ends at end.")] = 0
+    time: Annotated[Time, Field(description="Moment of an instant query; empty: the end of the incident, or now.")] = ""
+    start: Annotated[Time, Field(description="Makes it a range.")] = ""
+    end: Time = ""
+    step: Annotated[str, Field(max_length=20, description="Such as 30s; empty: by the length of the range.")] = ""
+
+
+class Match(Arguments):
+    """Narrows discovery."""
+
+    match: Selector = ""
+
+
+class LabelValues(Match):
+    """Values of a label."""
+
+    label: MetricLabel
+
+
+class Metric(Arguments):
+    """One metric, or all."""
+
+    metric: Annotated[MetricName, Field(description="Empty: all of the case.")] = ""
+
+
+class Series(Arguments):
+    """Label sets of a selector."""
+
+    match: Annotated[Selector, Field(min_length=1)]
+    start: Time = ""
+    end: Time = ""
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100
+
+
+class QueryLoki(Arguments):
+    """Log lines of a time."""
+
+    query: LogQL
+    since: Annotated[str, Field(max_length=20, description="Such as 1h or 2d; empty: since the incident began.")] = ""
+    start: Time = ""
+    end: Time = ""
+    limit: Annotated[int, Field(ge=1, le=5_000)] = 100
+
+
 class Paged(Arguments):
     """A page; what lies outside the bounds is drawn in (pipeline, section 12.4)."""
 
@@ -209,11 +272,18 @@ class GetWorkflow(Arguments):
 
 
 NOISE: Final = frozenset({"title", "$defs"})
+CHECKED: Final = frozenset({"pattern", "minLength", "maxLength"})
+"""What no model gets wrong in earnest: all schemas are sent on every turn, and a call is checked by `parsed` anyway."""
+UNSAID: Final[tuple[Any, ...]] = ("", 0, False)
+"""Defaults that say nothing: what is not required may be left out."""
 
 
 @cache
 def schema_of(model: type[Arguments]) -> dict[str, Any]:
-    """JSON Schema without titles, draft and references; made once, for every step of a case asks for all of them."""
+    """JSON Schema without titles, draft, references and what tells a model nothing.
+
+    Made once, for every step of a case asks for all of them.
+    """
     whole = model.model_json_schema()
     return {"type": "object"} | _plain(whole, whole.get("$defs", {}))  # type: ignore[no-any-return]
 
@@ -232,7 +302,12 @@ def _plain(node: Any, defs: Mapping[str, Any]) -> Any:
 
 
 def _properties(found: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _plain(schema, defs) for name, schema in found.items()}
+    return {name: _plain(_telling(schema), defs) for name, schema in found.items()}
+
+
+def _telling(schema: Mapping[str, Any]) -> dict[str, Any]:
+    told = {key: value for key, value in schema.items() if key not in CHECKED}
+    return {key: value for key, value in told.items() if key != "default" or value not in UNSAID}
 
 
 def parsed(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:

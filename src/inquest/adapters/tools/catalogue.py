@@ -14,7 +14,14 @@ from inquest.adapters.tools.desk import Desk, Output
 from inquest.adapters.tools.render import as_json
 from inquest.errors import Misconfigured, Unavailable
 from inquest.ports import DataStorage
-from inquest.story.selection import CatalogueFilters, Described, Page, WorkflowRecord
+from inquest.story.selection import (
+    TARGET_PARAMETERS,
+    CatalogueFilters,
+    Described,
+    Page,
+    WorkflowOffer,
+    WorkflowRecord,
+)
 
 GITOPS: Final = (
     "The target is managed by GitOps: prefer action types that change the source in git; a change in the cluster "
@@ -44,10 +51,10 @@ async def list_available_actions(desk: Desk, given: args.Paged) -> Output:
 
 
 async def list_workflows(desk: Desk, given: args.ListWorkflows) -> Output:
-    """Workflows of an action type, in the catalogue's order; an unknown one gets the names that are known."""
+    """Workflows of an action type with what they need, in the catalogue's order; an unknown type gets known names."""
     datastorage, filters = _reached(desk)
     page = await datastorage.workflows(given.action_type, filters, given.offset, given.limit)
-    shown: dict[str, Any] = {"workflows": [_offer(asdict(offer)) for offer in page.items]} | _pagination(page)
+    shown: dict[str, Any] = {"workflows": [_offer(offer) for offer in page.items]} | _pagination(page)
     if not page.items and not given.offset:
         known = await datastorage.actions(filters, 0, MOST_ACTIONS)
         shown["hint"] = f"action types with workflows: {', '.join(offer.name for offer in known.items) or 'none'}"
@@ -60,10 +67,22 @@ async def get_workflow(desk: Desk, given: args.GetWorkflow) -> Output:
     return Output(as_json(_record(await datastorage.workflow(given.workflow_id, filters))))
 
 
-def _offer(offer: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {"workflowId": offer["workflow_id"], "workflowName": offer["name"], "name": offer["name"]}
-    described = {key: value for key, value in _camel(offer["description"]).items() if value}
-    return shown | {"description": described, "version": offer["version"], "actionType": offer["action_type"]}
+def _offer(offer: WorkflowOffer) -> dict[str, Any]:
+    shown = {
+        "workflowId": offer.workflow_id,
+        "workflowName": offer.name,
+        "name": offer.name,
+        "description": _described(offer.description),
+        "version": offer.version,
+        "actionType": offer.action_type,
+    }
+    needed = [_needed(one) for one in offer.parameters or () if one.get("name") not in TARGET_PARAMETERS]
+    return shown if offer.parameters is None else shown | {"parameters": needed}
+
+
+def _needed(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What a workflow wants to be told, in short: bounds and patterns stand in step 3."""
+    return {"name": declared.get("name"), "type": declared.get("type"), "required": bool(declared.get("required"))}
 
 
 def _record(record: WorkflowRecord) -> dict[str, Any]:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from inquest.adapters.tools.arguments import Arguments
-from inquest.adapters.tools.guard import Scope
+from inquest.adapters.tools.guard import Scope, without_blocked
 from inquest.adapters.tools.render import without_noise
-from inquest.ports import Clock, Cluster, DataStorage, Json, Redactor
+from inquest.ports import Clock, Cluster, DataStorage, Json, Logs, Metrics, Redactor
 from inquest.story.evidence import Evidence
+from inquest.story.incident import IncidentWindow
 from inquest.story.selection import CatalogueFilters
 
+SHOWN_CHARACTERS: Final = 100_000
+"""Of one result; the rest is read page by page."""
+Place = tuple[str, str, str]
+"""Kind in lower case, name, namespace."""
 ResourceContextOf = Callable[[str, str, str], Awaitable[Json]]
 """Kind, name, namespace to the object of pipeline 12.3; raises what its read raised."""
 
@@ -40,6 +45,10 @@ class Backends:
     datastorage: DataStorage | None = None
     context: ResourceContextOf | None = None
     runbooks: Mapping[str, str] = field(default_factory=dict)
+    blocked: frozenset[str] = frozenset()
+    """Kinds that are not read either; Secrets never are, whatever stands here."""
+    metrics: Metrics | None = None
+    logs: Logs | None = None
 
 
 @dataclass
@@ -54,6 +63,15 @@ class Desk:
     """The sentence of pipeline 15.4, for `cluster_context`."""
     evidence: dict[str, Evidence] = field(default_factory=dict)
     todos: dict[str, dict[str, str]] = field(default_factory=dict)
+    contexts: Mapping[Place, Json] = field(default_factory=dict)
+    """Answers of the resource-context tools that are known already."""
+    window: IncidentWindow | None = None
+    """Where metrics and logs are looked for unless a call says otherwise."""
+
+    def readable(self, objects: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+        """Objects without those of blocked kinds, and how many were withheld."""
+        looked = [without_blocked(found, self.backends.blocked) for found in objects]
+        return [found for found, _ in looked if found is not None], sum(count for _, count in looked)
 
     async def redacted(self, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Objects by structure, in a thread: the redactor never holds up the event loop."""
@@ -73,3 +91,8 @@ class Tool:
     arguments: type[Arguments]
     run: Runner
     available: Callable[[Backends], bool] = lambda _: True
+    system: str = ""
+    """What it asks where that is not Kubernetes; its failures are told in other words."""
+    most: int = SHOWN_CHARACTERS
+    narrower: str = ""
+    """How to ask for less where more than `most` characters came."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest import errors
+from inquest.adapters.stack import Declined
 
 ARROW: Final = "→ "
 
@@ -203,12 +204,17 @@ class Failure:
     terminal: bool = False
 
 
-def failure_of(error: BaseException, *, seconds: float = 0.0) -> Failure:
-    """What a model is told of an exception; an unknown one gives away nothing but its class."""
+def failure_of(error: BaseException, *, seconds: float = 0.0, system: str = "") -> Failure:
+    """What a model is told of an exception; an unknown one gives away nothing but its class.
+
+    `system` is what was asked where that was not Kubernetes: then nothing is said in kubectl's words.
+    """
     if isinstance(error, Refused):
         return Failure(str(error), error.hint)
     if isinstance(error, TimeoutError):
         return Failure(f"[timed out after {seconds:g} s]", "ask for less, or for something else")
+    if system and isinstance(error, errors.InquestError):
+        return _of_system(error, system)
     text = _rendered(error)
     hint = hint_for(text)
     return Failure(text, words_of(hint, text) if hint else _fallback(error), hint.terminal if hint else False)
@@ -230,6 +236,8 @@ def _rendered(error: BaseException) -> str:
             return f"Error from server (TooManyRequests): {error}"
         case errors.Unavailable():
             return f"Unable to connect to the server: {error}" if error.system != "catalogue" else str(error)
+        case errors.NotRecorded():
+            return f"error: {error}: that is no proof that there is none"
         case errors.Invalid():
             return str(error) if str(error).startswith("arguments.") else f"Error from server (BadRequest): {error}"
     return f"internal error: {type(error).__name__}"
@@ -244,3 +252,55 @@ def _fallback(error: BaseException) -> str:
         case errors.RateLimited():
             return "the server is busy; look at something else first"
     return ""
+
+
+# --- failures of a monitoring stack -------------------------------------------------------------------------------
+
+STACK_HINTS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern, re.IGNORECASE), says)
+    for pattern, says in (
+        (r"parse error|syntax error|unexpected", "the query is not valid; correct it where the error points"),
+        (
+            r"larger than \d+ bytes|too many samples|would load too many|exceeds the limit|maximum of series"
+            r"|query_length|exceeded maximum resolution|max entries|too many outstanding",
+            "ask for less: name more labels, shorten the range, widen the step, aggregate with topk",
+        ),
+        (
+            r"at least one (?:regexp or equality|non-empty) matcher",
+            "name at least one label with a value that is not empty",
+        ),
+        (
+            r"many-to-many|found duplicate series|multiple matches for labels",
+            "match with on(…) and group_left, or aggregate one side first",
+        ),
+        (
+            r"timed out|deadline exceeded|no answer within",
+            "shorten the range or name more labels; it is no empty answer",
+        ),
+    )
+)
+"""What the servers say, and what helps; the first that fits."""
+UNKNOWN_FIGURES: Final = "what it would show is unknown, not zero and not absent; look elsewhere"
+
+
+def _of_system(error: errors.InquestError, system: str) -> Failure:
+    text = str(error)
+    if text.startswith("arguments"):
+        return Failure(text, "correct the arguments")
+    if isinstance(error, Declined):
+        return Failure(f"[refused] {text}", error.hint)
+    said = next((says for pattern, says in STACK_HINTS if pattern.search(text)), "")
+    match error:
+        case errors.RateLimited():
+            return Failure(text, "it is busy; look at something else first")
+        case errors.Unavailable():
+            return Failure(text, said or UNKNOWN_FIGURES, terminal=not said)
+        case errors.Forbidden():
+            return Failure(text, LACKS_RIGHT, terminal=True)
+        case errors.Misconfigured() | errors.NotFound():
+            return Failure(text, f"{system} is not set up right; {UNKNOWN_FIGURES}", terminal=True)
+        case errors.NotRecorded():
+            return Failure(f"{text}: that is no proof that there is none", "ask what was recorded, or look elsewhere")
+        case errors.Invalid():
+            return Failure(text, said or "correct the query")
+    return Failure(f"internal error: {type(error).__name__}", UNKNOWN_FIGURES)

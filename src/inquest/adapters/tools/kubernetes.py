@@ -36,10 +36,14 @@ NO_LOG: Final = re.compile(r"previous terminated container|is waiting to start|n
 
 async def resolved(desk: Desk, word: str, api_version: str = "") -> ResourceKind:
     """The kind behind a word; blocked spellings are refused before discovery is asked."""
-    check_word(word)
+    check_word(word, desk.backends.blocked)
     kind = await desk.backends.cluster.kind(word.strip(), api_version)
-    check_kind(kind)
+    check_kind(kind, desk.backends.blocked)
     return kind
+
+
+def _withheld_note(count: int) -> str:
+    return f"\nwithheld: {count} (of a kind that is never read)" if count else ""
 
 
 def _said(kind: ResourceKind, namespace: str) -> dict[str, Any]:
@@ -55,8 +59,9 @@ async def kubectl_describe(desk: Desk, given: args.OneObject) -> Output:
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
     found = await desk.backends.cluster.get(kind, given.name, namespace)
     events = await _events_of(desk, kind.kind, given.name, namespace)
-    (shown,) = await desk.redacted([found])
-    text = describe(shown, events, desk.backends.clock.now())
+    kept, withheld = desk.readable([found])
+    text = "\n".join(describe(shown, events, desk.backends.clock.now()) for shown in await desk.redacted(kept))
+    text += _withheld_note(withheld)
     return Output(text, api_fact=True, resolved=_said(kind, namespace))
 
 
@@ -89,10 +94,12 @@ async def kubectl_get(desk: Desk, given: args.Get) -> Output:
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
     if given.name:
         found = await desk.backends.cluster.get(kind, given.name, namespace)
-        text = _one(await desk.redacted([found]), given.output, desk)
+        kept, withheld = desk.readable([found])
+        text = (_one(await desk.redacted(kept), given.output, desk) if kept else "") + _withheld_note(withheld)
         return Output(text, api_fact=True, resolved=_said(kind, namespace))
     listing = await _listing(desk, kind, namespace, given)
-    text = _many(await desk.redacted(listing.items), listing, given.output, desk)
+    kept, withheld = desk.readable(listing.items)
+    text = _many(await desk.redacted(kept), listing, given.output, desk) + _withheld_note(withheld)
     said = _said(kind, namespace)
     return Output(text, api_fact=True, empty=not listing.items, cut=not listing.complete, resolved=said)
 
@@ -130,10 +137,12 @@ async def kubectl_find_resource(desk: Desk, given: args.Find) -> Output:
     kind = await resolved(desk, given.kind)
     namespace = namespace_of(kind, given.namespace, "", desk.scope)
     listing = await desk.backends.cluster.list(kind, namespace, limit=COUNTED)
-    found = [item for item in listing.items if _matches(item, given.keyword.strip().lower())]
+    kept, withheld = desk.readable(listing.items)
+    found = [item for item in kept if _matches(item, given.keyword.strip().lower())]
     rows = [_found_row(item) for item in await desk.redacted(found[:LIST_ITEMS])]
     cut = not listing.complete or len(found) > LIST_ITEMS
-    return Output(as_json(rows) + _cut_note(cut), True, not rows, cut, _said(kind, namespace))
+    text = as_json(rows) + _cut_note(cut) + _withheld_note(withheld)
+    return Output(text, True, not rows, cut, _said(kind, namespace))
 
 
 def _matches(item: Mapping[str, Any], keyword: str) -> bool:
@@ -174,10 +183,11 @@ async def kubectl_count(desk: Desk, given: args.Count) -> Output:
     kind = await resolved(desk, given.kind)
     namespace = namespace_of(kind, given.namespace, "", desk.scope)
     listing = await _listing(desk, kind, namespace, given)
-    names = [str((item.get("metadata") or {}).get("name")) for item in listing.items[:SAMPLE]]
-    counted = {"count": len(listing.items), "capped": not listing.complete, "sample": names}
+    kept, withheld = desk.readable(listing.items)
+    names = [str((item.get("metadata") or {}).get("name")) for item in kept[:SAMPLE]]
+    counted = {"count": len(kept), "capped": not listing.complete, "sample": names}
     said = _said(kind, namespace)
-    return Output(as_json(counted), True, not listing.items, not listing.complete, said)
+    return Output(as_json(counted) + _withheld_note(withheld), True, not listing.items, not listing.complete, said)
 
 
 # --- logs ------------------------------------------------------------------------------------------------
@@ -196,6 +206,9 @@ async def kubectl_previous_logs(desk: Desk, given: args.Logs) -> Output:
 async def _logs(desk: Desk, given: args.Logs, *, previous: bool) -> Output:
     namespace = _own(desk, given.namespace)
     pod = await desk.backends.cluster.get(await desk.backends.cluster.kind("Pod", "v1"), given.name, namespace)
+    if not (pod.get("spec") or {}).get("nodeName"):
+        # The API server answers with an empty text: nothing has run that could have written one.
+        return Output("(no logs available: the pod has no node yet)", empty=True, resolved={"namespace": namespace})
     containers = [given.container] if given.container else _containers(pod)
     texts = [await _log(desk, given, namespace, container, previous=previous) for container in containers]
     lines, absent = await asyncio.to_thread(_joined, containers, texts, given)

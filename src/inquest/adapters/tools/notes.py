@@ -12,6 +12,7 @@ from inquest.adapters.tools.kubernetes import resolved
 from inquest.adapters.tools.render import as_json
 from inquest.errors import NotFound, Unavailable
 from inquest.ports import Json
+from inquest.story.inquiry.calls import KIND_WORDS
 
 
 async def read_evidence(desk: Desk, given: args.ReadEvidence) -> Output:
@@ -59,6 +60,7 @@ async def get_cluster_resource_context(desk: Desk, given: args.ClusterContext) -
 async def _context(desk: Desk, kind: str, name: str, namespace: str) -> Output:
     if desk.backends.context is None:
         raise Unavailable("resource context")
-    found: Json = await desk.backends.context(kind, name, namespace)
+    place = (KIND_WORDS.get(kind.lower(), kind.lower()), name, namespace)
+    found: Json = desk.contexts.get(place) or await desk.backends.context(kind, name, namespace)
     shown: dict[str, Any] = desk.backends.redactor.data(found).value
     return Output(as_json(shown), api_fact=True)

@@ -1,0 +1,188 @@
+"""One GET of a monitoring stack's API: bounded in time and size, read only, and what a refusal means.
+
+The token is read before every request, so that a rotated one needs no restart. Redirects are not followed: a token
+goes where the settings say and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
+
+MOST_BYTES: Final = 8 * 1024 * 1024
+LARGE_BYTES: Final = 256 * 1024
+"""More than that is parsed in a thread (reliability, section 15.2)."""
+TRIES: Final = 2
+PASSING: Final = frozenset({502, 503, 504})
+MOST_WORDS: Final = 500
+"""Characters of an error's text that are passed on."""
+
+Parameters = Sequence[tuple[str, str]]
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a stack answers, and how it is asked."""
+
+    url: str
+    token_file: Path | None = None
+    ca_bundle: Path | None = None
+    proxy: str = ""
+    tenant: str = ""
+    connect: float = 5.0
+    """Seconds to connect."""
+    whole: float = 30.0
+    """Seconds that one call may take in all."""
+    on_token: Callable[[str], None] = _silent
+    """Is told every token that is used, so that it is known where texts are redacted."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """What came: `data` of the envelope and the server's warnings."""
+
+    data: Any
+    warnings: tuple[str, ...] = ()
+
+
+class Line:
+    """Asks one system."""
+
+    def __init__(self, system: str, address: Address, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        self._system, self._address = system, address
+        self._http = httpx2.AsyncClient(
+            base_url=address.url,
+            timeout=httpx2.Timeout(address.whole, connect=address.connect),
+            headers={"accept": "application/json"} | ({"x-scope-orgid": address.tenant} if address.tenant else {}),
+            proxy=address.proxy or None,
+            verify=_authorities(system, address.ca_bundle),
+            follow_redirects=False,
+            transport=transport,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """What one call may take."""
+        return self._address.whole
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def get(self, path: str, parameters: Parameters) -> Body:
+        """The answer's data; one more try where the connection broke.
+
+        Errors: Invalid, Forbidden, NotFound, Misconfigured, RateLimited, Unavailable.
+        """
+        try:
+            async with asyncio.timeout(self._address.whole):
+                status, body = await self._tried(path, parameters)
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            raise Unavailable(self._system, f"no answer within {self._address.whole:g} s") from error
+        except httpx2.HTTPError as error:
+            raise Unavailable(self._system, _why(error)) from error
+        said = await _parsed(body)
+        if 200 <= status < 300:
+            return self._body(said)
+        raise self._refusal(status, said, body)
+
+    async def _tried(self, path: str, parameters: Parameters) -> tuple[int, bytes]:
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                status, body = await self._sent(path, parameters)
+            except httpx2.TransportError:
+                if not left:
+                    raise
+                continue
+            if not (left and status in PASSING):
+                return status, body
+        raise AssertionError("unreachable")
+
+    async def _sent(self, path: str, parameters: Parameters) -> tuple[int, bytes]:
+        request = self._http.build_request("GET", path, params=list(parameters), headers=self._authorization())
+        response = await self._http.send(request, stream=True)
+        try:
+            body = bytearray()
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise Invalid(f"the answer of {self._system} is larger than {MOST_BYTES} bytes")
+            return response.status_code, bytes(body)
+        finally:
+            await response.aclose()
+
+    def _authorization(self) -> Mapping[str, str]:
+        file = self._address.token_file
+        if file is None:
+            return {}
+        try:
+            token = file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misconfigured(f"{self._system}.token_file cannot be read: {type(error).__name__}") from error
+        self._address.on_token(token)
+        return {"authorization": f"Bearer {token}"}
+
+    def _body(self, said: Any) -> Body:
+        if not isinstance(said, Mapping) or said.get("status") != "success" or "data" not in said:
+            raise Unavailable(self._system, "its answer is not understood: is the URL right?")
+        notes = (*(said.get("warnings") or ()), *(said.get("infos") or ()))
+        return Body(said["data"], tuple(str(note)[:MOST_WORDS] for note in notes))
+
+    def _refusal(self, status: int, said: Any, body: bytes) -> InquestError:
+        text = f"{self._system} answered {status}: {_words(said, body)}"
+        if status == 429:
+            return RateLimited(self._system)
+        if status >= 500:
+            return Unavailable(self._system, f"it answered {status}: {_words(said, body)}")
+        if status < 400:
+            return Misconfigured(f"{self._system} answered {status}: is its URL right?")
+        kinds: Mapping[int, type[InquestError]] = {401: Forbidden, 403: Forbidden, 404: NotFound}
+        return kinds.get(status, Invalid)(text)
+
+
+async def _parsed(body: bytes) -> Any:
+    """JSON, or None where it is none."""
+    try:
+        return json.loads(body) if len(body) <= LARGE_BYTES else await asyncio.to_thread(json.loads, body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _words(said: Any, body: bytes) -> str:
+    """Prometheus explains itself in JSON, Loki in plain text; a page of HTML explains nothing."""
+    if isinstance(said, Mapping):
+        return str(said.get("error") or said.get("message") or "it gave no reason")[:MOST_WORDS]
+    text = body[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()
+    return "it gave no reason" if not text or text.startswith("<") else text[:MOST_WORDS]
+
+
+def _why(error: BaseException) -> str:
+    """A connection's error often says nothing itself; what lies below it does."""
+    seen: BaseException | None = error
+    for _ in range(6):
+        if seen is None or str(seen):
+            break
+        seen = seen.__cause__
+    return str(seen or type(error).__name__)[:MOST_WORDS]
+
+
+def _authorities(system: str, bundle: Path | None) -> ssl.SSLContext | bool:
+    if bundle is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=str(bundle))
+    except (OSError, ssl.SSLError) as error:
+        raise Misconfigured(f"{system}.ca_bundle: {bundle} cannot be used: {error}") from error
