@@ -6,7 +6,7 @@ A read that fails is a gap; only failures on the start can be hard ones, and the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -74,7 +74,8 @@ async def owner_chain(
     if found.start is None or found.kind is None:
         return _unread(target, found, hard=bool(pauses))
     chain = await _climbed(cluster, _normalised(target, found.kind), found.start)
-    return replace(chain, choices=found.choices)
+    gaps = (*found.gaps, *chain.gaps)
+    return replace(chain, choices=found.choices, rivals=found.rivals, gaps=gaps)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class _LookedUp:
     kind: ResourceKind | None = None
     start: Json | None = None
     choices: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
     error: InquestError | None = None
 
 
@@ -97,19 +100,43 @@ async def _start(cluster: Cluster, clock: Clock, target: TargetRef, pauses: tupl
 
 
 async def _looked_up(cluster: Cluster, target: TargetRef) -> _LookedUp:
-    """The object under its kind; several groups serve the kind: the first that has it."""
+    """The object under its kind; several groups serve the kind: the first that has it, and who else has."""
     choices: tuple[str, ...] = ()
+    kinds: list[ResourceKind] = []
     refused: InquestError | None = None
     try:
         kinds, choices = await _kinds(cluster, target)
         for kind in kinds:
             try:
-                return _LookedUp(kind, await _fetched(cluster, kind, target), choices)
+                start = await _fetched(cluster, kind, target)
             except (NotFound, Forbidden) as error:
                 refused = refused or error
+                continue
+            rivals, gaps = await _namesakes(cluster, kind, start, kinds, target)
+            return _LookedUp(kind, start, choices, rivals, gaps)
     except InquestError as error:
         refused = error
-    return _LookedUp(choices=choices, error=refused or UnknownKind(f"no API group serves {target.kind}"))
+    first = kinds[0] if kinds else None
+    return _LookedUp(first, choices=choices, error=refused or UnknownKind(f"no API group serves {target.kind}"))
+
+
+async def _namesakes(
+    cluster: Cluster, kind: ResourceKind, start: Json, kinds: list[ResourceKind], target: TargetRef
+) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
+    """Groups behind the first that have an object of this name too; one object under two groups is one."""
+    names, uids, gaps = [kind.api_version], {_uid(start)}, list[Gap]()
+    for other in kinds[kinds.index(kind) + 1 :]:
+        found = await attempt(_fetched(cluster, other, target), f"get {target.display} of {other.api_version}")
+        if isinstance(found, Failed):
+            gaps += [] if isinstance(found.error, NotFound) else [found.gap]
+        elif _uid(found) not in uids:
+            names.append(other.api_version)
+            uids.add(_uid(found))
+    return (tuple(names) if len(names) > 1 else ()), tuple(gaps)
+
+
+def _uid(found: Json) -> str:
+    return str(found.get("metadata", {}).get("uid"))
 
 
 async def _kinds(cluster: Cluster, target: TargetRef) -> tuple[list[ResourceKind], tuple[str, ...]]:
@@ -154,12 +181,13 @@ def _normalised(target: TargetRef, kind: ResourceKind) -> TargetRef:
 def _unread(target: TargetRef, found: _LookedUp, *, hard: bool) -> OwnerChain:
     error = found.error or UnknownKind(f"no API group serves {target.kind}")
     recorded = not hard or isinstance(error, (NotFound, UnknownKind))
+    cluster_scoped = found.kind is not None and not found.kind.namespaced
     return OwnerChain(
-        target=target,
+        target=target.model_copy(update={"namespace": None}) if cluster_scoped else target,
         gaps=(Gap(f"get {target.display}", why(error)),),
         deleted=isinstance(error, NotFound),
         failure="" if recorded else f"get {target.display}: {why(error)}",
-        scope_known=False,
+        scope_known=found.kind is not None,
         choices=found.choices,
     )
 
@@ -212,6 +240,34 @@ async def _owner_of(
 # --- enrichment -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Listed:
+    """A list around the target, and the part of `Surroundings` that it fills."""
+
+    kind: str
+    api_version: str
+    part: str
+
+
+_AUTOSCALERS: Final = _Listed("HorizontalPodAutoscaler", "autoscaling/v2", "autoscalers")
+
+
+def _warnings(chain: OwnerChain) -> Iterator[str]:
+    if not chain.scope_known:
+        yield f"scope of {chain.target.kind} is not known"
+    if chain.rivals:
+        taken = f"that of {chain.target.api_version} was taken"
+        yield f"{chain.target.display} is there in {', '.join(chain.rivals)}, and no apiVersion was said: {taken}"
+
+
+_LISTS: Final = (
+    _Listed("PodDisruptionBudget", "policy/v1", "budgets"),
+    _AUTOSCALERS,
+    _Listed("NetworkPolicy", "networking.k8s.io/v1", "policies"),
+    _Listed("ResourceQuota", "v1", "quotas"),
+)
+
+
 class ContextReader:
     """Resource contexts of one investigation: a second request for the same target makes no call."""
 
@@ -232,8 +288,13 @@ class ContextReader:
             self._known[_key(target)] = self._known[_key(context.target)] = context
         return context
 
-    async def _read(self, chain: OwnerChain) -> ResourceContext:
-        around, gaps = await self._surroundings(chain)
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        """What a guard compares, read now: who owns the target, what it is, and whether an autoscaler drives it."""
+        chain = await owner_chain(self._cluster, self._clock, target, pauses=self._pauses)
+        return await self._read(chain, lists=(_AUTOSCALERS,))
+
+    async def _read(self, chain: OwnerChain, lists: tuple[_Listed, ...] = _LISTS) -> ResourceContext:
+        around, gaps = await self._surroundings(chain, lists)
         root_pin, root_gaps = await self._pin(chain.root, chain.root_object, around)
         target_pin, target_gaps = (
             (root_pin, ()) if not chain.owners else await self._pin(chain.target, chain.start, around)
@@ -254,19 +315,24 @@ class ContextReader:
             root_labels=labels_of(chain.root_object),
             target_labels=labels_of(chain.start),
             gaps=tuple(dict.fromkeys((*chain.gaps, *gaps, *root_gaps, *target_gaps))),
-            warnings=() if chain.scope_known else (f"scope of {chain.target.kind} is not known",),
+            warnings=tuple(_warnings(chain)),
             choices=chain.choices,
+            rivals=chain.rivals,
         )
 
-    async def _surroundings(self, chain: OwnerChain) -> tuple[Surroundings, tuple[Gap, ...]]:
+    async def _surroundings(
+        self, chain: OwnerChain, lists: tuple[_Listed, ...]
+    ) -> tuple[Surroundings, tuple[Gap, ...]]:
         bare = Surroundings(chain.target, chain.root, chain.owners, chain.root_object)
         namespace = chain.root.namespace
         if not namespace or chain.root_object is None:
             return bare, ()
-        found = await asyncio.gather(self._namespace(namespace), *(self._listed(*each, namespace) for each in _LISTS))
-        good = [None if isinstance(each, Failed) else each for each in found]
-        around = Surroundings(bare.target, bare.root, bare.chain, bare.root_object, *good)
-        return around, tuple(each.gap for each in found if isinstance(each, Failed))
+        reads = (self._listed(each.kind, each.api_version, namespace) for each in lists)
+        found = await asyncio.gather(self._namespace(namespace), *reads)
+        names = ("namespace_object", *(each.part for each in lists))
+        parts: dict[str, Any] = {each.part: None for each in _LISTS if each not in lists}
+        parts |= {name: None if isinstance(each, Failed) else each for name, each in zip(names, found, strict=True)}
+        return replace(bare, **parts), tuple(each.gap for each in found if isinstance(each, Failed))
 
     async def _attempt(self, read: Awaitable[T], what: str) -> T | Failed:
         async with self._slots:
@@ -310,15 +376,6 @@ class ContextReader:
 
     async def _config_map_object(self, name: str, namespace: str) -> Json:
         return await self._cluster.get(await self._cluster.kind("ConfigMap", "v1"), name, namespace)
-
-
-_LISTS: Final = (
-    ("PodDisruptionBudget", "policy/v1"),
-    ("HorizontalPodAutoscaler", "autoscaling/v2"),
-    ("NetworkPolicy", "networking.k8s.io/v1"),
-    ("ResourceQuota", "v1"),
-)
-"""In the order of the fields of `Surroundings`."""
 
 
 def pinned(ref: TargetRef, found: Json, drift: str | None = None) -> PinnedTarget | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from inquest.errors import AmbiguousKind, InquestError, NotFound, UnknownKind
+from inquest.errors import AmbiguousKind, NotFound, UnknownKind
 from inquest.ports import Json, Listing, ResourceKind
 
 Objects = list[Json]
@@ -19,9 +19,22 @@ _SERVED = """
     apps/v1 ReplicaSet replicasets, apps/v1 StatefulSet statefulsets, apps/v1 ControllerRevision controllerrevisions,
     batch/v1 Job jobs, batch/v1 CronJob cronjobs, discovery.k8s.io/v1 EndpointSlice endpointslices,
     autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers, policy/v1 PodDisruptionBudget poddisruptionbudgets,
-    networking.k8s.io/v1 NetworkPolicy networkpolicies, a.example/v1 Widget widgets, b.example/v1 Widget widgets
+    networking.k8s.io/v1 NetworkPolicy networkpolicies, a.example/v1 Widget widgets, b.example/v1 Widget widgets,
+    apps/v1 DaemonSet daemonsets, networking.k8s.io/v1 Ingress ingresses, v1 ServiceAccount serviceaccounts,
+    rbac.authorization.k8s.io/v1 Role roles, rbac.authorization.k8s.io/v1 RoleBinding rolebindings,
+    coordination.k8s.io/v1 Lease leases, kustomize.toolkit.fluxcd.io/v1 Kustomization kustomizations
 """
-_CLUSTER_SCOPED = "v1 Namespace namespaces, v1 Node nodes, v1 PersistentVolume persistentvolumes"
+_CLUSTER_SCOPED = """
+    v1 Namespace namespaces, v1 Node nodes, v1 PersistentVolume persistentvolumes,
+    networking.k8s.io/v1 IngressClass ingressclasses, storage.k8s.io/v1 StorageClass storageclasses,
+    storage.k8s.io/v1 CSIDriver csidrivers, storage.k8s.io/v1 CSINode csinodes,
+    storage.k8s.io/v1 VolumeAttachment volumeattachments, node.k8s.io/v1 RuntimeClass runtimeclasses,
+    scheduling.k8s.io/v1 PriorityClass priorityclasses, apiregistration.k8s.io/v1 APIService apiservices,
+    admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhookconfigurations,
+    admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations,
+    rbac.authorization.k8s.io/v1 ClusterRole clusterroles,
+    rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings
+"""
 
 
 def _kinds(text: str, *, namespaced: bool) -> list[ResourceKind]:
@@ -43,12 +56,14 @@ class FakeCluster:
 
     objects: list[Json] = field(default_factory=list)
     texts: dict[tuple[str, str, bool], str] = field(default_factory=dict)
-    broken: dict[str, list[InquestError | None]] = field(default_factory=dict)
+    broken: dict[str, list[Exception | None]] = field(default_factory=dict)
     most: int = 10_000
     asked: list[str] = field(default_factory=list)
 
     async def kind(self, word: str, api_version: str = "") -> ResourceKind:
-        found = [kind for kind in KINDS if kind.kind.lower() == word.lower() and api_version in ("", kind.api_version)]
+        words = (word.lower(), word.partition(".")[0].lower())
+        fitting = [kind for kind in KINDS if kind.kind.lower() == words[0] or kind.plural == words[1]]
+        found = [kind for kind in fitting if api_version in ("", kind.api_version)]
         if not found:
             raise UnknownKind(f"no kind {word}")
         if len(found) > 1:
@@ -73,7 +88,7 @@ class FakeCluster:
 
     async def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, **_: Any) -> str:
         self._note("logs", f"{namespace}/{pod}/{container}")
-        return self.texts[pod, container, previous]
+        return self.texts.get((pod, container, previous), "")
 
     def _note(self, what: str, about: str) -> None:
         self.asked.append(f"{what} {about}")

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
 from inquest.adapters.context import ContextReader, owner_chain
 from inquest.adapters.eyes import ClusterEyes
+from inquest.adapters.kube.discovery import LEAST_AGE, Discovery
+from inquest.adapters.kube.transport import Reply, Request
 from inquest.adapters.redact import Redactor
 from inquest.api.shared import Detection, TargetRef
 from inquest.errors import Forbidden, InquestError, NotFound, RateLimited, Unavailable
+from inquest.ports import ResourceKind
 from inquest.story.labels import ALL_DETECTIONS, Quota
 from inquest.story.spec_hash import spec_hash
 from tests.adapters.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
 
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
 POD = TargetRef(kind="Pod", name="api-2-b", namespace="shop")
+
+
+@dataclass
+class Later(FakeClock):
+    """A clock that goes when it is told to."""
+
+    moment: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.moment
+
+
 DOWN = Unavailable("kubernetes", "timed out")
 
 
-async def test_pipeline_20_7_01_the_start_is_not_in_the_chain() -> None:
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.7-01+C-CX-2"])
+async def test_the_start_is_not_in_the_chain() -> None:
     chain = await owner_chain(cluster(), FakeClock(), POD)
 
     assert [ref.display for ref in chain.owners] == ["ReplicaSet/api-2", "Deployment/api"]
@@ -27,12 +47,51 @@ async def test_pipeline_20_7_01_the_start_is_not_in_the_chain() -> None:
     assert chain.verified
 
 
-async def test_pipeline_20_7_01_a_pod_without_owners_is_root() -> None:
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.7-01+C-CX-2"])
+async def test_a_pod_without_owners_is_root() -> None:
     chain = await owner_chain(cluster(made("Pod", "lone")), FakeClock(), POD.model_copy(update={"name": "lone"}))
 
     assert chain.owners == ()
     assert chain.root.display == "Pod/lone"
     assert chain.verified
+
+
+@dataclass
+class Served:
+    """A transport that serves these kinds and nothing else, and counts how often it is asked."""
+
+    kinds: list[ResourceKind]
+    reads: int = 0
+
+    async def send(self, request: Request) -> Reply:
+        self.reads += 1
+        wanted = [kind for kind in self.kinds if bool(kind.group) is (request.path == "/apis")]
+        items = [{"metadata": {"name": kind.group}, "versions": [_version(kind)]} for kind in wanted]
+        return Reply(200, {}, json.dumps({"items": items}).encode())
+
+
+def _version(kind: ResourceKind) -> dict[str, Any]:
+    resource = {"resource": kind.plural, "responseKind": {"kind": kind.kind}, "scope": "Namespaced"}
+    return {"version": kind.version, "resources": [resource]}
+
+
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.7-01"])
+async def test_an_owner_whose_kind_was_installed_later_is_found_after_one_reset() -> None:
+    rollout = ResourceKind("argoproj.io", "v1alpha1", "Rollout", "rollouts", True)
+    pods = ResourceKind("", "v1", "Pod", "pods", True)
+    pod = made("Pod", "lone", metadata={"ownerReferences": [owner("Rollout", "x", "argoproj.io/v1alpha1")]})
+    world = cluster(pod, made("Rollout", "x", api_version="argoproj.io/v1alpha1"))
+    served, clock = Served([pods]), Later()
+    world.kind = Discovery(served, clock).resolve  # type: ignore[arg-type, method-assign]
+    await world.kind("Pod")
+
+    served.kinds.append(rollout)
+    clock.moment += LEAST_AGE
+    chain = await owner_chain(world, clock, POD.model_copy(update={"name": "lone"}))
+
+    assert [ref.display for ref in chain.owners] == ["Rollout/x"]
+    assert chain.verified
+    assert served.reads == 4, "two documents at first, two after the one reset"
 
 
 async def test_the_controller_counts_wherever_it_stands() -> None:
@@ -80,6 +139,7 @@ async def test_a_circle_ends_where_it_began() -> None:
     assert [ref.display for ref in chain.owners] == ["Job/b"]
 
 
+@pytest.mark.parametrize((), [()], ids=["C-CX-2"])
 async def test_a_chain_has_at_most_ten_owners() -> None:
     jobs = [
         made(
@@ -88,7 +148,7 @@ async def test_a_chain_has_at_most_ten_owners() -> None:
             api_version="batch/v1",
             metadata={"ownerReferences": [owner("Job", f"j{n + 1}", "batch/v1")]},
         )
-        for n in range(20)
+        for n in range(12)
     ]
 
     chain = await owner_chain(FakeCluster(jobs), FakeClock(), TargetRef(kind="Job", name="j0", namespace="shop"))
@@ -100,6 +160,23 @@ async def test_a_cluster_scoped_start_loses_its_namespace() -> None:
     chain = await owner_chain(cluster(), FakeClock(), TargetRef(kind="Node", name="node-1", namespace="shop"))
 
     assert chain.target.namespace is None
+
+
+GONE: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
+    "a kind that nobody serves keeps its namespace": ("Gadget", "shop", ("scope of Gadget is not known",)),
+    "a namespaced kind": ("Deployment", "shop", ()),
+    "a cluster-scoped kind": ("Node", None, ()),
+}
+
+
+@pytest.mark.parametrize(("kind", "namespace", "warnings"), GONE.values(), ids=GONE.keys())
+async def test_the_scope_of_what_is_not_there_is_that_of_its_kind(
+    kind: str, namespace: str | None, warnings: tuple[str, ...]
+) -> None:
+    context = await ContextReader(cluster(), FakeClock()).resolve(TargetRef(kind=kind, name="gone", namespace="shop"))
+
+    assert (context.target.namespace, context.warnings) == (namespace, warnings)
+    assert not context.verified
 
 
 async def test_several_groups_serve_the_kind_and_the_one_that_has_it_wins() -> None:
@@ -138,6 +215,30 @@ async def test_the_versions_of_which_one_must_be_named_are_told(
     assert bool(context.unverified_why) is not read
 
 
+async def test_where_two_groups_have_the_object_both_are_named() -> None:
+    """The first is taken, for something must be looked at, and it is said that nobody has said so."""
+    objects = [made("Widget", "x", api_version=group, metadata={"uid": group}) for group in WIDGETS]
+
+    context = await ContextReader(FakeCluster(objects), FakeClock()).resolve(
+        TargetRef(kind="Widget", name="x", namespace="shop")
+    )
+
+    assert (context.choices, context.rivals, context.target.api_version) == (WIDGETS, WIDGETS, WIDGETS[0])
+    assert context.warnings == (
+        "Widget/x is there in a.example/v1, b.example/v1, and no apiVersion was said: that of a.example/v1 was taken",
+    )
+
+
+async def test_one_object_under_two_groups_is_one() -> None:
+    objects = [made("Widget", "x", api_version=group, metadata={"uid": "u"}) for group in WIDGETS]
+
+    context = await ContextReader(FakeCluster(objects), FakeClock()).resolve(
+        TargetRef(kind="Widget", name="x", namespace="shop")
+    )
+
+    assert (context.rivals, context.warnings) == ((), ())
+
+
 async def test_one_name_of_two_groups_is_two_targets() -> None:
     objects = [made("Widget", "x", api_version=group) for group in WIDGETS]
     reader = ContextReader(FakeCluster(objects), FakeClock())
@@ -155,7 +256,7 @@ STARTS: dict[str, tuple[InquestError, list[float], bool, bool]] = {
     "down": (DOWN, [1.0, 2.0, 4.0], True, False),
     "limited": (RateLimited("kubernetes"), [1.0, 2.0, 4.0], True, False),
     "denied": (Forbidden("get pods is forbidden"), [], True, False),
-    "gone": (NotFound("no such pod"), [], False, True),
+    "pipeline-20.7-05 gone": (NotFound("no such pod"), [], False, True),
 }
 
 
@@ -173,14 +274,16 @@ async def test_only_failures_on_the_start_are_errors(
     assert not chain.verified
 
 
-async def test_pipeline_20_7_05_an_unknown_kind_is_no_hard_failure() -> None:
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.7-05"])
+async def test_an_unknown_kind_is_no_hard_failure() -> None:
     chain = await owner_chain(cluster(), FakeClock(), TargetRef(kind="Gadget", name="x", namespace="shop"))
 
     assert chain.failure == ""
     assert chain.gaps[0].why.startswith("UnknownKind")
 
 
-async def test_pipeline_20_7_05_without_retries_a_time_out_is_no_hard_failure() -> None:
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.7-05"])
+async def test_without_retries_a_time_out_is_no_hard_failure() -> None:
     chain = await owner_chain(cluster(broken={"get Pod": [DOWN]}), FakeClock(), POD, pauses=())
 
     assert chain.failure == ""
@@ -313,6 +416,25 @@ async def test_the_eyes_look_anew_each_time() -> None:
     assert first == await eyes.context(DEPLOYMENT)
     assert len(found.asked) == 2 * calls
     assert (await eyes.snapshot(DEPLOYMENT)).root == first.root
+
+
+async def test_a_pin_is_what_a_guard_compares_read_anew_and_nothing_that_was_not_read_is_told() -> None:
+    found = cluster()
+    eyes = ClusterEyes(found, Redactor(), FakeClock())
+    whole = await eyes.context(POD)
+    asked = len(found.asked)
+
+    pin = await eyes.pin(POD)
+
+    compared = ("target", "root", "chain", "target_pin", "root_pin", "root_labels", "target_labels", "namespace_labels")
+    assert all(getattr(pin, name) == getattr(whole, name) for name in compared)
+    assert pin.spec_hash == whole.spec_hash
+    assert len(found.asked) - asked == asked - 3
+    assert set(pin.labels.failed_detections) == {
+        Detection.PDB_PROTECTED,
+        Detection.NETWORK_ISOLATED,
+        Detection.RESOURCE_QUOTA_CONSTRAINED,
+    }
 
 
 async def test_a_reference_to_another_uid_does_not_move_the_root() -> None:

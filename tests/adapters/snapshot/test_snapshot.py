@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +12,12 @@ import pytest
 from inquest.adapters.redact import Redactor
 from inquest.adapters.snapshot import MAX_EVENTS, MAX_PODS, take
 from inquest.api.shared import TargetRef
-from inquest.errors import Forbidden, InquestError, NotFound, Unavailable
+from inquest.errors import Forbidden, InquestError, Unavailable
 from inquest.story.detectors import detect
-from inquest.story.evidence import Evidence, EvidenceStatus, Health, Snapshot
-from inquest.story.health import health
+from inquest.story.evidence import Citation, Evidence, EvidenceStatus, Health, Snapshot
+from inquest.story.health import flags_of, health
 from inquest.story.rendering import MAX_LISTING
-from tests.adapters.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
+from tests.adapters.snapshot.support import NOW, FakeClock, FakeCluster, cluster, made, owner
 
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
 POD = TargetRef(kind="Pod", name="api-2-b", namespace="shop")
@@ -37,22 +38,32 @@ async def test_the_reads_come_in_their_order_without_gaps_in_the_numbers() -> No
     assert [each.id for each in snapshot.evidence] == [f"E{n}" for n in range(1, len(snapshot.evidence) + 1)]
     assert [each.arguments["read"] for each in snapshot.evidence] == [
         "target",
+        "namespace",
         "pods",
-        "neighbour pods",
         "warning events",
-        "neighbour events",
+        "log",
+        "previous log",
         "revisions",
         "difference of the last two revisions",
+        "recent changes",
         "node",
         "services",
         "endpoint slices",
+        "ingresses",
+        "claims",
         "quotas",
         "limit ranges",
         "autoscalers",
         "disruption budgets",
         "network policies",
-        "log",
-        "previous log",
+        "service accounts",
+        "neighbour pods",
+        "neighbour events",
+        "neighbour normal events",
+        "neighbour deployments",
+        "neighbour replica sets",
+        "cluster nodes",
+        "neighbour listings without objects",
     ]
     assert snapshot.complete
 
@@ -67,7 +78,7 @@ async def test_a_pod_is_read_up_to_its_root() -> None:
     assert [ref.display for ref in snapshot.chain] == ["ReplicaSet/api-2", "Deployment/api"]
     assert snapshot.root.display == "Deployment/api"
     assert snapshot.root_verified
-    assert [each.arguments["read"] for each in snapshot.evidence[:4]] == ["target", "owner", "owner", "pods"]
+    assert [each.arguments["read"] for each in snapshot.evidence[:3]] == ["target", "owner", "owner"]
 
 
 async def test_objects_carry_the_entry_they_stand_in() -> None:
@@ -80,7 +91,8 @@ async def test_objects_carry_the_entry_they_stand_in() -> None:
         "Event": 3,
         "ReplicaSet": 2,
         "Node": 1,
-        "Service": 1,
+        "Namespace": 1,
+        "Service": 2,
         "EndpointSlice": 1,
         "ResourceQuota": 1,
         "HorizontalPodAutoscaler": 1,
@@ -92,7 +104,7 @@ async def test_objects_carry_the_entry_they_stand_in() -> None:
 async def test_the_detectors_find_quotes_in_what_was_read() -> None:
     snapshot = await taken(cluster())
 
-    (finding,) = detect(snapshot)
+    finding, *_ = detect(snapshot)
 
     assert (finding.category, finding.object.display, finding.value) == ("OOMKilled", "Deployment/api", "64Mi")
     assert {citation.id for citation in finding.citations} == {entry(snapshot, "pods").id}
@@ -117,7 +129,7 @@ async def test_api_answers_are_facts_and_texts_are_not() -> None:
     facts = {each.arguments["read"]: each.api_fact for each in (await taken(cluster())).evidence}
 
     assert {read for read, fact in facts.items() if not fact} == {
-        *("warning events", "neighbour events", "log", "previous log")
+        *("warning events", "neighbour events", "neighbour normal events", "log", "previous log")
     }
 
 
@@ -178,6 +190,17 @@ async def test_a_read_that_fails_is_a_gap_with_an_entry(call: str, read: str, er
     assert health(snapshot) is not Health.HEALTHY
 
 
+@pytest.mark.parametrize("text", ["Error from server (Forbidden): pods is forbidden"], ids=["P16"])
+async def test_the_text_of_a_refusal_is_no_listing(text: str) -> None:
+    snapshot = await taken(cluster(broken={"list Pod": [Forbidden(text)]}))
+
+    assert snapshot.of_kind("Pod") == ()
+    assert "pods Deployment/api" in [gap.what for gap in snapshot.gaps]
+    assert flags_of(snapshot).pod_count is None
+    assert not flags_of(snapshot).has_issues
+    assert health(snapshot) is not Health.HEALTHY
+
+
 async def test_a_target_that_is_gone_leaves_what_stands_around_it() -> None:
     gone = TargetRef(kind="Pod", name="gone", namespace="shop")
 
@@ -186,6 +209,51 @@ async def test_a_target_that_is_gone_leaves_what_stands_around_it() -> None:
     assert snapshot.evidence[0].status is EvidenceStatus.GAP
     assert not snapshot.root_verified
     assert "api-2-a" in entry(snapshot, "neighbour pods").text
+
+
+GONE = TargetRef(kind="Pod", name="api-2-gone", namespace="shop")
+
+
+def made_by(**regarded: str) -> FakeCluster:
+    """The shop with a Pod that is gone, of which a Warning and the event of its maker are left."""
+    maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-2", "uid": "ReplicaSet-api-2"} | regarded
+    pod = {"kind": "Pod", "name": GONE.name, "namespace": "shop"}
+    made_it = {"type": "Normal", "reason": "SuccessfulCreate", "message": f"Created pod: {GONE.name}"}
+    failed = {"type": "Warning", "reason": "BackOff", "message": "Back-off restarting failed container"}
+    at = "2026-11-22T09:59:00Z"
+    return cluster(
+        made("Event", "made", involvedObject=maker, lastTimestamp=at, **made_it),
+        made("Event", "failed", involvedObject=pod, lastTimestamp=at, **failed),
+    )
+
+
+@pytest.mark.parametrize((), [pytest.param(id="S09")])
+async def test_of_a_pod_that_is_gone_its_owner_and_its_events_are_used() -> None:
+    snapshot = await taken(made_by(), GONE)
+
+    assert snapshot.evidence[0].status is EvidenceStatus.GAP
+    assert [gap.what for gap in snapshot.gaps] == ["get Pod/api-2-gone"]
+    assert snapshot.root == DEPLOYMENT
+    assert not snapshot.root_verified
+    assert "Deployment/api" in [each.arguments.get("object") for each in snapshot.evidence]
+    assert "Back-off restarting failed container" in entry(snapshot, "warning events").text
+    killed = next(found for found in detect(snapshot) if found.category == "OOMKilled")
+    assert killed.object == DEPLOYMENT
+
+
+@pytest.mark.parametrize(
+    "regarded",
+    [
+        pytest.param({"uid": "another"}, id="the maker was replaced"),
+        pytest.param({"name": "api-9"}, id="the maker is gone too"),
+        pytest.param({"kind": "Widget", "apiVersion": "a.example/v1"}, id="nobody who makes pods"),
+    ],
+)
+async def test_an_event_alone_makes_nobody_an_owner(regarded: dict[str, str]) -> None:
+    snapshot = await taken(made_by(**regarded), GONE)
+
+    assert snapshot.root == GONE
+    assert not snapshot.root_verified
 
 
 async def test_an_empty_listing_says_so() -> None:
@@ -200,12 +268,34 @@ async def test_many_pods_are_cut_at_a_line_end_and_said() -> None:
 
     snapshot = await taken(cluster(*more))
 
-    found = entry(snapshot, "pods")
-    assert found.status is EvidenceStatus.TRUNCATED
-    assert found.text.splitlines()[-1].startswith("… cut: ")
-    assert len(found.text) <= MAX_LISTING + 50
-    assert len(snapshot.of_kind("Pod")) <= MAX_PODS
+    pages = [each for each in snapshot.evidence if each.arguments["read"] == "pods"]
+    assert [each.arguments.get("part", "1") for each in pages] == [str(n) for n in range(1, len(pages) + 1)]
+    assert len(pages) > 1
+    assert pages[-1].text.splitlines()[-1] == "… cut: 50 of 62 shown"
+    assert pages[-1].status is EvidenceStatus.TRUNCATED
+    assert all(len(each.text) <= MAX_LISTING + 50 for each in pages)
     assert any(name.startswith("pods") for name in snapshot.cut)
+
+
+async def test_what_is_kept_stands_in_the_text_of_its_entry() -> None:
+    template = {"containers": [{"name": "app", "image": "x" * 300}]}
+
+    snapshot = await taken(cluster(*(_replica(number, template) for number in range(60))))
+
+    texts = {each.id: each.text for each in snapshot.evidence}
+    pods = snapshot.of_kind("Pod")
+    assert len(pods) == MAX_PODS + 1
+    assert all(f'"name":"{pod.name}"' in texts[pod.evidence] for pod in pods)
+
+
+async def test_an_object_that_is_too_long_for_its_entry_is_no_cut_listing() -> None:
+    long = made("LimitRange", "long", spec={"note": "many words " * 1000})
+
+    snapshot = await taken(cluster(long))
+
+    assert entry(snapshot, "limit ranges").status is EvidenceStatus.TRUNCATED
+    assert snapshot.cut == ()
+    assert snapshot.of_kind("LimitRange")
 
 
 def _replica(number: int, spec: dict[str, Any]) -> dict[str, Any]:
@@ -255,7 +345,7 @@ async def test_a_node_shows_the_pods_on_it_and_no_rows_of_others() -> None:
 
     assert snapshot.target.namespace is None
     assert {seen.name for seen in snapshot.of_kind("Pod")} == {"api-2-a", "api-2-b"}
-    assert [finding.object.display for finding in detect(snapshot)] == ["ReplicaSet/api-2"]
+    assert [finding.object.display for finding in detect(snapshot)] == ["Deployment/api"]
 
 
 async def test_the_pods_of_a_cron_job_are_found_through_its_jobs() -> None:
@@ -279,9 +369,8 @@ async def test_the_pods_of_a_cron_job_are_found_through_its_jobs() -> None:
 
     snapshot = await taken(found, target)
 
-    assert [(each.category, each.object.display) for each in detect(snapshot)] == [
-        ("ApplicationError", "CronJob/nightly")
-    ]
+    first, *_ = detect(snapshot)
+    assert (first.category, first.object.display) == ("ApplicationError", "CronJob/nightly")
 
 
 async def test_claims_and_their_volumes_are_read() -> None:
@@ -292,7 +381,7 @@ async def test_claims_and_their_volumes_are_read() -> None:
 
     snapshot = await taken(cluster(lone, claim, volume), TargetRef(kind="Pod", name="lone", namespace="shop"))
 
-    assert entry(snapshot, "claim").api_fact
+    assert "data" in entry(snapshot, "claims").text
     assert "pv-1" in entry(snapshot, "volume").text
 
 
@@ -305,14 +394,66 @@ async def test_secrets_are_never_asked_for() -> None:
 
 
 async def test_a_programming_error_is_raised() -> None:
-    found = cluster()
-    found.texts.clear()
+    found = cluster(broken={"logs": [KeyError("oops")]})
 
     with pytest.raises(KeyError):
         await taken(found)
 
 
-async def test_a_node_that_left_is_a_gap() -> None:
-    snapshot = await taken(cluster(broken={"get Node": [NotFound("gone")]}))
+async def test_a_node_that_left_is_an_answer_and_no_gap() -> None:
+    gone = cluster()
+    gone.objects = [each for each in gone.objects if each["kind"] != "Node"]
 
-    assert [gap.why for gap in snapshot.gaps] == ["NotFound: gone"]
+    snapshot = await taken(gone)
+
+    found = entry(snapshot, "node")
+    assert (found.text, found.empty, found.api_fact) == ("NotFound: Node/node-1", True, True)
+    assert snapshot.gaps == ()
+    assert snapshot.absence(TargetRef(kind="Node", name="node-1")) == Citation(found.id, "NotFound: Node/node-1")
+    assert health(snapshot) is Health.UNHEALTHY
+
+
+def service(name: str) -> TargetRef:
+    return TargetRef(kind="Service", name=name, namespace="shop")
+
+
+async def test_a_listing_that_was_answered_whole_proves_absence() -> None:
+    snapshot = await taken(cluster())
+
+    proof = snapshot.absence(service("db"))
+
+    assert proof == Citation(entry(snapshot, "services").id, "listed whole: 2 Service in shop")
+    assert proof.quote in entry(snapshot, "services").text
+
+
+async def test_what_was_listed_and_not_kept_is_not_absent() -> None:
+    snapshot = await taken(cluster())
+
+    assert snapshot.proves_absent(service("web")) == ""
+    assert snapshot.proves_absent(service("api")) == ""
+
+
+async def test_a_cut_listing_is_no_proof_of_absence() -> None:
+    snapshot = await taken(cluster(most=1))
+
+    assert snapshot.proves_absent(service("db")) == ""
+
+
+async def test_a_selected_listing_is_no_proof_of_absence() -> None:
+    snapshot = await taken(cluster())
+
+    assert "Event" not in {each.kind for each in snapshot.listings}
+
+
+async def test_the_beginning_and_the_words_of_other_checks_are_kept() -> None:
+    since = NOW - timedelta(minutes=5)
+
+    snapshot = await take(
+        cluster(), Redactor(), FakeClock(), DEPLOYMENT, since=since, texts=[("df -h", "/var 100%\npassword=hunter2\n")]
+    )
+
+    (text,) = snapshot.texts
+    assert snapshot.since == since
+    assert (text.title, text.text) == ("df -h", "/var 100%\npassword=[REDACTED]")
+    assert not entry(snapshot, "text").api_fact
+    assert entry(snapshot, "text").id == text.evidence

@@ -1,0 +1,171 @@
+"""The one place where a snapshot reads, redacts and shows: at most so many reads at a time, each with its deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from inquest.adapters.context import MAX_PARALLEL, Failed, attempt
+from inquest.adapters.snapshot.bounds import LOG_BYTES, LOG_LINES, MAX_LISTED, MAX_PAGES, MAX_ROWS, MAX_TEXT
+from inquest.adapters.snapshot.parts import (
+    Answer,
+    Found,
+    Line,
+    Part,
+    listed,
+    missing,
+    not_served,
+    not_there,
+    whole_listing,
+)
+from inquest.api.shared import TargetRef
+from inquest.errors import NotFound, UnknownKind
+from inquest.ports import Cluster, Redactor
+from inquest.story.evidence import EvidenceStatus, Json
+from inquest.story.rendering import kept, line_of, listing, tail
+
+T = TypeVar("T")
+Order = Callable[[Json], Any]
+
+
+class Desk:
+    """Reads of one snapshot; a read that fails is a value."""
+
+    def __init__(self, cluster: Cluster, redactor: Redactor) -> None:
+        self._cluster = cluster
+        self._redactor = redactor
+        self._slots = asyncio.Semaphore(MAX_PARALLEL)
+        self.seen: list[Json] = []
+        """Objects that were read by name, as they came: managed fields are dropped before anything is shown."""
+
+    # --- reading
+
+    async def list(
+        self, kind: str, api_version: str, namespace: str = "", *, labels: str = "", fields: str = "", most: int = 0
+    ) -> Answer:
+        """Objects of one kind; a kind that is not served is an answer with nothing in it."""
+        read = self._items(kind, api_version, namespace, labels, fields, most or MAX_LISTED)
+        found = await self._bounded(read, f"list {kind} in {namespace or 'all namespaces'}")
+        if isinstance(found, Failed) and isinstance(found.error, UnknownKind):
+            return Found((), unserved=f"{kind} ({api_version})")
+        return found
+
+    async def list_word(self, plural: str, group: str, namespace: str) -> Answer:
+        """Objects of a kind that somebody named by its plural; the core group is empty."""
+        word = f"{plural}.{group}" if group else plural
+        return await self.list(word, "" if group else "v1", namespace)
+
+    async def _items(self, kind: str, api_version: str, namespace: str, labels: str, fields: str, limit: int) -> Found:
+        resolved = await self._cluster.kind(kind, api_version)
+        found = await self._cluster.list(resolved, namespace, labels=labels, fields=fields, limit=limit)
+        items = tuple(named(item, resolved.kind, resolved.api_version) for item in found.items)
+        is_whole = found.complete and not labels and not fields
+        return Found(items, found.complete, whole_listing(resolved.kind, namespace, items) if is_whole else None)
+
+    async def get(self, kind: str, api_version: str, name: str, namespace: str = "") -> Answer:
+        """One object; one that is not there is a failure with NotFound."""
+        return await self._bounded(self._got(kind, api_version, name, namespace), f"get {kind}/{name}")
+
+    async def _got(self, kind: str, api_version: str, name: str, namespace: str) -> Found:
+        resolved = await self._cluster.kind(kind, api_version)
+        found = named(await self._cluster.get(resolved, name, namespace), kind, api_version)
+        self.seen.append(found)
+        return Found((found,))
+
+    async def _log(self, namespace: str, pod: str, container: str, previous: bool) -> str:
+        return await self._cluster.logs(
+            namespace, pod, container, previous=previous, tail_lines=LOG_LINES, limit_bytes=LOG_BYTES
+        )
+
+    async def _bounded(self, read: Awaitable[T], what: str) -> T | Failed:
+        async with self._slots:
+            return await attempt(read, what)
+
+    # --- showing
+
+    async def show(
+        self,
+        read: str,
+        answer: Answer,
+        about: Mapping[str, str],
+        *,
+        order: Order | None = None,
+        most: int = MAX_ROWS,
+        rows: Sequence[str] = (),
+        pages: int = MAX_PAGES,
+        row: Callable[[Json], str] = line_of,
+        api_fact: bool = True,
+    ) -> tuple[Part, ...]:
+        """The entries of an answer: objects in order, then rows of what is not kept."""
+        if isinstance(answer, Failed):
+            return (missing(answer, read, about),)
+        if answer.unserved:
+            return (not_served(read, answer.unserved, about),)
+        items = sorted(answer.items, key=order) if order else list(answer.items)
+        objects = await self.clean(items[:most])
+        lines = [*(Line(row(found), found) for found in objects), *map(Line, rows)]
+        return listed(
+            read,
+            lines,
+            about,
+            complete=answer.complete,
+            left_out=len(items) - len(objects),
+            whole=answer.whole,
+            api_fact=api_fact,
+            pages=pages,
+        )
+
+    async def one(self, read: str, kind: str, api_version: str, name: str, namespace: str = "") -> tuple[Part, ...]:
+        """The entry of one object; that there is none is said by the API server and no gap."""
+        about = {"object": f"{kind}/{name}", **({"namespace": namespace} if namespace else {})}
+        found = await self.get(kind, api_version, name, namespace)
+        if isinstance(found, Failed) and isinstance(found.error, NotFound):
+            ref = TargetRef(api_version=api_version, kind=kind, name=name, namespace=namespace or None)
+            return (not_there(read, ref, about),)
+        if isinstance(found, Failed) and isinstance(found.error, UnknownKind):
+            return (not_served(read, f"{kind} ({api_version})", about),)
+        return await self.show(read, found, about)
+
+    async def several(
+        self, read: str, kind: str, api_version: str, names: Sequence[str], most: int, namespace: str = ""
+    ) -> Sequence[Part]:
+        """Objects of one kind by name, and an entry that says how many were not read."""
+        reads = (self.one(read, kind, api_version, name, namespace) for name in names[:most])
+        parts = [part for each in await asyncio.gather(*reads) for part in each]
+        left_out = len(names) - most
+        if left_out > 0:
+            text = f"… cut: {most} of {len(names)} read"
+            parts.append(Part(read, text, {"others": str(left_out)}, EvidenceStatus.TRUNCATED, cut=True))
+        return parts
+
+    async def log(self, read: str, namespace: str, pod: str, container: str, *, previous: bool) -> Part:
+        """The end of one log."""
+        about = {"pod": pod, "container": container, "namespace": namespace}
+        found = await self._bounded(self._log(namespace, pod, container, previous), f"{read} of {pod}/{container}")
+        if isinstance(found, Failed):
+            return missing(found, read, about)
+        text, cut = tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))
+        status = EvidenceStatus.TRUNCATED if cut else EvidenceStatus.OK
+        place = (namespace, pod, container, previous)
+        return Part(read, text, about, status, not text.strip(), api_fact=False, log=place)
+
+    async def told(self, title: str, text: str) -> Part:
+        """What another command or check printed: evidence like a log."""
+        shown = await asyncio.to_thread(lambda: self._redactor.text(text).value)
+        rows = listing(shown.splitlines(), cap=MAX_TEXT)
+        heading = self._redactor.text(title).value
+        status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
+        return Part("text", rows.text, {"title": heading}, status, not shown.strip(), False, title=heading)
+
+    async def clean(self, items: Sequence[Json]) -> tuple[Json, ...]:
+        """Redacted by structure, off the event loop."""
+        bare = [kept(item) for item in items]
+        if not bare:
+            return ()
+        return await asyncio.to_thread(lambda: tuple(self._redactor.data(item).value for item in bare))
+
+
+def named(found: Json, kind: str, api_version: str) -> Json:
+    """Items of a list carry no kind of their own."""
+    return {"apiVersion": api_version, "kind": kind, **found}

@@ -1,0 +1,141 @@
+"""Whose logs are read: containers that fail, worst first, one replica before the next; then witnesses that run well."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from inquest.adapters.snapshot.bounds import (
+    MAX_CALLED_LOGS,
+    MAX_COMPONENTS,
+    MAX_FAILING,
+    MAX_FAILING_NEIGHBOURS,
+    MAX_FAILING_SYSTEM,
+    MAX_WITNESSES,
+)
+from inquest.adapters.snapshot.desk import Desk
+from inquest.adapters.snapshot.parts import Part
+from inquest.adapters.snapshot.questions import is_asked
+from inquest.adapters.snapshot.scene import Scene
+from inquest.adapters.snapshot.target import worst_first
+from inquest.story.evidence import Json
+from inquest.story.health import NEIGHBOUR, WITNESS, all_statuses, controller_of, state_of
+from inquest.story.labels import labels_of
+from inquest.story.relations import is_selected, name_of, namespace_of
+
+_RUN: Final = {False: "log", True: "previous log"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One log to read; `before` asks for the run before as well."""
+
+    namespace: str
+    pod: str
+    container: str
+    before: bool = False
+
+
+async def log_parts(desk: Desk, scene: Scene, called: Sequence[Json]) -> tuple[Sequence[Part], Sequence[Part]]:
+    """Logs of the target, and of its neighbours; `called` are Services of the namespace that the target calls."""
+    failing, witnesses = wanted_of(scene)
+    mine, heard, theirs, system = await asyncio.gather(
+        _read(desk, failing, ""),
+        _read(desk, witnesses, f"{WITNESS} "),
+        _read(desk, wanted_nearby(scene, called), f"{NEIGHBOUR} "),
+        _read(desk, wanted_of_system(scene), "system "),
+    )
+    return (*mine, *heard), (*theirs, *system)
+
+
+async def _read(desk: Desk, wanted: Iterable[Wanted], whose: str) -> Sequence[Part]:
+    runs = [(each, previous) for each in wanted for previous in ((False, True) if each.before else (False,))]
+    reads = (
+        desk.log(f"{whose}{_RUN[previous]}", each.namespace, each.pod, each.container, previous=previous)
+        for each, previous in runs
+    )
+    return await asyncio.gather(*reads)
+
+
+def wanted_of(scene: Scene) -> tuple[list[Wanted], list[Wanted]]:
+    """Failing containers of the target, and those that run: their log may be the only witness."""
+    pods = sorted(scene.pods.mine, key=worst_first)
+    failing = _one_replica_first(_containers(pods, has_failed))[:MAX_FAILING]
+    witnesses = _first_replicas(_containers(pods, runs_well), failing)[:MAX_WITNESSES]
+    return [run.wanted for run in failing], [run.wanted for run in witnesses]
+
+
+def wanted_nearby(scene: Scene, called: Sequence[Json]) -> list[Wanted]:
+    """Failing containers of other pods of the namespace, and those behind the Services that the target calls."""
+    pods = sorted(scene.pods.neighbours, key=worst_first)
+    failing = _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_NEIGHBOURS]
+    serving = [pod for pod in pods if any(is_selected(pod, service) for service in called)]
+    witnesses = _first_replicas(_containers(serving, runs_well), failing)[:MAX_CALLED_LOGS]
+    return [run.wanted for run in (*failing, *witnesses)]
+
+
+def wanted_of_system(scene: Scene) -> list[Wanted]:
+    """Failing containers of the system namespace: what serves everybody tells nobody else why it does not."""
+    pods = sorted(scene.items("system pods"), key=worst_first)
+    return [run.wanted for run in _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_SYSTEM]]
+
+
+async def component_logs(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """What a part of the cluster says that the trouble points to, where it runs: one of each, near the target first."""
+    nodes = {(pod.get("spec") or {}).get("nodeName") for pod in scene.pods.mine}
+    asked = [pod for pod in scene.items("system pods") if is_asked(pod, scene)]
+    asked.sort(key=lambda pod: ((pod.get("spec") or {}).get("nodeName") not in nodes, name_of(pod)))
+    runs = {_part_of(pod): run.wanted for pod in reversed(asked) for run in _containers([pod], runs_well)}
+    return await _read(desk, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")
+
+
+def _part_of(pod: Json) -> str:
+    labels = labels_of(pod)
+    return labels.get("component") or labels.get("k8s-app") or name_of(pod)
+
+
+@dataclass(frozen=True)
+class _Run:
+    wanted: Wanted
+    of: tuple[str, str]
+    """Who controls the pod, and the container: replicas say the same."""
+
+
+def _containers(pods: Iterable[Json], wanted: Callable[[Json], bool]) -> Iterator[_Run]:
+    for pod in pods:
+        owner = controller_of(pod)
+        whose = f"{owner.get('kind')}/{owner.get('name')}" if owner else name_of(pod)
+        for status in filter(wanted, all_statuses(pod.get("status") or {})):
+            name = str(status.get("name"))
+            before = bool(state_of(status, "terminated", last=True))
+            yield _Run(Wanted(namespace_of(pod), name_of(pod), name, before), (whose, name))
+
+
+def has_failed(status: Json) -> bool:
+    """It did not end well, runs unready, or was restarted; one that never started has no log."""
+    ended = state_of(status, "terminated").get("exitCode")
+    runs_unready = "running" in (status.get("state") or {}) and not status.get("ready")
+    return bool(ended or runs_unready or state_of(status, "terminated", last=True))
+
+
+def runs_well(status: Json) -> bool:
+    return "running" in (status.get("state") or {}) and not has_failed(status)
+
+
+def _one_replica_first(runs: Iterable[_Run]) -> list[_Run]:
+    """One replica of each workload, then the others."""
+    found = list(runs)
+    first = _first_replicas(found, ())
+    return [*first, *(run for run in found if run not in first)]
+
+
+def _first_replicas(runs: Iterable[_Run], known: Iterable[_Run]) -> list[_Run]:
+    """One replica of each workload that is not read already."""
+    read = {run.of for run in known}
+    first: dict[tuple[str, str], _Run] = {}
+    for run in runs:
+        if run.of not in read:
+            first.setdefault(run.of, run)
+    return list(first.values())

@@ -1,0 +1,205 @@
+"""What pods need by name: ConfigMaps, volumes, nodes, roles, Services of other namespaces, sources of GitOps."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from inquest.adapters.snapshot.bounds import (
+    MAX_CALLED,
+    MAX_CONFIG_MAPS,
+    MAX_GETS,
+    MAX_MESSAGE,
+    MAX_NODES,
+    MAX_OWNERS_NAMED,
+    MAX_REMAINING,
+)
+from inquest.adapters.snapshot.desk import Desk
+from inquest.adapters.snapshot.parts import Part
+from inquest.adapters.snapshot.scene import SYSTEM, Scene
+from inquest.adapters.snapshot.target import worst_first
+from inquest.story.evidence import Json
+from inquest.story.health import condition, is_unwell
+from inquest.story.labels import annotations_of, labels_of
+from inquest.story.relations import (
+    SERVICE_NAME,
+    Step,
+    calls_of,
+    claims_of,
+    config_maps_of,
+    controller_of,
+    is_bound_to,
+    name_of,
+    namespace_of,
+)
+
+WORKLOADS: Final = (
+    "neighbour deployments",
+    "neighbour stateful sets",
+    "neighbour daemon sets",
+    "neighbour cron jobs",
+)
+_WELL_KNOWN: Final = frozenset({"admin", "cluster-admin", "edit", "view"})
+"""Roles whose content everybody knows; so do those that begin with `system:`."""
+
+
+# --- nodes, volumes ------------------------------------------------------------------------------------------
+
+
+async def node_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """Nodes on which pods of the target run, the worst pods first."""
+    if scene.root.kind == "Node":
+        return ()
+    pods = sorted(scene.pods.mine, key=worst_first)
+    names = dict.fromkeys(str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods)
+    return await desk.several("node", "Node", "v1", [name for name in names if name], MAX_NODES)
+
+
+async def volume_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The volumes that the claims of the target are bound to."""
+    known = {name_of(claim): claim for claim in scene.items("claims")}
+    names = dict.fromkeys(name for pod in scene.pods.mine for name in claims_of(pod))
+    bound = (str((known[name].get("spec") or {}).get("volumeName") or "") for name in names if name in known)
+    return await desk.several("volume", "PersistentVolume", "v1", [name for name in bound if name], MAX_GETS)
+
+
+# --- configuration -------------------------------------------------------------------------------------------
+
+
+async def config_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """ConfigMaps that the pods of the target refer to, then those of unwell neighbours."""
+    mine = _config_maps((*scene.chain.objects[-1:], *scene.pods.mine))
+    ill = (found for read in WORKLOADS for found in scene.items(read) if is_unwell(found, scene.taken_at))
+    near = (pod for pod in scene.pods.neighbours if is_unwell(pod, scene.taken_at))
+    theirs = [name for name in _config_maps((*ill, *near)) if name not in mine]
+    room = max(0, MAX_CONFIG_MAPS - len(mine))
+    if not scene.namespace:
+        return ()
+    own = await desk.several("config map", "ConfigMap", "v1", mine, MAX_CONFIG_MAPS, scene.namespace)
+    more = await desk.several("neighbour config map", "ConfigMap", "v1", theirs[:room], room, scene.namespace)
+    return (*own, *more)
+
+
+def _config_maps(found: Iterable[Json | None]) -> list[str]:
+    return list(dict.fromkeys(name for each in found if each is not None for name in config_maps_of(each)))
+
+
+# --- what is called --------------------------------------------------------------------------------------------
+
+
+def called(scene: Scene, parts: Sequence[Part]) -> tuple[Step, ...]:
+    """Namespace and name of the Services that pods and ConfigMaps of the target name."""
+    services = {name_of(service) for service in scene.items("services")}
+    maps = (found for part in parts if part.read == "config map" for found in part.objects)
+    return calls_of((*(found for found in scene.chain.objects[-1:] if found), *scene.pods.mine, *maps), services)
+
+
+def called_here(scene: Scene, steps: Sequence[Step]) -> list[Json]:
+    """Those of the same namespace, as they were read."""
+    found = (scene.look("Service", scene.namespace, name) for place, name in steps if place in ("", scene.namespace))
+    return [service for service in found if service is not None]
+
+
+async def called_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+    """Services of other namespaces and who stands behind them; of their pods nothing, they are somebody else's."""
+    outside = [step for step in steps if step[0] not in ("", scene.namespace)][:MAX_CALLED]
+    found = await asyncio.gather(*(_called_outside(desk, *step) for step in outside))
+    return [part for parts in found for part in parts]
+
+
+async def _called_outside(desk: Desk, namespace: str, name: str) -> Sequence[Part]:
+    service, slices = await asyncio.gather(
+        desk.one("neighbour service", "Service", "v1", name, namespace),
+        desk.list("EndpointSlice", "discovery.k8s.io/v1", namespace, labels=f"{SERVICE_NAME}={name}"),
+    )
+    about = {"of": f"Service/{name}", "in": namespace}
+    return (*service, *await desk.show("neighbour endpoint slices", slices, about))
+
+
+# --- rights ------------------------------------------------------------------------------------------------------
+
+
+async def role_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """ClusterRoles that are bound to the accounts of the target's pods."""
+    bindings = (*scene.items("neighbour role bindings"), *scene.items("cluster role bindings"))
+    refs = (each.get("roleRef") or {} for each in bindings if is_bound_to(each, scene.accounts, scene.namespace))
+    names = dict.fromkeys(str(ref.get("name")) for ref in refs if ref.get("kind") == "ClusterRole")
+    wanted = [name for name in names if name not in _WELL_KNOWN and not name.startswith("system:")]
+    read = "cluster role"
+    return await desk.several(read, "ClusterRole", "rbac.authorization.k8s.io/v1", wanted, MAX_GETS)
+
+
+async def resolver_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """How names are answered, where they are not."""
+    is_asked = "system services" in scene.answers
+    return await desk.one("system config map", "ConfigMap", "v1", "coredns", SYSTEM) if is_asked else ()
+
+
+# --- what remains, who owns ------------------------------------------------------------------------------------
+
+_REMAINING: Final = re.compile(r"([a-z0-9-]{1,63})\.([a-z0-9.-]{0,253}) has \d{1,9} resource instances")
+
+
+async def remaining_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """What is left in a namespace that cannot go: the kinds that its conditions name."""
+    found = scene.look("Namespace", "", scene.namespace) or {}
+    state = condition(found.get("status") or {}, "NamespaceContentRemaining")
+    named = _REMAINING.findall(str(state.get("message") or "")[:MAX_MESSAGE])[:MAX_REMAINING]
+    kinds = [(plural, group) for plural, group in named if (plural, group) != ("pods", "")]
+    answers = await asyncio.gather(*(desk.list_word(*kind, scene.namespace) for kind in kinds))
+    parts = [
+        await desk.show("remaining", answer, {"kind": ".".join(filter(None, kind)), "in": scene.namespace})
+        for kind, answer in zip(kinds, answers, strict=True)
+    ]
+    return [part for each in parts for part in each]
+
+
+async def owner_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """On a node stand pods of many namespaces: who controls the worst of them, and who controls that."""
+    if scene.namespace:
+        return ()
+    ill = (pod for pod in sorted(scene.pods.mine, key=worst_first) if is_unwell(pod, scene.taken_at))
+    owners = dict.fromkeys(each for pod in ill if (each := _owner_of(pod)))
+    found = await asyncio.gather(*(_climbed(desk, *each) for each in [*owners][:MAX_OWNERS_NAMED]))
+    return [part for parts in found for part in parts]
+
+
+def _owner_of(found: Json) -> tuple[str, str, str, str] | None:
+    owner = controller_of(found)
+    if not owner:
+        return None
+    return (str(owner.get("kind")), str(owner.get("apiVersion")), str(owner.get("name")), namespace_of(found))
+
+
+async def _climbed(desk: Desk, kind: str, api_version: str, name: str, namespace: str) -> Sequence[Part]:
+    parts = await desk.one("neighbour owner", kind, api_version, name, namespace)
+    above = _owner_of(parts[0].objects[0]) if parts[0].objects else None
+    return (*parts, *(await desk.one("neighbour owner", *above) if above else ()))
+
+
+# --- GitOps ------------------------------------------------------------------------------------------------------
+
+_KUSTOMIZE: Final = "kustomize.toolkit.fluxcd.io"
+_HELM: Final = "helm.toolkit.fluxcd.io"
+_FLUX: Final = (
+    (_KUSTOMIZE, "Kustomization", f"{_KUSTOMIZE}/v1"),
+    (_HELM, "HelmRelease", f"{_HELM}/v2"),
+)
+_ARGO: Final = "argocd.argoproj.io/tracking-id"
+_ARGO_NAMESPACE: Final = "argocd"
+
+
+async def source_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The object from which a GitOps tool makes the root, where its labels say which."""
+    labels = labels_of(scene.chain.root_object)
+    app, colon, _ = annotations_of(scene.chain.root_object).get(_ARGO, "").partition(":")
+    wanted = [
+        (kind, api_version, labels[f"{group}/name"], labels.get(f"{group}/namespace", scene.namespace))
+        for group, kind, api_version in _FLUX
+        if labels.get(f"{group}/name")
+    ]
+    wanted += [("Application", "argoproj.io/v1alpha1", app, _ARGO_NAMESPACE)] if app and colon else []
+    found = await asyncio.gather(*(desk.one("source", *each) for each in wanted))
+    return [part for parts in found for part in parts]
