@@ -1,0 +1,31 @@
+"""`ports.Eyes` on a recorded case: the same reads as on a live cluster, and the texts of other checks beside them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from inquest.adapters.context import ContextReader
+from inquest.adapters.recorded.case import RecordedCase
+from inquest.adapters.snapshot import take
+from inquest.api.shared import TargetRef
+from inquest.ports import Clock, Cluster, Redactor
+from inquest.story.context import ResourceContext
+from inquest.story.evidence import Snapshot
+
+
+class RecordedEyes:
+    """A recording does not change: what was found out about a target stays true."""
+
+    def __init__(self, case: RecordedCase, cluster: Cluster, redactor: Redactor, clock: Clock) -> None:
+        self._case, self._cluster, self._redactor, self._clock = case, cluster, redactor, clock
+        self._reader = ContextReader(cluster, clock)
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        return await self._reader.resolve(target)
+
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        return await self._reader.resolve(target)
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
+        begin = since or self._case.signal.spec.firing_time
+        return await take(self._cluster, self._redactor, self._clock, target, since=begin, texts=self._case.texts)

@@ -1,0 +1,118 @@
+"""A recorded case from the snapshot to the choice of a workflow, by the same steps as a live one (cases, section 4).
+
+Triage comes before it and is not part of it; it ends where policy would be asked. Nothing is written down: the case is
+in this process alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import ValidationError
+
+from inquest.api.catalogue import ActionType, RemediationWorkflow
+from inquest.api.investigation import Investigation, InvestigationSpec
+from inquest.api.meta import ObjectMeta
+from inquest.api.shared import ObjectRef
+from inquest.api.signal import Signal
+from inquest.conductor.catalogue import content_of, words_of
+from inquest.conductor.house import House
+from inquest.conductor.inquiries import Inquiries
+from inquest.conductor.ownership import Claim
+from inquest.conductor.performing import Performer, performers
+from inquest.conductor.selections import Selections
+from inquest.conductor.signals import pinned_signal
+from inquest.conductor.work import Work
+from inquest.errors import Invalid
+from inquest.journal import Author, Log
+from inquest.ports import DataStorage, Json
+from inquest.story import plot, steps
+from inquest.story.conversation import Invocation
+from inquest.story.plot import Case
+from inquest.story.signal import Surroundings, classify
+
+LAST: Final = (steps.Rule, steps.Wait, steps.RequestApproval, steps.Execute)
+"""Steps that a replay does not take."""
+
+
+@dataclass
+class Replay:
+    """Plays one Signal in a house whose cluster is a recorded one."""
+
+    house: House
+    inquiries: Inquiries = field(init=False)
+    selections: Selections = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inquiries = Inquiries(self.house)
+        self.selections = Selections(self.house)
+
+    async def play(self, signal: Signal) -> Case:
+        """The case as far as it goes: closed, or with a workflow that policy would rule on."""
+        inv = await self._investigation(signal)
+        work = Work(Claim(inv, Author(self.house.replica, 1)), Log(inv.uid), Case())
+        offered = self._offered()
+        while work.case.closed is None:
+            step = steps.next_step(work.case, steps.View(now=await self.house.now(), tools=offered))
+            if isinstance(step, LAST):
+                break
+            fact = await self._kept(await self._performers[type(step)](work, step))
+            work.case = plot.advance(work.case, fact)
+        return work.case
+
+    @property
+    def _performers(self) -> Mapping[type, Performer]:
+        return {**performers(self.inquiries, self.selections), steps.Record: _as_said}
+
+    async def _kept(self, fact: plot.Fact) -> plot.Fact:
+        """As the journal would give it back; a snapshot was redacted object by object when it was taken."""
+        if isinstance(fact, plot.SnapshotTaken):
+            return fact
+        return plot.load((await self.house.redacted(plot.dump(fact))).value)
+
+    def _offered(self) -> dict[Invocation, Any]:
+        if self.house.model is None:
+            return {}
+        return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation}
+
+    async def _investigation(self, signal: Signal) -> Investigation:
+        """As triage would create it; in the operator's own namespace, so that it may look anywhere."""
+        resource = await self.house.eyes.context(signal.spec.target)
+        around = Surroundings(resource.namespace_labels, resource.root_labels, resource.deleted)
+        context = classify(signal.spec, around).context
+        uid = str(uuid5(NAMESPACE_URL, f"replay:{signal.metadata.namespace}/{signal.name}"))
+        metadata = ObjectMeta(name=signal.name, namespace=self.house.namespace, uid=uid)
+        ref = ObjectRef(name=signal.name, uid=signal.metadata.uid or uid)
+        pinned = pinned_signal(signal, context, (), self.house)
+        return Investigation(metadata=metadata, spec=InvestigationSpec(signal_ref=ref, signal=pinned))
+
+
+async def _as_said(work: Work, step: steps.Record) -> plot.Fact:
+    return step.fact
+
+
+async def register(datastorage: DataStorage, objects: Iterable[Json]) -> int:
+    """Put the ActionTypes and RemediationWorkflows of a folder into a catalogue; says how many workflows there are."""
+    several = tuple(objects)
+    for found in several:
+        if found.get("kind") == "ActionType":
+            action = _parsed(ActionType, found)
+            await datastorage.register_action_type(action.spec.name, words_of(action))
+    workflows = [found for found in several if found.get("kind") == "RemediationWorkflow"]
+    for found in workflows:
+        await datastorage.register_workflow(content_of(_parsed(RemediationWorkflow, found)))
+    return len(workflows)
+
+
+def _parsed(model: Any, found: Json) -> Any:
+    try:
+        return model.from_object(found)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        name = (found.get("metadata") or {}).get("name")
+        raise Invalid(
+            f"catalogue: {found['kind']} {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from error

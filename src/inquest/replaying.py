@@ -1,0 +1,262 @@
+"""Recorded cases through the product, one after the other, and out of it: `inquest replay` and `inquest export`.
+
+The house is the one of the operator; its cluster is the recorded case, its clock starts when that was recorded, and it
+writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from sqlalchemy import make_url
+from starlette.applications import Starlette
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.datastorage import DataStorageClient
+from inquest.adapters.kube import Kube, Source, from_kubeconfig, in_cluster
+from inquest.adapters.recorded import (
+    NoRuling,
+    ReadOnly,
+    RecordedCase,
+    RecordedClock,
+    RecordedCluster,
+    RecordedEyes,
+    RecordedMetrics,
+    Silence,
+    read_case,
+)
+from inquest.adapters.recorded.case import CASE
+from inquest.adapters.recorded.export import export, read_recording
+from inquest.adapters.recorded.yamls import pages
+from inquest.adapters.redact import Redactor
+from inquest.adapters.tools import Tools
+from inquest.adapters.tools.desk import Backends
+from inquest.conductor import House
+from inquest.conductor.replay import Replay, register
+from inquest.conductor.stored import from_journal, from_records, uid_of
+from inquest.datastorage.app import create_app
+from inquest.datastorage.database import migrate, open_engine
+from inquest.errors import Misconfigured
+from inquest.journal import Journal
+from inquest.ports import Json, Model
+from inquest.settings import ModelSettings, Settings
+from inquest.story import plot
+from inquest.story.conversation import Invocation
+from inquest.story.expectation import Judged, Played, judge
+from inquest.story.outcome import Verdict
+from inquest.story.playbooks import Book
+from inquest.story.plot import Case
+from inquest.story.rca import Cause
+from inquest.story.recording import replayed
+from inquest.story.steps.known import told_diagnosis
+from inquest.wiring import ToolBench, context_tool, external_datastorage, model_names, model_of, playbooks_of
+
+PACKAGED_CATALOGUE: Final = Path(__file__).parent / "catalogue"
+SOURCE_CATALOGUE: Final = Path(__file__).parents[2] / "catalogue"
+MOST_CAUSES: Final = 5
+NONE: Final = "none"
+RECORDED: Final = "recorded"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one replay said."""
+
+    recorded: RecordedCase
+    case: Case
+    reads: int
+    seconds: float
+
+    @property
+    def verdict(self) -> Verdict | None:
+        closed, selected = self.case.closed, self.case.last(plot.Selected)
+        return closed.verdict if closed else selected.verdict if selected else None
+
+    @property
+    def outcome(self) -> str:
+        """One of the nine; the reason where the case ended outside them."""
+        verdict = self.verdict
+        return str((verdict.outcome or verdict.reason or "") if verdict else "")
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Ranked, the root cause first."""
+        found = told_diagnosis(self.case)
+        return found.causes[:MOST_CAUSES] if found else ()
+
+    @property
+    def judged(self) -> Judged | None:
+        """How it compares with what was expected; None where nothing was."""
+        expected = self.recorded.expected
+        return judge(expected, self.causes, self.outcome) if expected else None
+
+    @property
+    def played(self) -> Played:
+        """As the table counts it."""
+        return Played(self.recorded.expected, self.judged, len(self.causes), self.outcome, self.reads)
+
+
+def folders(cases: Iterable[Path]) -> Iterator[Path]:
+    """The cases that are meant: a folder that is none itself stands for those beneath it."""
+    for folder in cases:
+        beneath = () if (folder / CASE).exists() else sorted(path.parent for path in folder.rglob(CASE))
+        yield from beneath or (folder,)
+
+
+@dataclass(frozen=True)
+class Player:
+    """Plays recorded cases."""
+
+    settings: Settings
+    datastorage: DataStorageClient
+    redactor: Redactor
+    model: Model | None
+    playbooks: tuple[Book, ...]
+    words: bool = False
+    """Whether the replies that were recorded with a case are taken, instead of asking anybody."""
+
+    async def play(self, folder: Path) -> Result:
+        """The case of a folder, as far as a replay goes; BadCase where it cannot be read."""
+        begun = time.monotonic()
+        recorded = read_case(folder)
+        cluster = RecordedCluster(recorded)
+        house = self._house(recorded, cluster)
+        if self.words:
+            tools = {invocation: house.tools.schemas(invocation) for invocation in Invocation}
+            case = replayed(read_recording(folder), tools)
+        else:
+            case = await Replay(house).play(recorded.signal)
+        return Result(recorded, case, cluster.reads, time.monotonic() - begun)
+
+    def _house(self, recorded: RecordedCase, cluster: RecordedCluster) -> House:
+        # With a model the time that really goes by counts: its budgets are real.
+        clock = RecordedClock(recorded.taken_at, time.monotonic) if self.model else RecordedClock(recorded.taken_at)
+        eyes, status = RecordedEyes(recorded, cluster, self.redactor, clock), ReadOnly(clock)
+        context = context_tool(eyes, self.datastorage)
+        runbooks = {book.name: book.text for book in self.playbooks}
+        blocked = frozenset(self.settings.rca.blocked_kinds)
+        backends = Backends(cluster, self.redactor, clock, self.datastorage, context, runbooks, blocked)
+        if recorded.measured:
+            backends = replace(backends, metrics=RecordedMetrics(recorded))
+        return House(
+            settings=self.settings,
+            cluster=cluster,
+            eyes=eyes,
+            tools=ToolBench(backends, Tools(backends)),
+            status=status,
+            policy=NoRuling(),
+            datastorage=self.datastorage,
+            herald=Silence(),
+            clock=clock,
+            redactor=self.redactor,
+            journal=Journal(status, self.settings.kubernetes.namespace),
+            model=self.model,
+            replica="replay/1",
+            random=Random(recorded.name),
+            must_hold=lambda: None,
+            playbooks=self.playbooks,
+            offer=lambda *_: None,
+        )
+
+
+@asynccontextmanager
+async def playing(settings: Settings, catalogue: Path | None, model: str = NONE) -> AsyncIterator[Player]:
+    """What replays need, open; the catalogue is that of a folder, in a database of its own.
+
+    `model` is `none`, `recorded`, or the name of a configured one.
+    """
+    async with AsyncExitStack() as stack:
+        asked, redactor = _alone(settings.model, model), Redactor(settings.secrets())
+        settings = settings.model_copy(update={"model": asked})
+        clock = SystemClock()
+        folder = stack.enter_context(TemporaryDirectory(prefix="inquest-replay-"))
+        engine = open_engine(f"sqlite:///{folder}/catalogue.db")
+        stack.push_async_callback(engine.dispose)
+        await migrate(engine)
+        app = create_app(engine)
+        stack.push_async_callback(app.state.service.close)
+        datastorage = DataStorageClient.in_process(app, clock=clock)
+        stack.push_async_callback(datastorage.close)
+        if catalogue is not None:
+            await register(datastorage, catalogue_objects(catalogue))
+        endpoint = await model_of(asked, clock, redactor.learn, stack)
+        yield Player(settings, datastorage, redactor, endpoint, playbooks_of(settings), model == RECORDED)
+
+
+def _alone(chosen: ModelSettings, name: str) -> ModelSettings:
+    """The settings with one endpoint, or none."""
+    if name in (NONE, RECORDED):
+        return chosen.model_copy(update={"provider": "none"})
+    found = next((one for one in chosen.endpoints if one.name == name), None)
+    if found is None:
+        known = ", ".join(model_names(chosen)) or "there is none"
+        raise Misconfigured(f"no model {name!r} is configured: {known}")
+    own = {field: getattr(found, field) for field in type(found).model_fields if field in ModelSettings.model_fields}
+    return chosen.model_copy(update={**own, "failover": ()})
+
+
+# --- export ------------------------------------------------------------------------------------------------------
+
+
+async def exported(settings: Settings, namespace: str, name: str, folder: Path) -> tuple[Path, ...]:
+    """Write the case of a stored investigation into a new folder; says which files there are."""
+    async with AsyncExitStack() as stack:
+        clock = SystemClock()
+        kube = await stack.enter_async_context(Kube(login(settings), clock))
+        uid = await uid_of(kube.status, namespace, name)
+        case = await from_journal(Journal(kube.status, settings.kubernetes.namespace), uid)
+        if case is None:
+            case = await from_records(_kept(settings, clock, stack), uid)
+        return export(case, folder)
+
+
+def login(settings: Settings) -> Source:
+    """The setting, else what kubectl would take, else the pod's own account."""
+    usual = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    chosen = settings.kubernetes.kubeconfig or next((Path(one) for one in [usual] if Path(one).is_file()), None)
+    return from_kubeconfig(chosen) if chosen else in_cluster()
+
+
+def _kept(settings: Settings, clock: SystemClock, stack: AsyncExitStack) -> DataStorageClient:
+    """The service with the records; an embedded one is read from its database, which is never made here."""
+    chosen = settings.datastorage
+    if chosen.mode == "external":
+        client = external_datastorage(chosen, clock)
+    else:
+        client = DataStorageClient.in_process(_service(chosen.database, stack), clock=clock)
+    stack.push_async_callback(client.close)
+    return client
+
+
+def _service(database: str, stack: AsyncExitStack) -> Starlette:
+    url = make_url(database)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        raise Misconfigured(
+            f"datastorage.database: there is no {url.database}; the records are where the operator runs: run this "
+            "there, or name its service with datastorage.mode and datastorage.url"
+        )
+    engine = open_engine(database)
+    stack.push_async_callback(engine.dispose)
+    app = create_app(engine)
+    stack.push_async_callback(app.state.service.close)
+    return app
+
+
+def catalogue_objects(folder: Path) -> tuple[Json, ...]:
+    """Every object of the YAML files in a folder."""
+    if not folder.is_dir():
+        raise Misconfigured(f"there is no catalogue folder {folder}")
+    return tuple(dict(found.mapping()) for path in sorted(folder.glob("*.yaml")) for found in pages(path))
+
+
+def default_catalogue() -> Path | None:
+    """The catalogue that ships with the product."""
+    return next((folder for folder in (PACKAGED_CATALOGUE, SOURCE_CATALOGUE) if folder.is_dir()), None)

@@ -1,0 +1,315 @@
+"""A stored investigation as a folder, and the folder played once more: the same verdict (cases, section 5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.datastorage import DataStorageClient
+from inquest.adapters.recorded import BadCase, RecordedCase, RecordedCluster, read_case
+from inquest.adapters.recorded.export import export, read_recording
+from inquest.api.investigation import Investigation
+from inquest.api.meta import ObjectMeta
+from inquest.api.shared import Outcome
+from inquest.conductor.stored import from_records
+from inquest.datastorage.app import create_app
+from inquest.datastorage.database import migrate, open_engine
+from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
+from inquest.ports import AuditEvent, ModelReply, ModelRequest, Redacted, seal
+from inquest.replaying import Player, default_catalogue, exported, playing
+from inquest.settings import Settings
+from inquest.story import plot, recording
+from inquest.story.conversation import ToolCall
+from inquest.story.plot import Case
+from inquest.story.selection import CatalogueFilters
+from tests.adapters.recorded.support import CASES
+from tests.story import cases
+
+UID = "8c0e5b5e-5a4c-4d0e-9a53-0d3a7a1f3c11"
+FILTERS = CatalogueFilters("critical", "Deployment", "staging", "P1")
+
+
+class Scripted:
+    """A model that says these things, one after the other."""
+
+    def __init__(self, replies: Iterator[ModelReply]) -> None:
+        self._replies = replies
+
+    async def ask(self, request: Redacted[ModelRequest]) -> ModelReply:
+        return next(self._replies)
+
+
+@asynccontextmanager
+async def playing_with(*replies: Callable[[str], ModelReply]) -> AsyncIterator[Player]:
+    """A player whose model knows the id of the workflow."""
+    async with playing(Settings(), default_catalogue()) as player:
+        offers = await player.datastorage.workflows("IncreaseMemoryLimits", FILTERS)
+        workflow = offers.items[0].workflow_id
+        model = player.settings.model.model_copy(update={"name": "m-1"})
+        settings = player.settings.model_copy(update={"model": model})
+        yield replace(player, settings=settings, model=Scripted(iter([say(workflow) for say in replies])))
+
+
+def looks(_: str) -> ModelReply:
+    asked = {"kind": "Deployment", "name": "api", "namespace": "shop", "output": "json"}
+    get = ToolCall("c-get", "kubectl_get", json.dumps(asked))
+    return cases.reply("I look at the workload.", get)
+
+
+def concludes(_: str) -> ModelReply:
+    claims = [
+        {
+            "statement": "The container was killed for memory.",
+            "role": "root_cause",
+            "evidence": [{"id": "E3", "quote": "OOMKilled"}, {"id": "E2", "quote": "128Mi"}],
+        }
+    ]
+    return cases.submitted(claims=claims)
+
+
+def chooses(workflow: str) -> ModelReply:
+    chosen = {"workflow_id": workflow, "confidence": 0.9, "parameters": {"CONTAINER": "api", "MEMORY_LIMIT": "256Mi"}}
+    return cases.chose(selected_workflow={**chosen, "rationale": "fits"})
+
+
+async def talked() -> Case:
+    """The hand-written case, as a model that looks, concludes and chooses leaves it."""
+    async with playing_with(looks, concludes, chooses) as player:
+        return (await player.play(CASES / "memory")).case
+
+
+async def by_detectors(name: str) -> Case:
+    async with playing(Settings(), default_catalogue()) as player:
+        return (await player.play(CASES / name)).case
+
+
+def verdict_of(case: Case) -> object:
+    selected, closed = case.last(plot.Selected), case.closed
+    return (selected.verdict, selected.proposal) if selected else closed.verdict if closed else None
+
+
+async def test_a_model_works_on_a_recorded_case() -> None:
+    case = await talked()
+
+    (batch,) = case.all(plot.ToolsRan)
+    evidence = batch.results[0].evidence
+    assert evidence is not None
+    assert "128Mi" in evidence.text
+    selected = case.last(plot.Selected)
+    assert selected is not None
+    assert selected.verdict.outcome is Outcome.WORKFLOW_SELECTED
+    assert selected.proposal.pin.id == "increase-memory-limit"
+
+
+async def test_the_recorded_replies_end_in_the_same_verdict(tmp_path: Path) -> None:
+    case = await talked()
+    export(case, tmp_path / "case")
+
+    async with playing(Settings(), default_catalogue(), "recorded") as player:
+        again = await player.play(tmp_path / "case")
+
+    assert verdict_of(again.case) == verdict_of(case)
+    assert again.judged is not None
+    assert again.judged.holds
+
+
+@pytest.mark.parametrize("name", ["memory", "quiet"])
+async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_path: Path) -> None:
+    case = await by_detectors(name)
+    export(case, tmp_path / "case")
+
+    async with playing(Settings(), default_catalogue()) as player:
+        again = await player.play(tmp_path / "case")
+
+    told = [(one.detector, one.category, one.object, one.field, one.value) for one in again.case.findings]
+    assert told == [(one.detector, one.category, one.object, one.field, one.value) for one in case.findings]
+    assert again.judged is not None
+    assert again.judged.at1
+
+
+async def test_an_exported_folder_says_what_was_seen(tmp_path: Path) -> None:
+    export(await by_detectors("memory"), tmp_path / "case")
+
+    found = read_case(tmp_path / "case")
+
+    assert found.signal.spec.target.display == "Pod/api-6d5f9c7b8-x2x4p"
+    assert found.taken_at == read_case(CASES / "memory").taken_at
+    assert [title for title, _ in found.texts] == ["systemctl status kubelet on node-1"]
+    assert await log_of(found) == "starting\ncache is full\n"
+    assert "hunter2" not in "".join(path.read_text() for path in (tmp_path / "case").rglob("*") if path.is_file())
+
+
+async def log_of(found: RecordedCase) -> str:
+    return await RecordedCluster(found).logs("shop", "api-6d5f9c7b8-x2x4p", "api")
+
+
+async def test_what_was_looked_for_in_vain_is_not_there_in_the_folder_either(tmp_path: Path) -> None:
+    case = await by_detectors("quiet")
+    taken = case.first(plot.SnapshotTaken)
+    assert taken is not None
+    export(case, tmp_path / "case")
+    cluster = RecordedCluster(read_case(tmp_path / "case"))
+
+    assert (await cluster.list(await cluster.kind("pods"), "shop")).items
+    with pytest.raises(NotRecorded):
+        await cluster.list(await cluster.kind("pods"), "another")
+    for absent in taken.snapshot.absent:
+        with pytest.raises(NotFound):
+            await cluster.get(await cluster.kind(absent.ref.kind), absent.ref.name, absent.ref.namespace or "")
+
+
+async def test_nothing_is_written_over(tmp_path: Path) -> None:
+    case = await by_detectors("quiet")
+    (tmp_path / "case").mkdir()
+
+    with pytest.raises(AlreadyExists, match="nothing is written over"):
+        export(case, tmp_path / "case")
+    assert list((tmp_path / "case").iterdir()) == []
+
+
+async def test_a_case_that_ended_before_its_snapshot_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(NotRecorded, match="before anything was read"):
+        export(plot.fold([cases.opened()]), tmp_path / "case")
+    assert not (tmp_path / "case").exists()
+
+
+@asynccontextmanager
+async def datastorage(database: Path) -> AsyncIterator[DataStorageClient]:
+    engine = open_engine(f"sqlite:///{database}")
+    await migrate(engine)
+    app = create_app(engine)
+    client = DataStorageClient.in_process(app, clock=SystemClock())
+    yield client
+    await client.close()
+    await app.state.service.close()
+    await engine.dispose()
+
+
+async def keep(client: DataStorageClient, case: Case) -> None:
+    """What the archive sends besides the transcript; the service takes no events of the future."""
+    events = [
+        AuditEvent(
+            recording.event_id(UID, one.step),
+            one.event_type,
+            one.category,
+            one.action,
+            one.outcome,
+            UID,
+            datetime.now(UTC),
+            "shop",
+            one.data,
+        )
+        for one in recording.pieces(case, UID)
+    ]
+    await client.record(seal(events))
+
+
+async def test_the_records_of_a_closed_case_make_it_again(tmp_path: Path) -> None:
+    case = await talked()
+    async with datastorage(tmp_path / "kept.db") as client:
+        await keep(client, case)
+
+        assert await from_records(client, UID) == case
+        with pytest.raises(NotRecorded):
+            await from_records(client, "another")
+
+
+@pytest.fixture
+def api_server(tmp_path: Path) -> Iterator[Path]:
+    """A kubeconfig for a server that knows one Investigation and no slot of its journal."""
+    found = Investigation(
+        metadata=ObjectMeta(name="inv-1", namespace="shop", uid=UID), spec=cases.opened().spec
+    ).to_object()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = {"/apis/inquest.dev/v1alpha1/namespaces/shop/investigations/inv-1": found}
+            slots = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []}
+            path = self.path.partition("?")[0]
+            body = slots if path.endswith("/configmaps") else known.get(path)
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            details = {"name": path.rpartition("/")[2], "kind": "investigations"}
+            missing = {"kind": "Status", "reason": "NotFound", "code": 404, "message": "not found", "details": details}
+            self.wfile.write(json.dumps(body or missing).encode())
+
+        def log_message(self, *args: object) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    Thread(target=server.serve_forever, daemon=True).start()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+        "users": [{"name": "a", "user": {"token": "none"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    yield path
+    server.shutdown()
+    server.server_close()
+
+
+async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_uid(
+    tmp_path: Path, api_server: Path
+) -> None:
+    case = await talked()
+    async with datastorage(tmp_path / "kept.db") as client:
+        await keep(client, case)
+    own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/kept.db"}}
+    settings = Settings.model_validate(own)
+
+    for number, name in enumerate(("inv-1", UID)):
+        await exported(settings, "shop", name, tmp_path / f"case-{number}")
+
+        assert read_recording(tmp_path / f"case-{number}") == case
+    with pytest.raises(NotFound):
+        await exported(settings, "shop", "inv-2", tmp_path / "none")
+    with pytest.raises(AlreadyExists):
+        await exported(settings, "shop", "inv-1", tmp_path / "case-0")
+
+
+async def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, api_server: Path) -> None:
+    own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/no.db"}}
+
+    with pytest.raises(Misconfigured, match="the records are where the operator runs"):
+        await exported(Settings.model_validate(own), "shop", "inv-1", tmp_path / "case")
+    assert not (tmp_path / "no.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "recording.json:1: no JSON"),
+        ("{}", "recording.json:1: no recording"),
+        ('{"facts": [{"fact": "X"}]}', ":1:"),
+    ],
+)
+def test_a_recording_that_is_none_is_a_bad_case(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "recording.json").write_text(text)
+    with pytest.raises(BadCase, match=said):
+        read_recording(tmp_path)
+
+
+def test_a_folder_without_a_recording_is_a_bad_case(tmp_path: Path) -> None:
+    with pytest.raises(BadCase, match=r"recording\.json:1: No such file"):
+        read_recording(tmp_path)
+
+
+async def test_a_recording_is_plain_json(tmp_path: Path) -> None:
+    export(await by_detectors("quiet"), tmp_path / "case")
+    facts = json.loads((tmp_path / "case" / "recording.json").read_text())["facts"]
+    assert [fact["fact"] for fact in facts][:3] == ["Opened", "ContextResolved", "SnapshotTaken"]
