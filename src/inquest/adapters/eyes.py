@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from inquest.adapters.context import ContextReader
 from inquest.adapters.snapshot import take
 from inquest.api.shared import TargetRef
@@ -21,5 +23,8 @@ class ClusterEyes:
     async def context(self, target: TargetRef) -> ResourceContext:
         return await ContextReader(self._cluster, self._clock).resolve(target)
 
-    async def snapshot(self, target: TargetRef) -> Snapshot:
-        return await take(self._cluster, self._redactor, self._clock, target)
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        return await ContextReader(self._cluster, self._clock).pin(target)
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
+        return await take(self._cluster, self._redactor, self._clock, target, since=since)

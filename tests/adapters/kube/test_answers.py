@@ -17,7 +17,7 @@ import pytest
 from aiohttp import ClientError
 
 from inquest.adapters.kube import Kube, Login, given
-from inquest.adapters.kube.transport import Bucket, ServerClock
+from inquest.adapters.kube.transport import Bucket, ServerClock, proxy_for
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, Invalid, RateLimited, Unavailable
 from inquest.ports import Json, ResourceKind, seal
 
@@ -201,6 +201,16 @@ async def test_an_expired_list_is_read_again_from_its_beginning() -> None:
         assert ["continue" in row for row in asked.asked] == [False, True, False]
 
 
+@pytest.mark.parametrize("row", ["A11"])
+async def test_what_a_list_says_that_it_holds_is_what_its_items_are(row: str) -> None:
+    """Whatever was asked for: a list of Secrets is never taken for one of pods."""
+    page = {"kind": "SecretList", "items": [{"metadata": {"name": "a"}}], "metadata": {}}
+    async with server(Said(body=json.dumps(page).encode())) as (kube, _, _clock):
+        found = await kube.cluster.list(POD, "default")
+
+        assert [item["kind"] for item in found.items] == ["Secret"]
+
+
 async def test_a_log_is_bounded_by_the_server_and_decoded_whatever_it_holds() -> None:
     async with server(Said(body=b"caf\xc3\xa9 \xff\xfe end")) as (kube, asked, _):
         text = await kube.cluster.logs(
@@ -262,3 +272,26 @@ async def test_the_servers_clock_is_the_median_of_the_last_five() -> None:
     found.learn("yesterday", clock.monotonic())
 
     assert round((found.now() - clock.now()).total_seconds(), 1) == 41.5
+
+
+@pytest.mark.parametrize(
+    ("environment", "server", "proxy"),
+    [
+        ({}, "https://api.example:6443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "https://api.example:6443", "http://proxy:3128"),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "http://api.example:8080", None),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "other, .example"}, "https://api.example:6443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.1"}, "https://10.0.0.1:443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "", None),
+    ],
+)
+def test_the_proxy_of_the_environment_is_looked_up_once(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], server: str, proxy: str | None
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert proxy_for(server) == proxy

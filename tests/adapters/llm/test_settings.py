@@ -16,7 +16,7 @@ from inquest.errors import Misconfigured
 from inquest.settings import DataStorageSettings, HeraldSettings, ModelSettings, Settings
 from inquest.story import plot
 from inquest.story.conversation import ModelReply, ModelRequest, Retry, Usage, total_cost
-from inquest.wiring import _model, redactor_of
+from inquest.wiring import Redactor, model_of
 
 from .conftest import KEY, QUESTION, Start, redacted
 
@@ -71,7 +71,7 @@ def test_every_secret_is_known_to_the_redactor(tmp_path: Path) -> None:
     second = FIRST | {"api_key_file": str(tmp_path / "key"), "proxy": "http://user:canary-of-the-proxy@proxy:3128"}
     model = loaded(tmp_path, **FIRST, api_key=KEY, failover=[second])
 
-    shown = redactor_of(Settings(model=model)).text(f"{KEY} canary-of-the-file canary-of-the-proxy").value
+    shown = Redactor(Settings(model=model).secrets()).text(f"{KEY} canary-of-the-file canary-of-the-proxy").value
 
     assert [word for word in (KEY, "canary-of-the-file", "canary-of-the-proxy") if word in shown + repr(model)] == []
 
@@ -82,7 +82,7 @@ def test_the_password_of_the_database_and_the_key_in_a_webhooks_address_are_know
         herald=HeraldSettings(webhooks=("https://hooks.example.com/services/T0AB/XyZ0123456789abcdEF",)),
     )
 
-    shown = redactor_of(settings).text("canary4711 XyZ0123456789abcdEF hooks.example.com services").value
+    shown = Redactor(settings.secrets()).text("canary4711 XyZ0123456789abcdEF hooks.example.com services").value
 
     assert "canary4711" not in shown
     assert "XyZ0123456789abcdEF" not in shown
@@ -94,10 +94,10 @@ async def test_a_rotated_key_is_masked_from_its_first_use_on(script: Start, tmp_
     file.write_text("canary-of-the-morning")
     server = script("steps: [{reply: {text: x}}, {reply: {text: x}}]")
     settings = loaded(tmp_path, **FIRST | {"endpoint": server.base_url, "api_key_file": str(file)})
-    redactor = redactor_of(Settings(model=settings))
+    redactor = Redactor(Settings(model=settings).secrets())
 
     async with AsyncExitStack() as stack:
-        model = await _model(settings, SystemClock(), redactor.learn, stack)
+        model = await model_of(settings, SystemClock(), redactor.learn, stack)
         assert model is not None
         await model.ask(redacted(ModelRequest("one", QUESTION.messages, ())))
         file.write_text("canary-of-the-evening")
@@ -134,7 +134,7 @@ async def test_the_wired_model_fails_over_with_price_and_counts_it(script: Start
     settings = loaded(tmp_path, **FIRST | {"endpoint": first.base_url}, failover=[further])
 
     async with AsyncExitStack() as stack:
-        model = await _model(settings, SystemClock(), lambda _key: None, stack)
+        model = await model_of(settings, SystemClock(), lambda _key: None, stack)
         assert model is not None
         reply = await model.ask(redacted(ModelRequest("one", QUESTION.messages, (), phase="selection")))
 

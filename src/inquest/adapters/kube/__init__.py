@@ -14,6 +14,7 @@ from typing import Self
 from inquest.adapters.kube.cluster import KubeCluster
 from inquest.adapters.kube.discovery import Discovery
 from inquest.adapters.kube.login import Login, Source, from_kubeconfig, given, in_cluster
+from inquest.adapters.kube.reviews import KubeReviews
 from inquest.adapters.kube.status import KubeStatus
 from inquest.adapters.kube.transport import Traffic, Transport
 from inquest.ports import Clock
@@ -37,6 +38,10 @@ class Kube:
         """The login in use."""
         return await self._transport.login()
 
+    def reviews(self, namespace: str, service: str) -> KubeReviews:
+        """Who calls a server of ours, and may they: `create` on that Service is what they need."""
+        return KubeReviews(self._transport, namespace, service)
+
     async def served(self, group: str, version: str) -> frozenset[str]:
         """Plurals that a group version serves right now."""
         return await self._discovery.plurals(group, version)
@@ -53,4 +58,15 @@ class Kube:
         await self.aclose()
 
 
-__all__ = ["Kube", "KubeCluster", "KubeStatus", "Login", "Source", "Traffic", "from_kubeconfig", "given", "in_cluster"]
+__all__ = [
+    "Kube",
+    "KubeCluster",
+    "KubeReviews",
+    "KubeStatus",
+    "Login",
+    "Source",
+    "Traffic",
+    "from_kubeconfig",
+    "given",
+    "in_cluster",
+]

@@ -96,11 +96,13 @@ async def _gathered(found: AsyncIterator[Listing]) -> Listing:
 
 
 def _named(document: Json, kind: ResourceKind) -> list[Json]:
-    """The items with the kind that only the list itself carries."""
+    """The items with the kind that only the list itself carries, though it were not the one that was asked for."""
     found = document.get("items")
+    said = str(document.get("kind") or "")
+    own = said.removesuffix("List") if said.endswith("List") and said != "List" else kind.kind
     if found is None and "items" not in document:
         raise Unavailable("the API server", f"its list of {kind.plural} has no items")
-    return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found or ()]
+    return [{"apiVersion": kind.api_version, "kind": own, **item} for item in found or ()]
 
 
 def _readable(kind: ResourceKind) -> ResourceKind:

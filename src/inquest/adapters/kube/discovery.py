@@ -51,6 +51,11 @@ def refuse_secrets(word: str) -> None:
         raise Forbidden(SECRET_HINT)
 
 
+def pick(served: Iterable[Served], word: str, api_version: str = "") -> ResourceKind:
+    """The one kind of these that a word means; UnknownKind or AmbiguousKind otherwise."""
+    return _only(_matches(served, *_split(word, api_version)), word, api_version)
+
+
 class Discovery:
     """The kinds of the cluster."""
 

@@ -76,6 +76,13 @@ class KubeStatus:
             if not uid or "uid" not in str(error).lower():
                 raise
 
+    async def delete_all(self, kind: ResourceKind, namespace: str, *, labels: str, fields: str = "") -> None:
+        if not labels or not namespace:
+            raise Invalid(f"{kind.kind}: whatever is deleted together has a label and a namespace")
+        body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        query = {"labelSelector": labels} | ({"fieldSelector": fields} if fields else {})
+        await self._write("DELETE", paths.collection(kind, namespace), "deletecollection", kind, body, query)
+
     async def allowed(self, access: Access) -> bool:
         return await self._ask("selfsubjectaccessreviews", {**_attributes(access)})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, Final
 
 import yaml
@@ -22,7 +22,8 @@ class _Unreadable(Exception):
 
 # --- JSON ----------------------------------------------------------------------------------------------------
 
-_SCALARS: Final = re.compile(r"\"[^\"\\]*(?:\\.[^\"\\]*)*\"|-?[0-9][0-9.eE+\-]*|true|false|null|NaN|-?Infinity")
+_TOKEN: Final = re.compile(r"[\"\-0-9tfnNI](?:(?<=\")[^\"\\]*+(?:\\.[^\"\\]*+)*+\"|[0-9A-Za-z.+\-]*+)")
+"""A key or a scalar of JSON that parses; one set of first characters, because a search for it is three times faster."""
 
 
 def in_json(text: str, walk: Walk) -> str | None:
@@ -57,28 +58,39 @@ def _parsed(body: str) -> tuple[Any, bool]:
 
 def _spliced_json(body: str, value: Any, redacted: Any) -> str:
     """The text with new tokens where a scalar changed: tokens and scalars come in the same order."""
-    changes: list[Any] = []
-    _note_changes(value, redacted, changes)
+    changes: list[_Change] = []
+    _note_changes(value, redacted, 0, changes)
+    tokens = _TOKEN.finditer(body)
     parts: list[str] = []
-    done = 0
-    for token, new in zip(_SCALARS.finditer(body), changes, strict=True):
-        if new is not None:
-            parts += (body[done : token.start()], json.dumps(new, ensure_ascii=body.isascii()))
-            done = token.end()
+    done = seen = 0
+    for at, old, new in changes:
+        token = next(islice(tokens, at - seen, None))
+        if repr(json.loads(token[0])) != repr(old):
+            raise ValueError("tokens and scalars do not stand in the same order")
+        parts += (body[done : token.start()], json.dumps(new, ensure_ascii=body.isascii()))
+        done, seen = token.end(), at + 1
     return "".join((*parts, body[done:]))
 
 
-def _note_changes(value: Any, redacted: Any, changes: list[Any]) -> None:
-    """For each key and each scalar, in order: what it becomes, or None where it stays."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            changes.append(None)
-            _note_changes(item, redacted[key], changes)
-    elif isinstance(value, list):
+_Change = tuple[int, Any, Any]
+"""Which token, what it was, what it becomes."""
+
+
+def _note_changes(value: Any, redacted: Any, at: int, changes: list[_Change]) -> int:
+    """Note what changed of a value whose first token is number `at`; the number of the token behind it."""
+    if type(value) is str or not isinstance(value, (dict, list)):
+        if value is not redacted and value != redacted:
+            changes.append((at, value, redacted))
+        return at + 1
+    if isinstance(value, list):
         for item, new in zip(value, redacted, strict=True):
-            _note_changes(item, new, changes)
-    else:
-        changes.append(None if value is redacted or value == redacted else redacted)
+            at = _note_changes(item, new, at, changes)
+        return at
+    for key, item in value.items():
+        new = redacted[key]
+        same = item is new and type(item) is str
+        at = at + 2 if same else _note_changes(item, new, at + 1, changes)
+    return at
 
 
 def _dumped(value: Any, *, like: str) -> str:

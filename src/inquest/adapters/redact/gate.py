@@ -99,7 +99,9 @@ class Redactor:
         """An object by its structure; only strings that may hold something take the long way."""
         suspects = self._suspects(value)
         settled = _remembered(lambda leaf: self._settled(leaf, level))
-        leaves = Leaves(lambda leaf: settled(leaf) if leaf in suspects else leaf, self._known.without)
+        leaves = Leaves(
+            lambda leaf: settled(leaf) if leaf in suspects else leaf, self._known.without, suspects.__contains__
+        )
         return structure.redacted(value, leaves, self._env_values)
 
     def _suspects(self, value: Any) -> frozenset[str]:
@@ -128,12 +130,12 @@ def _note_strings(value: Any, found: dict[str, None]) -> None:
     """Strings of an object, each once, keys left out."""
     if isinstance(value, str):
         found[value] = None
-    elif isinstance(value, dict):
-        for item in value.values():
-            _note_strings(item, found)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _note_strings(item, found)
+    elif isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            if type(item) is str:
+                found[item] = None
+            else:
+                _note_strings(item, found)
     elif not isinstance(value, SCALARS) and isinstance(value, Mapping):
         _note_strings(dict(value), found)
 

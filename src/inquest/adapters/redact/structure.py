@@ -85,6 +85,8 @@ class Leaves:
 
     text: Callable[[str], str]
     exact: Callable[[str], str]
+    may_change: Callable[[str], bool] = bool
+    """Whether `text` could change a string: most pass through nothing else."""
 
 
 def redacted(value: Any, leaves: Leaves, env_values: EnvValues = "sensitive") -> Any:
@@ -112,14 +114,21 @@ class _Walk:
         if inside in PLAIN_KEYS:
             return {key: self._plain(str(key), item, found) for key, item in found.items()}
         whole = _whole_parts(found, inside, parent)
+        may_change = self._leaves.may_change
         walked = {
-            key: masked(item) if key in whole else self._item(str(key), item, found, inside)
+            key: masked(item)
+            if key in whole
+            else item
+            if type(item) is str and not may_change(item) and meaning_of(str(key)) is None
+            else self._item(str(key), item, found, inside)
             for key, item in found.items()
         }
         return self._without_pair(walked, inside) if _has_pair(walked) else walked
 
     def _plain(self, key: str, item: Any, found: Mapping[Any, Any]) -> Any:
-        return self._file(item) if isinstance(item, str) and is_secret_file(key) else self.of(item, "", found)
+        if isinstance(item, str):
+            return self._file(item) if is_secret_file(key) else self._leaves.text(item)
+        return self.of(item, "", found)
 
     def _item(self, key: str, item: Any, found: Mapping[Any, Any], inside: str) -> Any:
         meaning = meaning_of(key)
@@ -172,7 +181,7 @@ class _Walk:
 
 
 def _has_pair(found: Mapping[Any, Any]) -> bool:
-    return not found.keys().isdisjoint(_PAIR_VALUES) and not found.keys().isdisjoint(_PAIR_NAMES)
+    return ("value" in found or "Value" in found) and any(name in found for name in _PAIR_NAMES)
 
 
 def _masked_value(item: Any) -> Any:
@@ -183,7 +192,7 @@ def _masked_value(item: Any) -> Any:
 
 def _whole_parts(found: Mapping[Any, Any], inside: str, parent: Mapping[Any, Any]) -> tuple[str, ...]:
     """Keys whose values go whole, by the kind of the object."""
-    if found.keys().isdisjoint(_PARTS):
+    if _PARTS.isdisjoint(found):
         return ()
     kind = found.get("kind")
     if isinstance(kind, str) and kind.lower() == "secret":
