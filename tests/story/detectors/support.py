@@ -10,15 +10,19 @@ import yaml
 
 from inquest.api.shared import TargetRef
 from inquest.story.evidence import (
+    Absent,
     Evidence,
     EvidenceStatus,
     Finding,
     Gap,
+    Listing,
     LogTail,
     Observed,
     Snapshot,
+    TextSeen,
     digest_of,
 )
+from inquest.story.health import moment
 from inquest.story.rendering import event_line, line_of
 
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -32,10 +36,16 @@ def cases(name: str) -> dict[str, dict[str, Any]]:
 
 
 def snapshot_of(case: dict[str, Any]) -> Snapshot:
-    """Each object is an entry of its own, as the snapshot writes it; logs follow."""
+    """Each object is an entry of its own, as the snapshot writes it; logs, texts, listings, absent objects follow."""
     objects = [_plain(found) for found in case.get("objects", ())]
     entries = [_entry(number, found) for number, found in enumerate(objects, start=1)]
     logs = [_log(len(entries) + number, log) for number, log in enumerate(case.get("logs", ()), start=1)]
+    logged = [entry for _, entry in logs]
+    texts = [_text(len(entries) + len(logged) + number, each) for number, each in enumerate(case.get("texts", ()), 1)]
+    told = [*entries, *logged, *(entry for _, entry in texts)]
+    listings = [_listing(len(told) + number, each) for number, each in enumerate(case.get("listed", ()), start=1)]
+    told += [entry for _, entry in listings]
+    absent = [_absent(len(told) + number, each) for number, each in enumerate(case.get("absent", ()), start=1)]
     target = TargetRef.model_validate(case.get("target") or _ref_of(objects[0]))
     chain = tuple(TargetRef.model_validate(ref) for ref in case.get("chain", ()))
     return Snapshot(
@@ -46,9 +56,13 @@ def snapshot_of(case: dict[str, Any]) -> Snapshot:
         root_verified=True,
         objects=tuple(Observed(found, entry.id) for found, entry in zip(objects, entries, strict=True)),
         logs=tuple(log for log, _ in logs),
-        evidence=(*entries, *(entry for _, entry in logs)),
+        evidence=(*told, *(entry for _, entry in absent)),
         gaps=tuple(Gap(what, "Forbidden: no") for what in case.get("gaps", ())),
         cut=tuple(case.get("cut", ())),
+        listings=tuple(listing for listing, _ in listings),
+        absent=tuple(each for each, _ in absent),
+        texts=tuple(text for text, _ in texts),
+        since=moment(_plain(case.get("since"))),
     )
 
 
@@ -76,7 +90,23 @@ def _entry(number: int, found: dict[str, Any]) -> Evidence:
 def _log(number: int, log: dict[str, Any]) -> tuple[LogTail, Evidence]:
     entry = _evidence(number, log["text"], api_fact=False)
     previous = bool(log.get("previous"))
-    return LogTail("shop", log["pod"], log.get("container", "app"), previous, log["text"], entry.id), entry
+    place = (log.get("namespace", "shop"), log["pod"], log.get("container", "app"))
+    return LogTail(*place, previous, log["text"], entry.id), entry
+
+
+def _text(number: int, case: dict[str, Any]) -> tuple[TextSeen, Evidence]:
+    entry = _evidence(number, case["text"], api_fact=False)
+    return TextSeen(case["title"], case["text"], entry.id), entry
+
+
+def _listing(number: int, case: dict[str, Any]) -> tuple[Listing, Evidence]:
+    entry = _evidence(number, case.get("text", "none found"), api_fact=True)
+    return Listing(case["kind"], case.get("namespace", "shop"), entry.id), entry
+
+
+def _absent(number: int, case: dict[str, Any]) -> tuple[Absent, Evidence]:
+    ref = TargetRef.model_validate({"namespace": "shop", **case})
+    return Absent(ref, f"E{number}"), _evidence(number, f"NotFound: {ref.display}", api_fact=True)
 
 
 def _evidence(number: int, text: str, *, api_fact: bool) -> Evidence:
@@ -95,6 +125,7 @@ def told(finding: Finding) -> dict[str, Any]:
         "confidence": finding.confidence,
         "facts": dict(finding.facts),
         "explains": list(finding.explains),
+        "actions": list(finding.actions),
     }
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from inquest.story.detectors import DETECTORS, FOLDS, detect, examine
+from inquest.story.detectors import DETECTORS, detect, examine
+from inquest.story.detectors.unschedulable import obstacles
 from inquest.story.evidence import Finding, Gap, Snapshot
 from tests.story.detectors.support import assert_grounded, assert_says, cases, snapshot_of
 
-NAMES = ("oom_killed", "crash_loop", "image_pull", "unschedulable")
+NAMES = tuple(detector.__name__ for detector in DETECTORS)
 ALL = [pytest.param(name, case, id=f"{name}: {sentence}") for name in NAMES for sentence, case in cases(name).items()]
 
 
@@ -38,14 +39,9 @@ def test_every_finding_is_made_twice_alike(name: str, case: dict[str, Any]) -> N
 
 
 def test_every_detector_has_true_and_false_cases() -> None:
-    assert {detector.__name__ for detector in DETECTORS} == set(NAMES)
     for name in NAMES:
         counts = {bool(case["expected"]) for case in cases(name).values()}
         assert counts == {True, False}, name
-
-
-def test_folds_name_detectors() -> None:
-    assert set(FOLDS) | {name for names in FOLDS.values() for name in names} <= set(NAMES)
 
 
 def test_a_memory_kill_explains_its_crash_loop() -> None:
@@ -55,6 +51,25 @@ def test_a_memory_kill_explains_its_crash_loop() -> None:
 
     assert [finding.detector for finding in found] == ["oom_killed"]
     assert any(text.startswith("CrashLoopBackOff") for text in found[0].explains)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No victims found.",
+        "preemption: 0/3 nodes are available: 3 Insufficient memory.",
+        "no new claims to deallocate, preemption: 0/3 nodes are available: 7 Insufficient cpu.",
+        "preemption: not eligible due to preemptionPolicy=Never.",
+    ],
+    ids=lambda tail: f"T60 {tail[:40]}",
+)
+def test_what_the_scheduler_says_of_preemption_is_not_counted(tail: str) -> None:
+    first = "0/3 nodes are available: 1 node(s) had untolerated taint {a: b, c}, 2 Insufficient memory"
+
+    found = obstacles(f"{first}. {tail}")
+
+    assert found == obstacles(f"{first}.")
+    assert [(one.kind, one.count) for one in found] == [("insufficient", 2), ("taint", 1)]
 
 
 def test_the_most_certain_cause_stands_first() -> None:

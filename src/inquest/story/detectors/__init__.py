@@ -8,13 +8,50 @@ that), and its category comes from behaviours, section 13.2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final, Protocol
 
+from inquest.story.detectors.address_misconfigured import address_misconfigured
+from inquest.story.detectors.admission import admission_rejected, service_account_missing, webhook_failing
+from inquest.story.detectors.application_log import application_log
+from inquest.story.detectors.autoscaler import autoscaler
+from inquest.story.detectors.bad_revision import bad_revision
+from inquest.story.detectors.certificates import certificate_expired
+from inquest.story.detectors.cluster_dns import cluster_dns
+from inquest.story.detectors.config_missing import config_missing
+from inquest.story.detectors.control_plane import (
+    control_plane,
+    controllers_silent,
+    scheduler_silent,
+    store_failing,
+    store_slow,
+)
+from inquest.story.detectors.cpu_throttled import cpu_throttled
 from inquest.story.detectors.crash_loop import crash_loop
+from inquest.story.detectors.disk_full import disk_full
+from inquest.story.detectors.disruption_budget import disruption_budget
+from inquest.story.detectors.finalizer_stuck import finalizer_stuck
+from inquest.story.detectors.gitops import gitops_sync_failing
 from inquest.story.detectors.image_pull import image_pull
+from inquest.story.detectors.ingress_misconfigured import ingress_misconfigured
+from inquest.story.detectors.jobs import jobs
+from inquest.story.detectors.network_policy import network_policy
+from inquest.story.detectors.nodes import node_agents, node_ailing, node_clock, node_not_ready, node_services, sandboxes
 from inquest.story.detectors.oom_killed import oom_killed
+from inquest.story.detectors.pod_dns import pod_dns
+from inquest.story.detectors.probes import probes
+from inquest.story.detectors.quota_exceeded import quota_exceeded
+from inquest.story.detectors.ranking import MAX_FINDINGS, ranked
+from inquest.story.detectors.rbac_denied import rbac_denied
+from inquest.story.detectors.rollout_stuck import rollout_stuck
+from inquest.story.detectors.scaled_to_zero import scaled_to_zero
+from inquest.story.detectors.service_endpoints import service_endpoints
+from inquest.story.detectors.service_port import service_port
+from inquest.story.detectors.service_selector import service_selector
+from inquest.story.detectors.start_failing import start_failing
 from inquest.story.detectors.unschedulable import unschedulable
+from inquest.story.detectors.volume_attach import volume_attach
+from inquest.story.detectors.volume_mount import volume_mount
+from inquest.story.detectors.volume_unbound import volume_unbound
 from inquest.story.evidence import Finding, Gap, Snapshot
 
 
@@ -26,18 +63,60 @@ class Detector(Protocol):
     def __call__(self, snapshot: Snapshot, /) -> Iterable[Finding]: ...
 
 
-DETECTORS: Final[tuple[Detector, ...]] = (oom_killed, image_pull, unschedulable, crash_loop)
+DETECTORS: Final[tuple[Detector, ...]] = (
+    oom_killed,
+    image_pull,
+    unschedulable,
+    quota_exceeded,
+    volume_unbound,
+    volume_attach,
+    volume_mount,
+    disk_full,
+    service_account_missing,
+    admission_rejected,
+    webhook_failing,
+    rbac_denied,
+    certificate_expired,
+    gitops_sync_failing,
+    finalizer_stuck,
+    control_plane,
+    scheduler_silent,
+    controllers_silent,
+    store_failing,
+    store_slow,
+    cluster_dns,
+    node_services,
+    node_not_ready,
+    node_ailing,
+    node_agents,
+    sandboxes,
+    node_clock,
+    config_missing,
+    service_selector,
+    service_port,
+    address_misconfigured,
+    cpu_throttled,
+    probes,
+    network_policy,
+    jobs,
+    ingress_misconfigured,
+    pod_dns,
+    service_endpoints,
+    start_failing,
+    scaled_to_zero,
+    autoscaler,
+    disruption_budget,
+    bad_revision,
+    rollout_stuck,
+    application_log,
+    crash_loop,
+)
 """The more specific cause first: the order decides between equal confidences."""
-
-FOLDS: Final[dict[str, frozenset[str]]] = {
-    "oom_killed": frozenset({"crash_loop"}),
-}
-"""Detector → detectors of its symptoms: on the same object and container their findings become its `explains`."""
 
 DETECTOR: Final = "detector"
 """First word of the gap that a failed detector leaves."""
-MAX_FINDINGS: Final = 24
-MAX_EXPLAINS: Final = 10
+RANKING: Final = "ranking"
+"""The gap that a failed ranking leaves: the findings stand in the order of their confidence then."""
 
 
 def detect(snapshot: Snapshot) -> tuple[Finding, ...]:
@@ -56,24 +135,11 @@ def examine(
             found += list(detector(snapshot))
         except Exception as error:  # what one of them stumbles over must not cost the case
             gaps.append(Gap(f"{DETECTOR} {detector.__name__}", type(error).__name__))
-    return _ranked(found), tuple(gaps)
+    try:
+        return ranked(snapshot, found), tuple(gaps)
+    except Exception as error:
+        gaps.append(Gap(RANKING, type(error).__name__))
+        return tuple(sorted(found, key=lambda finding: -finding.confidence)[:MAX_FINDINGS]), tuple(gaps)
 
 
-def _ranked(found: list[Finding]) -> tuple[Finding, ...]:
-    roots = [finding for finding in found if not any(_explains(cause, finding) for cause in found)]
-    folded = [_with_symptoms(root, [each for each in found if _explains(root, each)]) for root in roots]
-    return tuple(sorted(folded, key=lambda finding: -finding.confidence)[:MAX_FINDINGS])
-
-
-def _explains(cause: Finding, symptom: Finding) -> bool:
-    if symptom.detector not in FOLDS.get(cause.detector, frozenset()):
-        return False
-    return cause.object == symptom.object and cause.facts.get("container") == symptom.facts.get("container")
-
-
-def _with_symptoms(root: Finding, symptoms: list[Finding]) -> Finding:
-    texts = (*root.explains, *(f"{each.category}: {each.summary}"[:253] for each in symptoms))
-    return replace(root, explains=tuple(dict.fromkeys(texts))[:MAX_EXPLAINS])
-
-
-__all__ = ["DETECTOR", "DETECTORS", "FOLDS", "Detector", "detect", "examine"]
+__all__ = ["DETECTOR", "DETECTORS", "Detector", "detect", "examine"]

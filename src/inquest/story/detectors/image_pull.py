@@ -6,14 +6,19 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from inquest.api.shared import TargetRef
 from inquest.story.detectors.reading import (
     Container,
     cited,
     container_field,
-    containers,
     culprit,
     events_about,
+    every_container,
+    is_going,
     limited,
+    message_of,
+    pod_field,
+    possible,
     rollout_facts,
     strongest,
 )
@@ -37,33 +42,54 @@ _BY_REASON: Final = {
 }
 _BY_MESSAGE: Final = (
     ("rateLimited", re.compile(r"toomanyrequests|\b429\b|rate limit", re.IGNORECASE)),
+    ("platform", re.compile(r"no match(?:ing manifest)? for (?:platform|\w+/\w+)|no matching manifest", re.IGNORECASE)),
+    ("unknownHost", re.compile(r"no such host|NXDOMAIN", re.IGNORECASE)),
     (
         "unauthorized",
         re.compile(
             r"unauthorized|denied|forbidden|\b40[13]\b|authentication required|no basic auth|may require", re.IGNORECASE
         ),
     ),
+    ("nodeFull", re.compile(r"no space left on device", re.IGNORECASE)),
     (
         "unreachable",
         re.compile(
-            r"no such host|timeout|timed out|connection re(?:fused|set)|dial tcp|x509|tls:|deadline exceeded"
-            r"|server misbehaving|\b50[0-4]\b",
+            r"timeout|timed out|connection re(?:fused|set)|dial tcp|x509|tls:|deadline exceeded|no route to host"
+            r"|server misbehaving|HTTP response to HTTPS client|unexpected EOF|\b50[0-4]\b",
             re.IGNORECASE,
         ),
     ),
-    ("notFound", re.compile(r"not found|manifest unknown|does not exist|no match for platform", re.IGNORECASE)),
+    ("invalidName", re.compile(r"invalid reference format|couldn't parse image", re.IGNORECASE)),
+    ("notFound", re.compile(r"not found|manifest unknown|does not exist|name unknown", re.IGNORECASE)),
 )
 """In this order: a registry that hides what it refuses says both "does not exist" and "may require authorization"."""
 _WORDS: Final = {
     "notFound": "the registry does not have it",
+    "platform": "the registry has it for other platforms only",
     "unauthorized": "the registry refuses it to these credentials",
+    "unknownHost": "there is no host of its registry's name",
     "unreachable": "the registry cannot be reached",
     "rateLimited": "the registry limits the rate",
     "neverPull": "it is not on the node and the pull policy is Never",
     "invalidName": "its name is invalid",
+    "nodeFull": "its node has no space left",
     "": "the runtime does not say why",
 }
-_CONFIDENCE: Final = {"": 0.8, "unreachable": 0.8, "rateLimited": 0.85}
+_CONFIDENCE: Final = {"": 0.8, "unreachable": 0.8, "rateLimited": 0.85, "nodeFull": 0.8, "unknownHost": 0.88}
+_ACTIONS: Final = {
+    "unauthorized": ("RefreshImagePullSecret", "PatchConfiguration"),
+    "unreachable": ("RollbackDeployment",),
+    "rateLimited": ("RefreshImagePullSecret",),
+    "nodeFull": ("CleanupNode",),
+}
+_PATCH: Final = ("RollbackDeployment", "PatchConfiguration")
+_REFUTED: Final = {
+    "unauthorized": "The pull secret of the pod opens this repository.",
+    "unreachable": "Another pod pulls from this registry now.",
+    "rateLimited": "The registry's limit is not used up.",
+    "neverPull": "The image is on the node.",
+}
+_SECRETS: Final = re.compile(r"image pull secrets \((?P<names>[^)]{1,253})\)")
 
 
 def image_pull(snapshot: Snapshot) -> Iterable[Finding]:
@@ -72,8 +98,8 @@ def image_pull(snapshot: Snapshot) -> Iterable[Finding]:
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
-    for container in containers(snapshot):
-        if container.waiting.get("reason") in REASONS:
+    for container in every_container(snapshot):
+        if container.waiting.get("reason") in REASONS and not is_going(container.pod):
             yield _finding(snapshot, container)
 
 
@@ -82,19 +108,58 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
     image = str(container.spec.get("image") or container.status.get("image") or "")
     events = _failures(snapshot, container, image)
     cause = _cause(container, events)
-    rollout = rollout_facts(snapshot)
+    missing = _missing_secrets(snapshot, container)
+    field, value = _place(ref, container, cause, image, missing)
+    facts = {"container": container.name, "pod": container.pod.name, "image": image, "cause": cause, "secret": missing}
+    facts = {**facts, **_before(snapshot, container, image), **rollout_facts(snapshot, ref)}
     return Finding(
         detector=NAME,
         category="ImagePullFailing",
         object=ref,
-        field=container_field(ref, container, "image"),
-        value=limited(image),
-        summary=f"{ref.display}: image {image} of container {container.name} cannot be pulled: {_WORDS[cause]}"[:500],
+        field=field,
+        value=limited(value),
+        summary=_summary(ref, container, image, cause, missing),
         confidence=_CONFIDENCE.get(cause, 0.95),
-        citations=_citations(snapshot, container, image, events),
+        citations=_citations(snapshot, container, image, events, missing),
         explains=(str(container.waiting.get("reason")),),
-        facts={"container": container.name, "pod": container.pod.name, "image": image, "cause": cause, **rollout},
+        facts=facts,
+        refuted_by=(_REFUTED.get(cause, "The registry has this image under this name and tag."),),
+        actions=possible(snapshot, _ACTIONS.get(cause, _PATCH), facts, ref, field),
     )
+
+
+def _summary(ref: TargetRef, container: Container, image: str, cause: str, missing: str) -> str:
+    secret = f", and its pull secret {missing} does not exist" if missing else ""
+    return f"{ref.display}: image {image} of container {container.name} cannot be pulled: {_WORDS[cause]}{secret}"[:500]
+
+
+def _place(ref: TargetRef, container: Container, cause: str, image: str, missing: str) -> tuple[str, str]:
+    """The image, unless it is about with whose word it is pulled, or whether at all."""
+    if cause == "neverPull":
+        return container_field(ref, container, "imagePullPolicy"), "Never"
+    secrets = [str(each.get("name")) for each in (container.pod.object.get("spec") or {}).get("imagePullSecrets") or ()]
+    if missing or (cause == "unauthorized" and secrets):
+        return pod_field(ref, "imagePullSecrets"), missing or ", ".join(secrets)
+    return container_field(ref, container, "image"), image
+
+
+def _missing_secrets(snapshot: Snapshot, container: Container) -> str:
+    """Pull secrets that the kubelet does not find."""
+    for event in events_about(snapshot, container.pod, "FailedToRetrieveImagePullSecret"):
+        if match := _SECRETS.search(message_of(event)):
+            return match["names"]
+    return ""
+
+
+def _before(snapshot: Snapshot, container: Container, image: str) -> dict[str, str]:
+    """The image of a running pod of the same workload: what works."""
+    owner = culprit(snapshot, container.pod)
+    for other in every_container(snapshot):
+        same = other.name == container.name and other.pod.name != container.pod.name and other.is_running
+        found = str(other.spec.get("image") or "")
+        if same and found != image and culprit(snapshot, other.pod) == owner:
+            return {"runningImage": found}
+    return {}
 
 
 def _failures(snapshot: Snapshot, container: Container, image: str) -> list[Observed]:
@@ -117,7 +182,12 @@ def _cause_in(text: str, container: Container) -> str:
     return next((cause for cause, pattern in _BY_MESSAGE if pattern.search(said)), "")
 
 
-def _citations(snapshot: Snapshot, container: Container, image: str, events: list[Observed]) -> tuple[Citation, ...]:
+def _citations(
+    snapshot: Snapshot, container: Container, image: str, events: list[Observed], missing: str
+) -> tuple[Citation, ...]:
     quotes = (f'"reason":"{container.waiting.get("reason")}"', f'"image":"{image}"')
-    said = [cited(snapshot, event.evidence, str(event.object.get("message"))) for event in events[:1]]
+    events = events[:1]
+    if missing:
+        events += events_about(snapshot, container.pod, "FailedToRetrieveImagePullSecret")[:1]
+    said = [cited(snapshot, event.evidence, message_of(event)) for event in events]
     return (*cited(snapshot, container.pod.evidence, *quotes), *(each for group in said for each in group))

@@ -1,0 +1,256 @@
+"""Lines about what the other side answers: no more connections, wrong credentials, another protocol, no right."""
+
+from __future__ import annotations
+
+from inquest.api.shared import TargetRef
+from inquest.story.detectors.bindings import (
+    Place,
+    key_field,
+    place_of,
+    secret_of,
+    secret_variable,
+)
+from inquest.story.detectors.callee import (
+    DATABASES,
+    SQL,
+    Callee,
+    callee,
+    database_called,
+    is_database,
+)
+from inquest.story.detectors.log_view import (
+    Cause,
+    View,
+    external,
+    held,
+    holder,
+)
+from inquest.story.detectors.log_words import Said
+from inquest.story.detectors.reading import (
+    cited,
+    containers_of,
+    ref_of,
+    settings_of,
+)
+
+
+def _database(view: View, said: Said, kinds: tuple[str, ...] = DATABASES) -> Callee | None:
+    """The database a line is about: itself, the one it calls, or the only one that its settings name."""
+    pod = view.container.pod
+    if is_database(pod, kinds):
+        return Callee(view.ref.name, workload=view.ref, pods=(pod,))
+    host = said.named.get("host", "")
+    called = callee(view.snapshot, host, pod.namespace) if host else None
+    if called and (called.workload or (not called.in_cluster and not called.local)):
+        return called
+    return database_called(view.snapshot, list(settings_of(view.snapshot, pod)), pod.namespace, kinds)
+
+
+def _database_ref(view: View, called: Callee | None) -> TargetRef:
+    if called is None:
+        return view.ref
+    return called.workload or (ref_of(called.service) if called.service else external(called.host))
+
+
+def too_many_connections(view: View, said: Said) -> Cause:
+    """A server that is full: its own limit where that was read."""
+    called = _database(view, said)
+    ref = _database_ref(view, called)
+    place = _setting_of(view, called, "max_connections", "max-connections", "maxclients", "MAX_CONNECTIONS")
+    pool = place_of(view.snapshot, view.container, "pool_size", "max_open_conns", "maximumPoolSize", "pool-size")
+    found = place or Place(ref, "process", said.line)
+    return Cause(
+        "ConnectionsExhausted",
+        found.ref if place else ref,
+        found.field,
+        found.value,
+        0.85 if called else 0.7,
+        f"{ref.display} takes no more connections: {said.line}",
+        citations=found.citations,
+        facts={"caller": view.ref.display, **held(place), **({"pool": pool.field} if pool else {})},
+        refuted_by=(f"{ref.display} has free connections.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+def _setting_of(view: View, called: Callee | None, *words: str) -> Place | None:
+    for pod in called.pods[:1] if called else ():
+        for container in containers_of(pod):
+            found = place_of(view.snapshot, container, *words)
+            if found:
+                return found
+    return None
+
+
+def read_only_database(view: View, said: Said) -> Cause:
+    """A database that takes no writes."""
+    called = _database(view, said)
+    ref = _database_ref(view, called)
+    place = _setting_of(
+        view, called, "read_only", "read-only", "readonly", "default_transaction_read_only", "super_read_only"
+    )
+    found = place or Place(ref, "process", said.line)
+    return Cause(
+        "DatabaseFailing",
+        found.ref,
+        found.field,
+        found.value,
+        0.85 if called else 0.7,
+        f"{ref.display} takes no writes: {said.line}",
+        citations=found.citations,
+        facts={"caller": view.ref.display, **held(place)},
+        refuted_by=(f"{ref.display} accepts writes.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+def auth(view: View, said: Said) -> Cause | None:
+    """The caller's credentials and the callee's do not agree; what the caller is given is what can be seen."""
+    user = next((said.named[key] for key in ("user", "mysqluser", "mssql", "role") if key in said.named), "")
+    host = said.named.get("host", "")
+    if is_database(view.container.pod) and not user:
+        return None
+    place = secret_variable(view.snapshot, view.container, host.partition(".")[0].replace("-", "_"), user)
+    by_user = place_of(view.snapshot, view.container, user) if user and "role" in said.named else None
+    found = by_user or place or Place(view.ref, "log", said.line)
+    secret, key = secret_of(view.container, found.name)
+    where = view.container.pod.namespace or None
+    ref = TargetRef(api_version="v1", kind="Secret", name=secret, namespace=where) if secret else found.ref
+    field = (key_field(key) if key else "data") if secret else found.field
+    to_whom = f" to {host}" if host else ""
+    source = f" (Secret {secret}, {found.field})" if secret and found.name else ""
+    return Cause(
+        "CredentialsInvalid",
+        ref,
+        field,
+        user or host,
+        0.6 if is_database(view.container.pod) else 0.85,
+        f"{ref.display}: the credentials of container {view.container.name} of {view.ref.display}{to_whom} are refused"
+        f"{source}: {said.line}",
+        citations=(*found.citations, *cited(view.snapshot, view.container.pod.evidence, f'"name":"{secret}"')),
+        facts={"user": user, "host": host, "secret": secret},
+        refuted_by=("The same user and password are accepted from another pod.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+def certificate(view: View, said: Said) -> Cause:
+    """A certificate that is out of date or not accepted."""
+    host = said.named.get("host", "")
+    called = callee(view.snapshot, host, view.container.pod.namespace) if host else None
+    outside = called is not None and not called.in_cluster and not called.local
+    ref = (
+        external(called.host)
+        if outside and called
+        else _database_ref(view, called)
+        if called and called.service
+        else view.ref
+    )
+    expired = "expired" in said.line.lower()
+    return Cause(
+        "CertificateExpired",
+        ref,
+        "log" if ref == view.ref else "process",
+        said.line,
+        0.8 if expired else 0.6,
+        f"{ref.display}: a certificate that {view.owner} is shown is {'out of date' if expired else 'not accepted'}: "
+        f"{said.line}",
+        facts={"host": host},
+        refuted_by=("The certificate is in date, of the right name and of a trusted issuer.",),
+        actions=("FixCertificate",),
+    )
+
+
+def protocol(view: View, said: Said) -> Cause | None:
+    """Two sides that speak different protocols: the setting that names the address holds the scheme too."""
+    host = said.named.get("host", "")
+    called = callee(view.snapshot, host, view.container.pod.namespace) if host else None
+    place = holder(view, called) if called else None
+    found = place or (Place(ref_of(called.service), "spec.ports", host) if called and called.service else None)
+    if found is None:
+        found = Place(view.ref, "log", said.line)
+    return Cause(
+        "ProtocolMismatch",
+        found.ref,
+        found.field,
+        found.value,
+        0.8 if place else 0.6,
+        f"{found.ref.display} {found.field}: the two sides do not speak the same protocol: {said.line}",
+        citations=found.citations,
+        facts={"host": host, **held(place)},
+        refuted_by=("Both sides are set to the same protocol on this port.",),
+        actions=("PatchConfiguration", "RollbackDeployment"),
+    )
+
+
+def database_broken(view: View, said: Said) -> Cause | None:
+    """A database that is not in order itself."""
+    called = _database(view, said)
+    if called is None:
+        return None
+    ref = _database_ref(view, called)
+    return Cause(
+        "DatabaseFailing",
+        ref,
+        "log" if ref == view.ref else "process",
+        said.line,
+        0.8,
+        f"{ref.display} is not in order: {said.line}",
+        facts={"caller": view.ref.display},
+        refuted_by=(f"{ref.display} starts and answers queries.",),
+    )
+
+
+def overload(view: View, said: Said) -> Cause:
+    """More work than it can do, in its own words."""
+    return Cause(
+        "Overloaded",
+        view.ref,
+        "spec.replicas",
+        said.line,
+        0.75,
+        f"it is given more work than it can do: {said.line}",
+        refuted_by=("The load is as always, and it has room for more.",),
+        actions=("ScaleReplicas", "PatchHPA"),
+    )
+
+
+def database_object(view: View, said: Said) -> Cause | None:
+    """A database of a name that its server does not have."""
+    name = next(iter(said.named.values()), "")
+    called = _database(view, said, SQL)
+    if called is None and not is_database(view.container.pod, SQL):
+        return None
+    place = place_of(view.snapshot, view.container, name)
+    ref = _database_ref(view, called)
+    found = place or Place(ref, "process", name)
+    return Cause(
+        "DatabaseFailing" if place is None else "AddressMisconfigured",
+        found.ref,
+        found.field,
+        found.value,
+        0.75,
+        f"{found.ref.display} {found.field}: database {name} does not exist in {ref.display}: {said.line}",
+        citations=found.citations,
+        facts={"database": name, **held(place)},
+        refuted_by=(f"Database {name} exists.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+def rbac(view: View, said: Said) -> Cause:
+    """A right that the API server refuses to the account of the pod."""
+    named = said.named
+    ref = TargetRef(api_version="v1", kind="ServiceAccount", name=named["account"], namespace=named["namespace"])
+    right = f"{named['verb']} {named['resource']}"
+    return Cause(
+        "RBACDenied",
+        ref,
+        "rules",
+        right,
+        0.8,
+        f"{ref.display} of {view.ref.display} may not {right}: {said.line}",
+        facts={"verb": named["verb"], "resource": named["resource"]},
+        refuted_by=(f"A role that is bound to the account allows it to {right}.",),
+        actions=("RestoreRoleBinding",),
+    )
