@@ -134,8 +134,15 @@ def finding(**changes: Any) -> Finding:
         citations=(Citation("E1", "reason: OOMKilled"),),
         explains=("pod restarts",),
         facts={"container": "app", "memoryLimit": "128Mi"},
+        actions=("IncreaseMemoryLimits",),
     )
     return replace(made, **changes)
+
+
+def finding_of(category: str = "OOMKilled", **changes: Any) -> Finding:
+    """A finding of this category about the Deployment, with a summary of its own and nothing beside it."""
+    bare: dict[str, Any] = {"summary": f"{category} of {DEPLOYMENT.display}", "explains": (), "facts": {}}
+    return finding(category=category, **{**bare, **changes})
 
 
 def snapshot(**changes: Any) -> Snapshot:
@@ -216,7 +223,7 @@ def submitted(**changes: Any) -> ModelReply:
         "claims": [claim],
     }
     body: dict[str, Any] = {"confidence": 0.9, "investigation_outcome": "actionable"}
-    own = {key: changes.pop(key) for key in list(changes) if key in cause}
+    own = {key: changes.pop(key) for key in list(changes) if key in (*cause, "causal_chain")}
     return reply("", call("submit_result", root_cause_analysis={**cause, **own}, **{**body, **changes}))
 
 
@@ -415,11 +422,13 @@ class World:
     """Tools whose service does not answer."""
     suspect: tuple[int, ...] = ()
     """Lines of every answer that read like orders."""
+    signal: Mapping[str, Any] = field(default_factory=dict)
+    """What the Signal says other than usual."""
 
     def perform(self, step: steps.Step, now: datetime) -> Fact:
         match step:
             case steps.Open():
-                return opened(**self.settings)
+                return replace(opened(**self.settings), spec=spec(**self.signal))
             case steps.TakeSnapshot():
                 return taken(*self.findings, health=self.health, gaps=self.gaps)
             case steps.ResolveContext(target):
@@ -548,6 +557,8 @@ def one_of_each() -> tuple[Fact, ...]:
         plot.TargetSought(DEPLOYMENT, False, "NotFound: Deployment/api", AT),
         plot.LookedAgain(Health.UNHEALTHY, ("still",), (Gap("pods", "forbidden"),), (evidence(3),), AT),
         plot.ToolsRan(Invocation.SELECTION, (result,), AT),
+        plot.StreamsTurned((("pod", reply("no")), ("logs", reply("", call("get", kind="pod")))), AT),
+        plot.StreamsRan((("logs", (result,)),), AT),
         plot.Diagnosed(diagnosis, AT),
         plot.Tried(2, selection(), replace(invalid(), stripped=("X",)), AT),
         tried(),

@@ -49,11 +49,9 @@ def raising(error: Exception) -> Callable[[], ModelReply]:
     return speak
 
 
-class Plain:
-    """A redactor of texts that hold no secret."""
-
-    def strings(self, data: Any) -> Redacted[Any]:
-        return seal(data)
+async def plain(data: Any) -> Redacted[Any]:
+    """The redaction of texts that hold no secret."""
+    return seal(data)
 
 
 async def now() -> datetime:
@@ -61,7 +59,7 @@ async def now() -> datetime:
 
 
 def ask(model: Spoken, move: AskModel, invocation: Invocation = Invocation.RCA) -> plot.Fact:
-    house = SimpleNamespace(model=model, redactor=Plain(), now=now)
+    house = SimpleNamespace(model=model, redacted=plain, now=now)
     case = plot.fold([cases.opened(model="m-1"), cases.resolved(), cases.taken(), cases.briefed()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     return asyncio.run(Inquiries(cast(Any, house)).ask(cast(Any, work), steps.Ask(invocation, move)))

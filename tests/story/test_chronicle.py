@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,14 +26,16 @@ from inquest.api.shared import (
     Resolution,
     VoidReason,
 )
-from inquest.story import chronicle, ends, measures, outcome, plot, steps
+from inquest.story import chronicle, ends, measures, notices, outcome, plot, steps
 from inquest.story.evidence import Citation, Gap, Health
+from inquest.story.framing import visible
 from inquest.story.history import UNAVAILABLE
 from inquest.story.judgement import what_follows
 from inquest.story.labels import Quota
 from inquest.story.measures import Measure
 from inquest.story.outcome import Verdict
 from inquest.story.plot import Case, advance, fold
+from inquest.story.prompting import Playbook
 from inquest.story.rca import Cause, Caution, CheckedClaim, CheckedClaims, Diagnosis
 from inquest.story.remedy import Standing
 from inquest.story.transcript import NO_TOOLS
@@ -191,7 +194,7 @@ def test_telling_of_an_end_never_fails(case: Case) -> None:
     before = replace(case, phase=Phase.PENDING, facts=case.facts[:-1])
 
     said = [word.reason for word in chronicle.announcements(before, case)]
-    told = chronicle.notice(case)
+    told = notices.notice(case)
 
     assert "PhaseTransition" in said
     assert told is None or told.body
@@ -355,7 +358,7 @@ def huge(word: str = "x") -> Case:
             plot.Diagnosed(diagnosis, cases.AT),
             *(replace(attempt, number=number) for number in (1, 2, 3, 3)),
             plot.Selected(outcome.decide(merged), cases.proposal(parameters=parameters, rationale=text), cases.AT),
-            plot.Ruled(cases.ruling(reason=text[:512]), cases.AT),
+            plot.Ruled(cases.ruling(reason="r" * 512), cases.AT),
         ]
     )
 
@@ -374,6 +377,40 @@ def test_no_text_is_too_long_for_the_status() -> None:
     assert len(found.message or "") == 1024
     assert len(found.evidence) == chronicle.MAX_EVIDENCE
     assert [attempt.attempt for attempt in found.validation_attempts] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x00", "a\U000e0041\x1b[31m"])
+def test_nothing_in_the_status_is_hidden_from_who_reads_it(hidden: str) -> None:
+    found = tuple(texts_in(status_of(ended(huge(hidden))).to_object()))
+
+    assert [text for text in found if visible(text) != text] == []
+    assert any(visible(hidden) in text for text in found)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text of an object, wherever it stands."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    yield from (text for one in inner for text in texts_in(one))
+    if isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize("diagnosed", [False, True], ids=["before the diagnosis", "after it"])
+def test_what_is_uncertain_about_the_target_is_a_warning(diagnosed: bool) -> None:
+    unsure = cases.resolved(warnings=("scope of Gadget is not known",))
+    facts: list[plot.Fact] = [cases.opened(), unsure, cases.taken()]
+    facts += [plot.Diagnosed(Diagnosis("s", warnings=(Caution("A", "a"),)), cases.AT)] if diagnosed else []
+
+    warnings = status_of(fold(facts)).warnings
+
+    assert warnings == ("scope of Gadget is not known", *(("a",) if diagnosed else ()))
+
+
+def test_no_event_hides_a_character() -> None:
+    case = fold([cases.opened(), cases.taken(), cases.resolved()])
+    diagnosed = advance(case, plot.Diagnosed(Diagnosis("too\u200blow"), cases.AT))
+
+    assert [said.message for said in chronicle.announcements(case, diagnosed)][-1] == "too\\u{200b}low"
 
 
 def test_a_citation_that_names_no_evidence_is_left_out_of_the_claim() -> None:
@@ -609,37 +646,23 @@ def test_a_spent_budget_is_visible_in_condition_and_metric(spent: str) -> None:
     assert list(measures.measures(case, NO_TOOLS)) == [Measure("guardrail", {"guard": spent})]
 
 
-NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
-    "C-LC-2 an approval is needed, P1": (cases.reached(Phase.AWAITING_APPROVAL), ("Approval", "High")),
-    "the time is spent": (ENDED["timed out in Selecting"], ("Escalation", "Critical")),
-    "an approval expired": (ENDED["Expired"], ("Escalation", "High")),
-    "policy denied": (ENDED["denied"], ("ManualReview", "High")),
-    "no workflow fits": (ENDED["no workflow"], ("ManualReview", "Medium")),
-    "the catalogue does not know it": (ENDED["not valid"], ("ManualReview", "High")),
-    "it helped": (ENDED["verified Full"], ("Completion", "Low")),
-    "an end that asks nobody": (ENDED["nothing to do"], None),
-    "a person's stop": (ENDED["cancelled in Selecting"], None),
-    "nothing new": (cases.reached(Phase.SELECTING), None),
-    "execution failed after its code ran": (ENDED["failed, ran True"], ("ManualReview", "Critical")),
-    "the model is away": (ENDED["model refused in Investigating"], ("Escalation", "High")),
-    "the runner was lost": (ENDED["lost in Pending"], ("Escalation", "High")),
-}
+def test_evidence_that_is_cited_is_listed_before_what_is_not() -> None:
+    many = tuple(cases.evidence(number) for number in range(1, 101))
+    found = cases.finding(citations=(Citation("E90", "reason: OOMKilled"),))
+
+    listed = [item.id for item in status_of(fold([cases.opened(), cases.taken(found, evidence=many)])).evidence]
+
+    assert len(listed) == 64
+    assert listed == [*(f"E{number}" for number in range(1, 64)), "E90"]
 
 
-@pytest.mark.parametrize(("case", "expected"), NOTICES.values(), ids=NOTICES.keys())
-def test_a_notice_has_the_type_and_priority_of_its_row(case: Case, expected: tuple[str, str] | None) -> None:
-    told = chronicle.notice(case)
+def test_the_status_names_the_playbooks_that_match() -> None:
+    books = tuple(Playbook(name, ("look",)) for name in ("OOMKilled", "CrashLoopBackOff"))
+    taken = replace(cases.taken(), playbooks=books)
 
-    assert (told and (told.type, told.priority)) == expected
+    case = fold([cases.opened(), taken, cases.resolved()])
 
-
-def test_a_notice_names_what_a_person_needs() -> None:
-    told = chronicle.notice(cases.reached(Phase.AWAITING_APPROVAL))
-
-    assert told is not None
-    assert told.title == "Approval needed: raise-memory on Deployment/api"
-    for words in ("shop/inv-1", "Deployment/api in shop", "Evidence: E1", "kubectl get rar rar-inv-1 -n shop"):
-        assert words in told.body
+    assert status_of(case).playbooks == ("OOMKilled", "CrashLoopBackOff")
 
 
 def test_evidence_is_found_by_its_id() -> None:

@@ -68,9 +68,9 @@ READY = tuple(pod(n) for n in range(3))
 
 HEALTH: dict[str, tuple[str, dict[str, Any] | None, tuple[dict[str, Any], ...], float | None]] = {
     "owns no pods": ("ConfigMap", {}, (), None),
-    "datastorage-16.4 target missing": ("Deployment", None, (), 0.0),
+    "datastorage-16.4-09 target missing": ("Deployment", None, (), 0.0),
     "none wanted": ("Deployment", deployment(0), (), 0.0),
-    "datastorage-16.4 crash loop beats readiness": (
+    "datastorage-16.4-10 crash loop beats readiness": (
         "Deployment",
         deployment(),
         (*READY, pod(3, waiting="CrashLoopBackOff")),
@@ -78,11 +78,11 @@ HEALTH: dict[str, tuple[str, dict[str, Any] | None, tuple[dict[str, Any], ...], 
     ),
     "none ready": ("Deployment", deployment(1), (pod(ready=False),), 0.0),
     "no pods": ("Deployment", deployment(1), (), 0.0),
-    "datastorage-16.4 2 of 3 ready": ("Deployment", deployment(), (*READY[:2], pod(2, ready=False)), 0.5),
+    "datastorage-16.4-08 2 of 3 ready": ("Deployment", deployment(), (*READY[:2], pod(2, ready=False)), 0.5),
     "an OOM kill since": ("Deployment", deployment(1), (pod(ended=("OOMKilled", 1)),), 0.25),
     "an OOM kill before": ("Deployment", deployment(1), (pod(ended=("OOMKilled", -1)),), 1.0),
     "a restart since": ("Deployment", deployment(1), (pod(ended=("Error", 1)),), 0.75),
-    "datastorage-16.4 3 of 3 ready": ("Deployment", deployment(), READY, 1.0),
+    "datastorage-16.4-07 3 of 3 ready": ("Deployment", deployment(), READY, 1.0),
     "an old pod on its way out says nothing": (
         "Deployment",
         deployment(),
@@ -106,7 +106,7 @@ def metric(before: float | None, after: float | None, *, lower_is_better: bool =
 
 
 METRICS: dict[str, tuple[tuple[Metric, ...], float | None]] = {
-    "C-EM-1 cpu 0.95 to 0.30": ((metric(0.95, 0.30),), 0.684211),
+    "C-EM-1 datastorage-16.4-07 cpu 0.95 to 0.30": ((metric(0.95, 0.30),), 0.684211),
     "C-EM-1 memory 512 to 128": ((metric(512, 128),), 0.75),
     "C-EM-1 equal": ((metric(1, 1),), 0.0),
     "C-EM-1 worse": ((metric(1, 2),), 0.0),
@@ -114,8 +114,9 @@ METRICS: dict[str, tuple[tuple[Metric, ...], float | None]] = {
     "C-EM-1 start 0, higher is better": ((metric(0, 5, lower_is_better=False),), 1.0),
     "C-EM-1 start 0, end 0": ((metric(0, 0, lower_is_better=False),), 0.0),
     "C-EM-1 no data": ((metric(None, 1), metric(1, None)), None),
+    "datastorage-16.4-08 none": ((), None),
     "throughput up by half": ((metric(100, 150, lower_is_better=False),), 0.5),
-    "the mean of those with data": ((metric(1, 0.5), metric(0.5, 0.8), metric(None, None)), 0.25),
+    "datastorage-16.4-09 the mean of those with data": ((metric(1, 0.5), metric(0.5, 0.8), metric(None, None)), 0.25),
 }
 
 
@@ -233,6 +234,24 @@ RESOLUTIONS: dict[str, tuple[Assessment, Resolution]] = {
 @pytest.mark.parametrize(("found", "expected"), RESOLUTIONS.values(), ids=RESOLUTIONS.keys())
 def test_resolutions(found: Assessment, expected: Resolution) -> None:
     assert resolution_of(found) is expected
+
+
+UNREAD = {
+    "the alert fell silent": view(30, pods=None, alert_in_scope=True, firing=()),
+    "the source says it is over": view(30, pods=None, alert_in_scope=True, resolved_at=ENDED + MINUTE),
+    "the metrics are better": view(30, pods=None, metrics_in_scope=True, metrics=(metric(1, 0.1),)),
+    "nothing was read at all": view(30, pods=None, alert_in_scope=True),
+}
+
+
+@pytest.mark.parametrize("seen", UNREAD.values(), ids=[f"T30+T31 {name}" for name in UNREAD])
+def test_what_is_no_longer_seen_is_not_well_until_it_was_looked_at(seen: EffectView) -> None:
+    """A complaint that ends, and a read that fails, say nothing of the target (behaviours, section 17)."""
+    found = assess(seen)
+
+    assert found.done
+    assert resolution_of(found) is not Resolution.REMEDIATED
+    assert resolution_of(assess(replace(seen, pods=READY))) is Resolution.REMEDIATED
 
 
 def test_the_score_is_a_weighted_mean_of_what_is_there() -> None:

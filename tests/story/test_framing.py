@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.story.framing import MARK, MAX_LINES, filtered, frame, suspicious_lines, visible
+from inquest.story.framing import MARK, MAX_LINES, filtered, frame, shown, suspicious_lines, visible
 
 BOUNDARY = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
 PHRASES = (
@@ -22,6 +22,29 @@ HARMLESS = (
     *("previous instructions were fine", "do not ignore errors", "you are", "you are nowhere", "</div>", "a <| b |> c"),
     *("forget it", "disregarded priority", "<tool_result>", "[INSTANCE]", "rules: ignore the previous build"),
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        pytest.param("short", 5, "short", id="fits"),
+        pytest.param("too long", 3, "too", id="cut"),
+        pytest.param("ab\u202ec", 20, "ab\\u{202e}c", id="an escape"),
+        *(pytest.param("ab\u202ec", most, "ab", id=f"an escape is not halved at {most}") for most in range(2, 10)),
+        pytest.param("ab\u202ec", 10, "ab\\u{202e}", id="an escape that just fits"),
+        pytest.param("\u200b" * 100, 16, "\\u{200b}\\u{200b}", id="nothing else"),
+    ],
+)
+def test_the_cut_comes_after_the_escapes(text: str, most: int, expected: str) -> None:
+    assert shown(text, most) == expected
+
+
+@given(st.text(alphabet="a\u202e\\u{2\x1b[31m \U000e0041", max_size=60), st.integers(1, 40))
+def test_what_is_shown_fits_and_hides_nothing(text: str, most: int) -> None:
+    found = shown(text, most)
+
+    assert len(found) <= most
+    assert visible(found) == found
 
 
 @pytest.mark.parametrize("phrase", PHRASES)

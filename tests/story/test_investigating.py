@@ -10,6 +10,7 @@ import pytest
 
 from inquest.api.investigation import InvestigationSpec, StepState
 from inquest.api.shared import Phase, Reason
+from inquest.errors import OutOfTurn
 from inquest.story import plot, steps
 from inquest.story.briefing import Habits
 from inquest.story.conversation import Invocation, ModelReply
@@ -270,3 +271,37 @@ def test_two_steps_are_no_plan() -> None:
         plan_steps(answered(briefed(), cases.reply("INVESTIGATION_PLAN:\n- a\n- b\nx", cases.call("get", kind="pod"))))
         == ()
     )
+
+
+# --- what we changed is read anew (behaviours, section 12.1) --------------------------------------------------------
+
+
+def executed(*replies: ModelReply) -> Case:
+    """A case that has just let its workflow run."""
+    case = World(MODEL, replies=iter(replies)).run(view(), until=Phase.AWAITING_APPROVAL)
+    return World(MODEL).run(view(stand=cases.APPROVED), case, until=Phase.EXECUTING)
+
+
+def made_runs(case: Case, call: ModelReply) -> tuple[str, ...]:
+    """Calls that a conversation makes after this answer; what it knows already is not made."""
+    step = next_step(plot.advance(case, plot.Turned(asked(case).move.stamp(call), cases.AT)), view(10))
+    return tuple(run.call.name for run in step.move.runs) if isinstance(step, steps.RunBatch) else ()
+
+
+@pytest.mark.parametrize((), [()], ids=["L12"])
+def test_the_same_call_after_our_own_change_is_made_again() -> None:
+    """Before it a repeat is answered from what is known; the case that follows a change knows nothing of it."""
+    before = answered(briefed(), GET)
+    assert before.last(plot.ToolsRan) is not None
+    assert made_runs(before, GET) == ()
+    assert executed(GET, cases.submitted(), cases.chose()).last(plot.ExecutionCreated) is not None
+
+    assert made_runs(briefed(), GET) == ("get",)
+
+
+@pytest.mark.parametrize("fact", [plot.Turned(GET, cases.AT), plot.ToolsRan(Invocation.RCA, (), cases.AT)])
+@pytest.mark.parametrize((), [()], ids=["L12"])
+def test_no_conversation_goes_on_over_a_change_of_its_own(fact: plot.Fact) -> None:
+    """Otherwise what it read before would be taken for how things are."""
+    with pytest.raises(OutOfTurn):
+        plot.advance(executed(GET, cases.submitted(), cases.chose()), fact)

@@ -26,6 +26,7 @@ class Slots:
 
     def __init__(self) -> None:
         self.held: dict[str, dict[str, Any]] = {}
+        self.deletions: list[str] = []
 
     async def create(self, kind: object, obj: Redacted[dict[str, Any]]) -> dict[str, Any]:
         name = obj.value["metadata"]["name"]
@@ -38,7 +39,22 @@ class Slots:
         return tuple(self.held.values())
 
     async def delete(self, kind: object, name: str, namespace: str) -> None:
+        self.deletions.append(name)
         del self.held[name]
+
+    async def delete_all(self, kind: object, namespace: str, *, labels: str, fields: str = "") -> None:
+        self.deletions.append(fields)
+        kept = fields.removeprefix("metadata.name!=")
+        self.held = {
+            name: slot
+            for name, slot in self.held.items()
+            if name == kept or any(f"{key}={value}" not in labels for key, value in _told(slot).items())
+        }
+
+
+def _told(slot: dict[str, Any]) -> dict[str, str]:
+    wanted = ("inquest.dev/journal", "inquest.dev/investigation")
+    return {key: value for key, value in slot["metadata"]["labels"].items() if key in wanted}
 
 
 async def yes() -> bool:
@@ -169,11 +185,19 @@ async def test_an_entry_that_was_not_written_to_its_end_did_not_happen(journal: 
     assert await journal.read(UID) == mended
 
 
-async def test_forgetting_leaves_nothing(journal: Journal, slots: Slots) -> None:
-    await written(journal, 3)
+@pytest.mark.parametrize("count", [0, 1, 3])
+async def test_forgetting_leaves_nothing(journal: Journal, slots: Slots, count: int) -> None:
+    await written(journal, count)
 
-    assert await journal.forget(UID) == 3
+    assert await journal.forget(UID) == count
     assert slots.held == {}
+
+
+async def test_the_first_slot_is_forgotten_last_and_the_others_by_one_request(journal: Journal, slots: Slots) -> None:
+    await written(journal, 30)
+    await journal.forget(UID)
+
+    assert slots.deletions == [f"metadata.name!={UID}-0001", f"{UID}-0001"]
 
 
 @given(payload=st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=4))

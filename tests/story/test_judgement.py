@@ -147,6 +147,14 @@ def test_risk_factors_of_another_type_are_empty(factors: Any) -> None:
     assert ruled(says(True, risk_factors=factors)).risk_factors == ()
 
 
+def test_no_reason_of_a_policy_hides_a_character() -> None:
+    found = ruled(says(True, reason="a\u202eb", risk_factors=[{"score": 7, "reason": "c\u200b" * 500}]))
+
+    assert found.reason == "a\\u{202e}b"
+    assert found.risk_factors[0].reason.startswith("c\\u{200b}c")
+    assert len(found.risk_factors[0].reason) <= 512
+
+
 def test_a_ruling_fits_into_the_status() -> None:
     found = ruled(says(True, reason="r" * 2000, risk_factors=[{"score": 1, "reason": "x" * 2000}] * 20)).to_status()
 

@@ -188,14 +188,16 @@ def test_what_failed_is_named(found: Surroundings, expected: tuple[Detection, ..
     assert labels.pdb_protected is False
 
 
-def test_pipeline_20_7_04_a_root_that_cannot_be_read_fails_all_eight() -> None:
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.7-04"])
+def test_a_root_that_cannot_be_read_fails_all_eight() -> None:
     labels = detected_labels(around(None))
 
     assert labels == DetectedLabels(failed_detections=ALL_DETECTIONS)
     assert len(labels.failed_detections) == 8
 
 
-def test_pipeline_20_7_04_the_first_quota_by_name_keeps_a_resource() -> None:
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.7-04"])
+def test_the_first_quota_by_name_keeps_a_resource() -> None:
     quotas: list[Object] = [
         {"metadata": {"name": "b"}, "status": {"hard": {"cpu": "9", "pods": "5"}, "used": {"cpu": "1"}}},
         {"metadata": {"name": "a"}, "status": {"hard": {"cpu": "4"}, "used": {"cpu": "2.5"}}},

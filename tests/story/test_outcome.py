@@ -561,6 +561,7 @@ def test_a_flag_without_a_reason_is_read_from_the_warnings(text: str, reason: st
             routed(reply(), root_verified=False, unverified_why="NotFound: Pod/x"),
             "Root cause analysis incomplete: no verified target; NotFound: Pod/x",
         ),
+        (routed(reply(review_reason="rca_incomplete")), "Root cause analysis incomplete: a person is asked"),
         (routed(reply("", None)), "Workflow confidence unknown, threshold 0.70 (low_confidence)"),
         (routed(reply("", 0.699)), "Workflow confidence 0.6990 below threshold 0.70 (low_confidence)"),
         (routed(SelectionReply(needs_review=True)), "Human review requested: the model asked for a person"),

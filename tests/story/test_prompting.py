@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from inquest.api.shared import Mode, TargetRef
-from inquest.story.evidence import Citation, Evidence, EvidenceStatus, Finding, Gap, digest_of
+from inquest.story.evidence import Evidence, EvidenceStatus, Gap, digest_of
+from inquest.story.incident import IncidentWindow
 from inquest.story.prompting import (
+    LOG_CHARACTERS,
     PARTS,
     PLAN,
     SNAPSHOT_CHARACTERS,
@@ -26,25 +28,12 @@ from inquest.story.prompting import (
     snapshot_room,
     system_prompt,
 )
+from tests.story.cases import finding_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 API = TargetRef(kind="Deployment", name="api", namespace="shop", api_version="apps/v1")
 CONTEXT = RcaContext(name="KubePodCrashLooping", severity="critical", namespace="shop", message="api crashes")
 STACKS = frozenset({"kubectl_get", "query_prometheus", "query_loki"})
-
-
-def finding(category: str = "OOMKilled", **more: Any) -> Finding:
-    shape: dict[str, Any] = {
-        "detector": "oom",
-        "category": category,
-        "object": API,
-        "field": "spec.template.spec.containers[name=app].resources.limits.memory",
-        "value": "128Mi",
-        "summary": f"{category} of Deployment/api",
-        "confidence": 0.95,
-        "citations": (Citation("E1", "reason: OOMKilled"),),
-    }
-    return Finding(**shape | more)
 
 
 PLAYBOOK = Playbook("OOMKilled", ("look at the limit",), ("exit code 137",), "status OOMKilled of api-1", ("E1",))
@@ -61,7 +50,7 @@ FULL = replace(
     first_tools=("kubectl_logs",),
     rationale="A signal about memory is looked into through metrics first.",
     sufficiency="The snapshot is fresh: prefer it.",
-    findings=(finding(),),
+    findings=(finding_of(),),
     gaps=(Gap("logs of api", "Forbidden"),),
     last_change="E7, difference of the last two revisions",
     snapshot=(Read("E1", "target Pod/api-1", 12, "phase: Failed"), Read("E2", "quotas shop: none found", 0)),
@@ -152,6 +141,16 @@ def test_missing_values_have_their_defaults() -> None:
     assert "- firing since: N/A" in lines
 
 
+def test_the_incident_window_is_said_with_where_it_comes_from() -> None:
+    begin, end = datetime(2026, 11, 22, 10, 10, tzinfo=UTC), datetime(2026, 11, 22, 13, tzinfo=UTC)
+    fired = system_prompt(replace(CONTEXT, window=IncidentWindow(begin, end, 1.0)))
+    guessed = system_prompt(replace(CONTEXT, window=IncidentWindow(begin, end, 0.0, onset_outside=True)))
+
+    assert "- look between: 2026-11-22T10:10:00Z and 2026-11-22T13:00:00Z (from when it fired)" in fired.splitlines()
+    assert "nobody said when it began; it began earlier)" in guessed
+    assert "look between" not in system_prompt(CONTEXT)
+
+
 def test_doing_nothing_is_valid_only_for_a_prediction() -> None:
     assert '"No action needed" is a valid answer' in system_prompt(FULL)
     assert '"No action needed"' not in system_prompt(replace(FULL, mode=Mode.REACTIVE))
@@ -185,7 +184,7 @@ def test_findings_and_gaps_stand_in_the_prompt_with_their_evidence() -> None:
     assert "(evidence E1; confidence 0.95)" in prompt
     assert "- not read: logs of api (Forbidden)" in prompt
     assert "- last change: E7, difference of the last two revisions" in prompt
-    assert "- E2 quotas shop: none found, 0 characters" in prompt
+    assert "- E2 quotas shop: none found\n" in prompt
 
 
 def test_every_text_from_outside_is_filtered() -> None:
@@ -198,7 +197,7 @@ def test_every_text_from_outside_is_filtered() -> None:
         error=evil,
         description=evil,
         annotations={"summary": evil},
-        findings=(finding(summary=evil),),
+        findings=(finding_of(summary=evil),),
         gaps=(Gap(evil, evil),),
         last_change=evil,
         snapshot=(Read("E1", evil, 3),),
@@ -244,15 +243,15 @@ def seen(name: str, read: str, text: str, **more: Any) -> Evidence:
 
 
 def test_what_is_nearest_is_shown_and_the_rest_is_named() -> None:
-    far = [seen(f"E{number}", "network policies", "p" * 5_000) for number in range(1, 9)]
-    near = seen("E9", "target", "kind: Pod")
+    far = [seen(f"E{number}", "network policies", f"{number}" * 5_000) for number in range(1, 15)]
+    near = seen("E15", "target", "kind: Pod")
 
     reads = reads_of([*far, near])
 
-    assert [read.evidence for read in reads] == [f"E{number}" for number in range(1, 10)]
+    assert [read.evidence for read in reads] == [f"E{number}" for number in range(1, 16)]
     assert reads[-1].text == "kind: Pod"
     assert sum(len(read.text) for read in reads) <= SNAPSHOT_CHARACTERS
-    assert reads[7] == Read("E8", "network policies shop", 5_000)
+    assert reads[13] == Read("E14", "network policies shop", len(far[13].text))
 
 
 @pytest.mark.parametrize(
@@ -288,8 +287,57 @@ def test_cut_empty_and_failed_reads_are_told_apart() -> None:
 
 def test_a_long_read_is_cut_at_a_line_end_and_says_what_is_missing() -> None:
     text = "\n".join(f"line {number} {'x' * 40}" for number in range(200))
-    (read,) = reads_of([seen("E1", "log", text)])
+    (read,) = reads_of([seen("E1", "warning events", text)])
     *lines, last = read.text.splitlines()
 
     assert lines == text.splitlines()[: len(lines)]
     assert last == f'[+{len(text) - len(chr(10).join(lines))} chars: read_evidence("E1")]'
+
+
+@pytest.mark.parametrize("read", ["log", "previous log"])
+def test_a_long_log_shows_how_it_ended(read: str) -> None:
+    lines = [f"2026-11-22T10:00:{number % 60:02} request {number} of {'x' * (number % 40)}" for number in range(200)]
+    lines[90] = "FATAL: no such table"
+
+    (shown,) = reads_of([seen("E1", read, "\n".join(lines))])
+
+    assert shown.text.splitlines()[-2] == lines[-1]
+    assert lines[90] in shown.text.splitlines()
+    assert len(shown.text) <= LOG_CHARACTERS
+    assert shown.text.endswith(' chars: read_evidence("E1")]')
+
+
+@pytest.mark.parametrize(
+    ("read", "cited", "most"),
+    [("target", (), 4_000), ("node", (), 1_500), ("node", ("E1",), 4_000), ("recent changes", (), 1_500)],
+)
+def test_what_surrounds_the_target_is_shown_in_short(read: str, cited: tuple[str, ...], most: int) -> None:
+    (shown,) = reads_of([seen("E1", read, "\n".join(f"line {number}" for number in range(2_000)))], cited)
+
+    assert most - 80 < len(shown.text) <= most
+
+
+def test_lines_of_a_log_that_are_alike_stand_in_the_prompt_once() -> None:
+    lines = ["starting", *(f"2026-11-22T10:00:{at % 60:02} loaded {at} of 900" for at in range(500)), "killed"]
+    (shown,) = reads_of([seen("E1", "previous log", "\n".join(lines))])
+
+    assert (shown.text.splitlines()[0], shown.text.splitlines()[-1]) == ("starting", "killed")
+    assert len(shown.text) < 500
+
+
+def test_the_same_text_stands_in_the_prompt_once() -> None:
+    log, previous = seen("E1", "log", "starting\nkilled"), seen("E2", "previous log", "starting\nkilled")
+
+    assert [(read.what, read.text) for read in reads_of([log, previous])] == [
+        ("log shop, the same as E2", ""),
+        ("previous log shop", "starting\nkilled"),
+    ]
+
+
+@pytest.mark.parametrize(("cited", "text"), [((), ""), (("E1",), "a template")])
+def test_revisions_repeat_the_target_and_are_shown_where_a_finding_rests_on_them(
+    cited: tuple[str, ...], text: str
+) -> None:
+    (read,) = reads_of([seen("E1", "revisions", "a template")], cited)
+
+    assert (read.text, read.size) == (text, 10)

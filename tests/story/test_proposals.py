@@ -55,7 +55,7 @@ class Outside:
         self.asked.append(target.display)
         return self.seen
 
-    async def snapshot(self, target: TargetRef) -> Snapshot:
+    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
         return self.fresh
 
     async def workflow(self, workflow_id: str, filters: Any) -> WorkflowRecord:
@@ -80,7 +80,7 @@ class Outside:
     def house(self) -> House:
         ports: dict[str, Any] = {one.name: None for one in fields(House)}
         ports |= dict.fromkeys(("cluster", "eyes", "status", "datastorage", "model"), self)
-        return House(**{**ports, "settings": Settings(), "redactor": Redactor()})
+        return House(**{**ports, "settings": Settings(), "redactor": Redactor(), "playbooks": ()})
 
 
 def chosen(**changes: Any) -> SelectionReply:

@@ -30,6 +30,7 @@ from inquest.story.rca import (
     stands,
 )
 from inquest.story.reply import Problem, RawClaim, RcaReply
+from tests.story.cases import finding_of
 from tests.story.detectors.support import snapshot_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -48,20 +49,6 @@ def seen(name: str, text: str, status: EvidenceStatus = EvidenceStatus.OK, **mor
 
 def claim(*citations: tuple[str, str], role: str = "contributing", statement: str = "s") -> RawClaim:
     return RawClaim(statement, role, tuple(Citation(*citation) for citation in citations))
-
-
-def finding(category: str = "OOMKilled", **more: Any) -> Finding:
-    shape: dict[str, Any] = {
-        "detector": "oom",
-        "category": category,
-        "object": API,
-        "field": "spec.template.spec.containers[name=app].resources.limits.memory",
-        "value": "128Mi",
-        "summary": f"{category} of Deployment/api",
-        "confidence": 0.95,
-        "citations": (Citation("E1", "reason: OOMKilled"),),
-    }
-    return Finding(**shape | more)
 
 
 EVIDENCE = (
@@ -253,13 +240,13 @@ def test_checks_only_ever_lower_the_confidence(
 @pytest.mark.parametrize(
     ("findings", "category", "against"),
     [
-        ([finding("ConfigMapMissing")], "OOMKilled", "ConfigMapMissing"),
-        ([finding("OOMKilled")], "OOMKilled", None),
-        ([finding("ConfigMapMissing"), finding("OOMKilled")], "OOMKilled", None),
-        ([finding("ConfigMapMissing", confidence=0.8)], "OOMKilled", None),
-        ([finding("ConfigMapMissing", object=CONFIG)], "OOMKilled", None),
-        ([finding("CrashLoopBackOff")], "OOMKilled", None),
-        ([finding("ConfigMapMissing")], "Unknown", None),
+        ([finding_of("ConfigMapMissing")], "OOMKilled", "ConfigMapMissing"),
+        ([finding_of("OOMKilled")], "OOMKilled", None),
+        ([finding_of("ConfigMapMissing"), finding_of("OOMKilled")], "OOMKilled", None),
+        ([finding_of("ConfigMapMissing", confidence=0.8)], "OOMKilled", None),
+        ([finding_of("ConfigMapMissing", object=CONFIG)], "OOMKilled", None),
+        ([finding_of("CrashLoopBackOff")], "OOMKilled", None),
+        ([finding_of("ConfigMapMissing")], "Unknown", None),
     ],
 )
 def test_a_sure_finding_of_another_cause_contradicts(
@@ -287,7 +274,7 @@ REPLY = RcaReply(
 
 
 def test_a_reply_becomes_a_diagnosis_with_ranked_causes() -> None:
-    others = [finding("ConfigMapMissing", object=CONFIG, field="data", value=""), finding("OOMKilled")]
+    others = [finding_of("ConfigMapMissing", object=CONFIG, field="data", value=""), finding_of("OOMKilled")]
 
     found = diagnosis_from_reply(REPLY, check_claims(REPLY.claims, EVIDENCE), others)
 
@@ -335,8 +322,25 @@ def test_exit_code_137_alone_is_no_memory_kill(word: str, texts: list[Evidence],
     assert ("CategoryContradicted" in [warning.code for warning in found.warnings]) is belied
 
 
+@pytest.mark.parametrize(
+    ("model", "detector", "cause"),
+    [(0.6, 0.8, 0.92), (0.9, 0.95, 0.97), (None, 0.8, 0.8), (0.99, 0.5, 0.99)],
+    ids=["both likely", "both sure", "the model gives none", "one is surer than any agreement"],
+)
+def test_a_model_and_a_detector_that_agree_make_a_cause_surer(
+    model: float | None, detector: float, cause: float
+) -> None:
+    agreeing = replace(finding_of("OOMKilled"), confidence=detector)
+    reply = replace(REPLY, signal_name="OOMKilled", target=API, confidence=model, cause_field="", cause_value="")
+
+    found = diagnosis_from_reply(reply, CheckedClaims(), [agreeing])
+
+    assert [each.confidence for each in found.causes] == [cause]
+    assert found.confidence == model
+
+
 def test_at_most_five_causes_are_named() -> None:
-    others = [finding("OOMKilled", field=str(n)) for n in range(9)]
+    others = [finding_of("OOMKilled", field=str(n)) for n in range(9)]
 
     assert len(diagnosis_from_reply(REPLY, CheckedClaims(), others).causes) == 5
 
@@ -361,7 +365,7 @@ def test_what_is_missing_or_contradictory_is_said() -> None:
     bare = RcaReply("s", signal_name="OOMKilled", target=API, actionable=False, outcome="actionable", dropped_claims=2)
     problems = (Problem("confidence", "7", "must be a number"),)
 
-    found = diagnosis_from_reply(bare, CheckedClaims(), [finding("BadRevision")], problems=problems)
+    found = diagnosis_from_reply(bare, CheckedClaims(), [finding_of("BadRevision")], problems=problems)
 
     codes = [warning.code for warning in found.warnings]
     assert codes == ["NoClaims", "FindingContradicts", "ReplyProblems", "ContradictoryVerdict"]
@@ -381,9 +385,9 @@ def test_categories_come_from_a_closed_list(word: str, category: str) -> None:
 
 
 def test_findings_form_the_diagnosis_and_its_claims() -> None:
-    second = finding("ConfigMapMissing", object=CONFIG, confidence=0.7, citations=(Citation("E3", "line two"),))
+    second = finding_of("ConfigMapMissing", object=CONFIG, confidence=0.7, citations=(Citation("E3", "line two"),))
 
-    found = diagnose([finding(), second], Health.UNHEALTHY, EVIDENCE)
+    found = diagnose([finding_of(), second], Health.UNHEALTHY, EVIDENCE)
 
     assert [(one.role, one.verdict) for one in found.checked.claims] == [
         (ClaimRole.ROOT_CAUSE, SUPPORTED),
@@ -395,7 +399,7 @@ def test_findings_form_the_diagnosis_and_its_claims() -> None:
 
 
 def test_a_finding_that_its_evidence_does_not_bear_loses_confidence() -> None:
-    found = diagnose([finding(citations=(Citation("E1", "Evicted"),))], Health.UNHEALTHY, EVIDENCE)
+    found = diagnose([finding_of(citations=(Citation("E1", "Evicted"),))], Health.UNHEALTHY, EVIDENCE)
 
     assert found.confidence == 0.5
 
@@ -406,7 +410,7 @@ def test_a_finding_that_its_evidence_does_not_bear_loses_confidence() -> None:
         pytest.param([], Health.HEALTHY, "problem_resolved", 0.9, id="healthy"),
         pytest.param([], Health.UNKNOWN, "insufficient_data", None, id="unknown"),
         pytest.param([], Health.UNHEALTHY, "insufficient_data", None, id="unhealthy, no finding"),
-        pytest.param([finding(act=False)], Health.UNHEALTHY, "not_actionable", 0.95, id="nobody should act"),
+        pytest.param([finding_of(act=False)], Health.UNHEALTHY, "not_actionable", 0.95, id="nobody should act"),
     ],
 )
 def test_no_finding_to_act_on(findings: list[Finding], health: Health, outcome: str, confidence: float | None) -> None:
@@ -414,6 +418,16 @@ def test_no_finding_to_act_on(findings: list[Finding], health: Health, outcome: 
 
     assert (found.outcome, found.confidence) == (outcome, confidence)
     assert found.summary
+
+
+def test_a_change_on_its_way_needs_nobody_unless_something_was_found() -> None:
+    change = "Deployment/api: 1 of 2 pods are of the newest revision and 1 are ready"
+
+    found = diagnose([], Health.UNKNOWN, EVIDENCE, settling=change)
+
+    assert (found.outcome, found.actionable, found.confidence) == ("not_actionable", False, 0.9)
+    assert change in found.summary
+    assert diagnose([finding_of()], Health.UNKNOWN, EVIDENCE, settling=change).outcome == "actionable"
 
 
 def a_pod(ready_since: str, **container: Any) -> dict[str, Any]:
@@ -487,9 +501,9 @@ def test_no_detector_calls_a_liveness_kill_a_memory_kill() -> None:
 
 
 def test_without_a_verdict_the_findings_stay_but_decide_nothing() -> None:
-    found = diagnosis_without_verdict([finding()], EVIDENCE, "unreadable", "llm_parsing_error")
+    found = diagnosis_without_verdict([finding_of()], EVIDENCE, "unreadable", "llm_parsing_error")
 
-    assert (found.summary, found.outcome, found.review_reason) == (finding().summary, "", "llm_parsing_error")
+    assert (found.summary, found.outcome, found.review_reason) == (finding_of().summary, "", "llm_parsing_error")
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,15 @@ def test_text_that_gives_orders_is_reported_with_its_evidence() -> None:
     assert (found.data["evidence_id"], found.data["lines"]) == ("E2", [3])
 
 
+def test_the_causal_chain_outlives_the_slots() -> None:
+    chain = ["the pod restarts", "the container is killed for memory", "the limit is lower than what it needs"]
+    (found,) = of_type(told(talk.talked(cases.submitted(causal_chain=chain))), "aiagent.rca.complete")
+
+    said = found.data["response_data"]["rootCauseAnalysis"]
+    assert said["causalChain"] == chain
+    assert said["contributingFactors"] == ["a traffic peak"]
+
+
 def test_a_context_that_was_read_enriches() -> None:
     (found,) = of_type(told(fold([cases.opened(), cases.resolved()])), "aiagent.enrichment.completed")
 

@@ -12,6 +12,7 @@ import yaml
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.shared import TargetRef
 from inquest.story.remedy import target_parameters
+from inquest.story.selection import PARAMETER_RULES
 
 CATALOGUE = Path(__file__).parents[2] / "catalogue"
 DOCUMENTS: list[dict[str, Any]] = [
@@ -84,14 +85,23 @@ def test_a_workflow_has_an_account_of_its_own(workflow: RemediationWorkflow) -> 
 
 
 @each
-def test_an_account_may_patch_workloads_and_nothing_else(workflow: RemediationWorkflow) -> None:
+def test_an_account_may_patch_or_evict_and_nothing_else(workflow: RemediationWorkflow) -> None:
     account = workflow.spec.execution.service_account_name
     bound = [one["roleRef"]["name"] for one in of_kind("ClusterRoleBinding") if one["subjects"][0]["name"] == account]
     rules = [rule for role in of_kind("ClusterRole") if role["metadata"]["name"] in bound for rule in role["rules"]]
 
+    made = {name for rule in rules if "create" in rule["verbs"] for name in rule["resources"]}
+
     assert len(bound) == 1
-    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "patch"}
+    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "patch", "create"}
+    assert made <= {"pods/eviction"}
     assert not {"secrets", "*"} & {name for rule in rules for name in rule["resources"]}
+
+
+def test_code_can_fill_every_required_parameter() -> None:
+    needed = {one.name for workflow in WORKFLOWS.values() for one in workflow.spec.parameters if one.required}
+
+    assert needed <= set(PARAMETER_RULES)
 
 
 def test_the_guide_shows_objects_that_are_valid() -> None:

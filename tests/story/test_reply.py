@@ -31,6 +31,7 @@ from inquest.story.reply import (
     RcaReply,
     Reading,
     SelectionReply,
+    StreamReply,
     better,
     contradictions,
     corrective_message,
@@ -60,7 +61,8 @@ def selection(text: str) -> SelectionReply:
 
 
 def bad_values(reading: Reading) -> tuple[str, ...]:
-    conflicts = contradictions(reading.reply) if reading.reply else ()
+    verdict = reading.reply if not isinstance(reading.reply, StreamReply) else None
+    conflicts = contradictions(verdict) if verdict else ()
     found = (problem for problem in reading.problems if problem not in conflicts and problem.rule != REQUIRED)
     return tuple(problem.path for problem in found)
 
@@ -285,6 +287,32 @@ def test_a_workflow_without_a_summary_is_usable_in_invocation_2_alone() -> None:
 
     assert read(SELECTION, said(text)).usable
     assert not read(RCA, said(text)).usable
+
+
+def test_words_for_people_hide_nothing_and_what_is_looked_up_stays_as_it_was() -> None:
+    hidden = "a\u200bb"
+    cause = {
+        "summary": hidden,
+        "signal_name": hidden,
+        "contributing_factors": [hidden],
+        "investigation_analysis": hidden,
+        "causal_chain": [hidden],
+        "cause": {"field": hidden, "value": hidden},
+        "due_diligence": {"target_accuracy": hidden},
+        "remediation_target": {"kind": "Pod", "name": hidden},
+        "claims": [{"statement": hidden, "role": "symptom", "evidence": [{"id": "E1", "quote": hidden}]}],
+    }
+
+    found = rca(json.dumps({"root_cause_analysis": cause, "confidence": 0.9, "human_review_reason": hidden}))
+
+    seen = "a\\u{200b}b"
+    claim = RawClaim(seen, "symptom", (Citation("E1", hidden),))
+    assert (found.summary, found.signal_name, found.analysis, found.review_reason) == (seen,) * 4
+    assert (found.cause_field, found.cause_value) == (seen, seen)
+    assert (found.contributing_factors, found.causal_chain) == ((seen,), (seen,))
+    assert (found.due_diligence, found.claims) == ({"target_accuracy": seen}, (claim,))
+    assert found.target is not None
+    assert found.target.name == hidden
 
 
 # --- candidates --------------------------------------------------------------------------------------
@@ -514,13 +542,20 @@ def test_the_better_of_two_replies_counts() -> None:
     assert better(poor, replacement := Reading(RcaReply("again"), poor.problems)) is replacement
 
 
+FAULTS = {
+    Invocation.RCA: "- root_cause_analysis must be an object; found: OOM",
+    Invocation.SELECTION: "- root_cause_analysis must be an object; found: OOM",
+    Invocation.STREAM: "- hypothesis is required",
+}
+
+
 @pytest.mark.parametrize("invocation", list(Invocation))
 def test_the_corrective_message_names_faults_tools_and_an_example(invocation: Invocation) -> None:
     reading = read(invocation, said('{"root_cause_analysis": "OOM", "confidence": 7}'))
 
     message = corrective_message(invocation, reading)
 
-    assert "- root_cause_analysis must be an object; found: OOM" in message
+    assert FAULTS[invocation] in message
     assert "- confidence must be a number from 0 to 1; found: 7" in message
     assert all(tool.name in message for tool in SUBMIT_TOOLS[invocation])
     assert not read(invocation, said(message.splitlines()[-1])).problems
@@ -608,8 +643,10 @@ def test_the_reader_never_raises(text: str, invocation: Invocation, tool: str) -
     assert reading.usable != bool(reading.failure)
 
 
-def written(reply: RcaReply | SelectionReply) -> str:
+def written(reply: RcaReply | SelectionReply | StreamReply) -> str:
     """A reply in the form of the schema."""
+    if isinstance(reply, StreamReply):
+        return json.dumps(asdict(reply))
     target = reply.target
     cause: dict[str, Any] = {"summary": reply.summary, "contributing_factors": reply.contributing_factors}
     cause["remediation_target"] = target and target.model_dump()
@@ -645,9 +682,9 @@ def choice_written(choice: Choice) -> dict[str, Any]:
 @given(JSON, st.sampled_from(list(Invocation)))
 @settings(max_examples=300, deadline=None)
 def test_reading_a_healed_reply_changes_nothing(value: Any, invocation: Invocation) -> None:
-    healed = read(
-        invocation, said(json.dumps({"rca_summary": "s", "root_cause_analysis": value, "claims": value}))
-    ).reply
+    verdict = {"rca_summary": "s", "root_cause_analysis": value, "claims": value}
+    part = {"hypothesis": "h", "confidence": 0.5, "signals": value, "evidence": value}
+    healed = read(invocation, said(json.dumps(part if invocation is Invocation.STREAM else verdict))).reply
     assert healed is not None
 
     again = read(invocation, said(written(healed)))

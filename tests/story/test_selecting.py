@@ -162,6 +162,70 @@ def test_the_signals_own_resource_needs_no_question() -> None:
     assert asked(case, Invocation.RCA) == []
 
 
+def of_two(target: TargetRef) -> ResourceContext:
+    """A cluster in which two groups have an object of the Signal's name; the first is taken where none is said."""
+    known = target.api_version in GROUPS
+    found = target if known else target.model_copy(update={"api_version": GROUPS[0]})
+    pin = cases.PINNED_DEPLOYMENT.model_copy(update={"kind": "Pod", "name": "api-1", "api_version": found.api_version})
+    more: dict[str, Any] = {} if known else {"choices": GROUPS, "rivals": GROUPS, "warnings": ("two objects",)}
+    return cases.context(target=found, root=found, chain=(), root_pin=pin, **more)
+
+
+def unsaid(*replies: ModelReply, **more: Any) -> World:
+    """A case of a Signal that names no group, where two objects have its name."""
+    named = {"target": {"kind": "Pod", "name": "api-1", "namespace": "shop"}}
+    return replace(answers(*replies, contexts=of_two, **more), code=lambda: cases.tried(), signal=named)
+
+
+OWN = {"kind": "Pod", "name": "api-1", "namespace": "shop"}
+
+
+@pytest.mark.parametrize("target", [OWN, None], ids=["named without a group", "not named"])
+def test_a_signal_that_means_two_objects_is_asked_about(target: Any) -> None:
+    answer = cases.submitted(remediation_target={**OWN, "api_version": GROUPS[1]})
+
+    case = unsaid(cases.submitted(remediation_target=target), answer, cases.chose()).run(view())
+
+    assert case.phase is Phase.AWAITING_APPROVAL
+    assert len(asked(case, Invocation.RCA)) == 1
+    assert [fact.context.target.api_version for fact in case.all(plot.ContextResolved)] == list(GROUPS)
+
+
+def test_a_signal_that_means_two_objects_keeps_the_one_that_the_answer_names() -> None:
+    answer = cases.submitted(remediation_target={**OWN, "api_version": GROUPS[0]})
+
+    case = unsaid(cases.submitted(remediation_target=OWN), answer, cases.chose()).run(view())
+
+    assert case.phase is Phase.AWAITING_APPROVAL
+    assert len(case.all(plot.ContextResolved)) == 1
+
+
+@pytest.mark.parametrize("answer", STILL.values(), ids=STILL.keys())
+def test_a_signal_that_stays_two_objects_goes_to_a_person(answer: ModelReply) -> None:
+    outcome, phase, verdict = ended(unsaid(cases.submitted(remediation_target=OWN), answer))
+
+    assert (outcome, phase, verdict.sub_reason) == (Outcome.RCA_INCOMPLETE, Phase.COMPLETED, SubReason.AMBIGUOUS_KIND)
+    assert "a.example/v1, b.example/v1" in verdict.message
+
+
+def test_without_a_model_a_signal_that_means_two_objects_goes_to_a_person() -> None:
+    """The detectors looked at the one that was taken: that says nothing of the one that is meant."""
+    world = replace(unsaid(), settings={}, findings=(cases.finding(),))
+
+    verdict = ended(world)[2]
+
+    assert verdict.sub_reason is SubReason.AMBIGUOUS_KIND
+    assert verdict.merged is not None
+    assert verdict.merged.workflow is None
+
+
+def test_another_target_with_a_group_of_its_own_needs_no_question() -> None:
+    case = unsaid(about("a.example/v1"), cases.chose()).run(view())
+
+    assert case.phase is Phase.AWAITING_APPROVAL
+    assert asked(case, Invocation.RCA) == []
+
+
 def test_an_ambiguous_kind_without_a_model_asks_nobody() -> None:
     world = World(findings=(cases.finding(object=GADGET),), contexts=looked_up)
 
@@ -554,9 +618,8 @@ def test_no_verdict_on_the_reserved_turn_says_so() -> None:
     get = cases.reply("", cases.call("get", kind="pod"))
     _, _, verdict = ended(answers(get, settings={"max_turns": 1}))
 
-    assert verdict.message == (
-        "Root cause analysis incomplete: no verified target; the model gave no verdict (TurnBudgetSpent)"
-    )
+    assert verdict.message == "Root cause analysis incomplete: the model gave no verdict (TurnBudgetSpent)"
+    assert verdict.conditions["TargetVerified"] == ("True", "RootOwnerResolved")
     assert "TurnBudgetSpent" in codes(verdict)
 
 
@@ -653,10 +716,10 @@ def test_what_the_corrective_turn_did_not_heal_is_said(replies: list[ModelReply]
     assert texts == ["Parts of the reply could not be used: severity"]
 
 
-GONE = outcome_of.model_unavailable("401", permanent=True)
+GONE = outcome_of.model_unavailable("ModelUnauthorized: Permanent error: m-1: 401", permanent=True)
 CUT_OFF: dict[str, tuple[Verdict, tuple[Finding, ...], str | None]] = {
     "no endpoint answers, and a detector knows": (GONE, (cases.finding(),), cases.finding().summary),
-    "no endpoint answers": (GONE, (), "not determined: No model endpoint answers: 401"),
+    "no endpoint answers": (GONE, (), "not determined: ModelUnauthorized"),
     "the time is over": (outcome_of.timed_out(Phase.INVESTIGATING), (cases.finding(),), cases.finding().summary),
     "a person stopped it": (outcome_of.cancelled(), (cases.finding(),), None),
 }

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.api.shared import TargetRef
+from inquest.api.shared import DetectedLabels, GitOpsTool, TargetRef
 from inquest.story.evidence import Citation, Finding
+from inquest.story.labels import Quota
 from inquest.story.outcome import Circumstances, decide, merge
 from inquest.story.rca import Diagnosis
 from inquest.story.reply import Choice, SelectionReply
@@ -19,32 +20,39 @@ from inquest.story.selection import (
     PARAMETER_RULES,
     TARGET_PARAMETERS,
     Aim,
+    Around,
     Attempt,
     Described,
     SelectionContext,
     WorkflowRecord,
-    action_for,
+    actions_for,
     attempt_of,
     bytes_from,
     check_parameters,
     choose,
     correction_message,
+    doubled_cpu,
     doubled_memory,
     exhausted_message,
     final_target,
     first_message,
     in_scope,
     injected,
+    larger_storage,
     last_reason,
+    more_replicas,
     needs_lookup,
     parameter_line,
     parameter_schema,
     parameter_texts,
     quantity_from,
+    quota_facts,
+    raised_maximum,
     seven_fields,
     system_prompt,
     target_parameters,
     target_question,
+    thousandths_from,
     unread,
     validate,
 )
@@ -83,7 +91,7 @@ def record(*parameters: dict[str, Any], **more: Any) -> WorkflowRecord:
     return WorkflowRecord(**shape | more)
 
 
-def finding(category: str = "OOMKilled", **facts: str) -> Finding:
+def finding(category: str = "OOMKilled", actions: tuple[str, ...] = ("IncreaseMemoryLimits",), **facts: str) -> Finding:
     return Finding(
         detector="d",
         category=category,
@@ -94,6 +102,7 @@ def finding(category: str = "OOMKilled", **facts: str) -> Finding:
         confidence=0.93,
         citations=(Citation("E3", "reason: OOMKilled"), Citation("E7", "limit")),
         facts=facts,
+        actions=actions,
     )
 
 
@@ -234,6 +243,9 @@ def test_component_scope(components: tuple[str, ...], kind: str, inside: bool) -
         pytest.param(declared("A", pattern="(a+)+$"), "a" * 64 + "b", "", id="a pattern that could stall"),
         pytest.param(declared("A", pattern="(a|a)*$"), "a" * 64 + "b", "", id="alternatives that could stall"),
         pytest.param(declared("A", pattern="x" * 1025), "a", "", id="a pattern that is too long"),
+        pytest.param(declared("A"), "a\u202eb", 'A: "a\\u{202e}b" holds characters that nobody sees', id="hidden"),
+        pytest.param(declared("A", "array"), ["a\u200b"], "nobody sees", id="hidden in a list"),
+        pytest.param(declared("A"), "größer\n\t🙂", "", id="what people see"),
         pytest.param(declared("A", dependsOn=["B"]), "a", "depends on B", id="dependsOn"),
     ],
 )
@@ -468,21 +480,22 @@ def test_a_cluster_scoped_target_has_an_empty_namespace() -> None:
 # --- choosing by code --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("found", "action"),
-    [
-        (finding("OOMKilled"), "IncreaseMemoryLimits"),
-        (finding("BadRevision"), "RollbackDeployment"),
-        (finding("CrashLoopBackOff", previousRevision="4"), "RollbackDeployment"),
-        (finding("CrashLoopBackOff", previousRevision=""), ""),
-        (finding("CrashLoopBackOff"), ""),
-        (finding("ImagePullFailing", previousRevision="4"), "RollbackDeployment"),
-        (finding("ImagePullFailing"), ""),
-        (finding("QuotaExceeded"), ""),
-    ],
-)
-def test_a_category_calls_for_an_action(found: Finding, action: str) -> None:
-    assert action_for(found) == action
+def test_actions_are_tried_in_order_and_only_where_somebody_should_act() -> None:
+    found = finding(actions=("RestartPod", "RollbackDeployment", "RestartPod"))
+
+    assert actions_for(found) == ("RestartPod", "RollbackDeployment")
+    assert actions_for(replace(found, act=False)) == ()
+
+
+def test_the_second_action_is_taken_where_nothing_fits_the_first() -> None:
+    found = finding("BadRevision", actions=("RestartPod", "RollbackDeployment"), previousRevision="4")
+    needs = record(declared("POD", required=True), action_type="RestartPod")
+    rollback = record(workflow_id="w-2", action_type="RollbackDeployment")
+
+    reply = choose(found, [rollback, needs])
+
+    assert reply.choice is not None
+    assert reply.choice.workflow_id == "w-2"
 
 
 MEMORY = record(declared("CONTAINER", required=True), declared("MEMORY_LIMIT", required=True))
@@ -498,7 +511,7 @@ def test_code_chooses_with_parameters_from_facts() -> None:
         "w-1",
         0.93,
         "OOMKilled calls for IncreaseMemoryLimits (evidence E3, E7); CONTAINER=app: the container that the finding "
-        "names; MEMORY_LIMIT=256Mi: twice the present limit",
+        "names; MEMORY_LIMIT=256Mi: twice the present limit, or above what was used, within the quota",
         {"CONTAINER": "app", "MEMORY_LIMIT": "256Mi"},
     )
     assert [choice.workflow_id for choice in reply.alternatives] == ["w-2"]
@@ -509,7 +522,7 @@ def test_code_chooses_with_parameters_from_facts() -> None:
 @pytest.mark.parametrize(
     ("found", "records", "why"),
     [
-        (finding("QuotaExceeded"), [MEMORY], "no action type is known for QuotaExceeded"),
+        (finding("QuotaExceeded", ()), [MEMORY], "no action type answers QuotaExceeded of Deployment/api: a person"),
         (OOM, [], "the catalogue has no workflow for IncreaseMemoryLimits"),
         (finding("OOMKilled", container="app"), [MEMORY], "w-1: MEMORY_LIMIT: required parameter is missing"),
         (OOM, [record(declared("MEMORY_LIMIT", pattern="Gi$"))], "does not match"),
@@ -527,7 +540,7 @@ def test_no_workflow_where_a_rule_gives_nothing(found: Finding, records: list[Wo
 def test_a_rule_gives_the_declared_type() -> None:
     rollback = record(declared("REVISION", "integer", minimum=0), action_type="RollbackDeployment")
 
-    reply = choose(finding("BadRevision", previousRevision="4"), [rollback])
+    reply = choose(finding("BadRevision", ("RollbackDeployment",), previousRevision="4"), [rollback])
 
     assert reply.choice is not None
     assert reply.choice.parameters == {"REVISION": 4}
@@ -548,6 +561,9 @@ def test_every_rule_is_silent_without_facts() -> None:
         ({"memoryLimit": "1e9"}, "1953125Ki"),
         ({"memoryLimit": "512Mi", "memoryMax": "768Mi"}, "768Mi"),
         ({"memoryLimit": "512Mi", "memoryMax": "512Mi"}, ""),
+        ({"memoryLimit": "128Mi", "memoryUsage": "400Mi"}, "500Mi"),
+        ({"memoryLimit": "128Mi", "memoryUsage": "127Mi"}, "256Mi"),
+        ({"memoryLimit": "128Mi", "memoryUsage": "400Mi", "memoryMax": "300Mi"}, "300Mi"),
         ({"memoryLimit": "0"}, ""),
         ({"memoryLimit": "much"}, ""),
         ({}, ""),
@@ -555,6 +571,121 @@ def test_every_rule_is_silent_without_facts() -> None:
 )
 def test_memory_is_doubled_exactly_and_within_the_quota(facts: dict[str, str], limit: str) -> None:
     assert doubled_memory(facts) == limit
+
+
+@pytest.mark.parametrize(
+    ("facts", "limit"),
+    [
+        ({"cpuLimit": "500m"}, "1"),
+        ({"cpuLimit": "250m"}, "500m"),
+        ({"cpuLimit": "0.3"}, "600m"),
+        ({"cpuLimit": "1", "cpuMax": "1500m"}, "1500m"),
+        ({"cpuLimit": "1", "cpuMax": "1"}, ""),
+        ({"cpuLimit": "1Gi"}, ""),
+        ({}, ""),
+    ],
+)
+def test_cpu_is_doubled_within_the_quota(facts: dict[str, str], limit: str) -> None:
+    assert doubled_cpu(facts) == limit
+
+
+@pytest.mark.parametrize(
+    ("facts", "replicas"),
+    [
+        ({"wantedReplicas": "3", "replicas": "0"}, "3"),
+        ({"replicas": "0"}, ""),
+        ({"replicas": "1"}, "2"),
+        ({"replicas": "4"}, "6"),
+        ({"replicas": "4", "maxReplicas": "5"}, "5"),
+        ({"replicas": "5", "maxReplicas": "5"}, ""),
+        ({"wantedReplicas": "many"}, ""),
+        ({}, ""),
+    ],
+)
+def test_replicas_are_those_that_were_wanted_or_half_as_many_again(facts: dict[str, str], replicas: str) -> None:
+    assert more_replicas(facts) == replicas
+
+
+@pytest.mark.parametrize(
+    ("facts", "size"),
+    [
+        ({"storageSize": "10Gi"}, "15Gi"),
+        ({"storageSize": "10Gi", "storageMax": "12Gi"}, "12Gi"),
+        ({"storageSize": "10Gi", "storageMax": "10Gi"}, ""),
+        ({}, ""),
+    ],
+)
+def test_storage_grows_by_half_within_the_quota(facts: dict[str, str], size: str) -> None:
+    assert larger_storage(facts) == size
+
+
+@pytest.mark.parametrize(
+    ("facts", "maximum"),
+    [
+        ({"cause": "atMaximum", "maxReplicas": "4"}, "6"),
+        ({"cause": "atMaximum", "maxReplicas": "1"}, "2"),
+        ({"cause": "noMetrics", "maxReplicas": "4"}, ""),
+        ({"cause": "atMaximum", "maxReplicas": ""}, ""),
+    ],
+    ids=["half as many again", "at least one more", "its maximum is not at fault", "no maximum is known"],
+)
+def test_an_autoscaler_at_its_maximum_may_run_more(facts: dict[str, str], maximum: str) -> None:
+    assert raised_maximum(facts) == maximum
+
+
+@pytest.mark.parametrize(
+    ("facts", "hard", "used", "most"),
+    [
+        ({"memoryLimit": "128Mi"}, "1Gi", "256Mi", "768Mi"),
+        ({"memoryLimit": "128Mi"}, "256Mi", "128Mi", "128Mi"),
+        ({"memoryLimit": "512Mi", "replicas": "4"}, "4Gi", "2Gi", "1Gi"),
+        ({"memoryLimit": "128Mi", "memoryMax": "200Mi"}, "1Gi", "256Mi", "200Mi"),
+        ({"memoryLimit": "128Mi"}, "much", "256Mi", None),
+        ({}, "1Gi", "256Mi", None),
+    ],
+)
+def test_a_quota_bounds_what_a_rule_may_ask_for(facts: dict[str, str], hard: str, used: str, most: str | None) -> None:
+    assert quota_facts(facts, {"limits.memory": Quota(hard, used)}).get("memoryMax") == most
+
+
+def test_a_quota_without_room_leaves_the_choice_to_a_person() -> None:
+    full = Around(quota={"limits.memory": Quota("256Mi", "250Mi")})
+
+    assert choose(OOM, [MEMORY]).choice is not None
+    assert choose(OOM, [MEMORY], full).choice is None
+
+
+@pytest.mark.parametrize(("replicas", "chosen"), [("2", False), ("0", True)])
+def test_what_an_autoscaler_would_take_back_is_not_chosen(replicas: str, chosen: bool) -> None:
+    scaled = Around(DetectedLabels(hpa_enabled=True))
+    few = finding("Overloaded", ("ScaleReplicas",), replicas=replicas, wantedReplicas="3")
+    scale = record(declared("REPLICAS", "integer", required=True), action_type="ScaleReplicas")
+
+    reply = choose(few, [scale], scaled)
+
+    assert (reply.choice is not None) is chosen
+    assert chosen or "an autoscaler sets the replicas" in reply.reasoning
+    assert choose(few, [scale]).choice is not None
+
+
+def test_under_git_ops_only_what_changes_the_source_is_taken() -> None:
+    argo = Around(DetectedLabels(git_ops_managed=True, git_ops_tool=GitOpsTool.ARGOCD))
+    both = replace(OOM, actions=("IncreaseMemoryLimits", "GitRevertCommit"))
+    revert = record(workflow_id="w-2", action_type="GitRevertCommit")
+    made_for = replace(MEMORY, workflow_id="w-3", content={"spec": {"labels": {"detected": {"gitOpsTool": "argocd"}}}})
+
+    refused, reverted, taken = (choose(both, [MEMORY, *more], argo) for more in ([], [revert], [made_for]))
+
+    assert refused.choice is None
+    assert "argocd manages the target" in refused.reasoning
+    assert [reply.choice.workflow_id for reply in (reverted, taken) if reply.choice] == ["w-2", "w-3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"), [("1", 1000), ("250m", 250), ("0.5", 500), ("1k", 1000000), ("0.0001", None), ("1Gi", None)]
+)
+def test_amounts_of_cpu_are_read_exactly(text: str, amount: int | None) -> None:
+    assert thousandths_from(text) == amount
 
 
 @pytest.mark.parametrize(

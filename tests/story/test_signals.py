@@ -47,6 +47,9 @@ class World:
     """API groups that serve the target's kind, where more than one does."""
     past: History = field(default_factory=lambda: History(available=True))
     told: list[Notice] = field(default_factory=list)
+    around: dict[str, str] = field(default_factory=dict)
+    """Labels of the namespace as they were read with the target."""
+    asked: list[str] = field(default_factory=list)
 
     def put(self, kind: str, name: str, namespace: str, **rest: Any) -> Json:
         meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -97,10 +100,17 @@ class World:
         return ResourceKind("apps", "v1", word, f"{word.lower()}s", self.namespaced)
 
     async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
+        self.asked.append(kind.kind)
         return {"metadata": {"name": name, "labels": self.namespace_labels}}
 
     async def context(self, target: TargetRef) -> ResourceContext:
-        return ResourceContext(target=target, root=target, target_labels=self.target_labels, root_pin=PIN)
+        return ResourceContext(
+            target=target,
+            root=target,
+            target_labels=self.target_labels,
+            root_pin=PIN,
+            namespace_labels=self.around,
+        )
 
     async def history(self, target: TargetRef, spec_hash: str) -> History:
         return self.past
@@ -159,6 +169,14 @@ async def test_a_blocked_signal_is_written_once_for_each_block(world: World) -> 
     world.moment += timedelta(seconds=6)
     await world.look()
     assert signal["status"]["blockedCount"] == 2
+
+
+async def test_a_namespace_that_was_read_with_the_target_is_not_read_again(world: World) -> None:
+    world.around, world.namespace_labels = {"inquest.dev/managed": "true"}, {}
+    signal = world.signal()
+    await world.look()
+
+    assert (signal["status"]["phase"], world.asked) == ("Accepted", [])
 
 
 async def test_a_label_ends_a_block_before_its_time(world: World) -> None:

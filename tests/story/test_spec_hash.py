@@ -19,6 +19,16 @@ from inquest.story.spec_hash import (
     spec_hash,
 )
 
+THREE_REPLICAS = "sha256:efa3a2810c7f1d48984f9b7f5401947a20e38c6284a97a6ad73a90a59acdc0bc"
+TWO_CONTAINERS = "sha256:148b771a664d248ca56cc42fd89e95d84f107b1b62bf09c8a6217ef411d6bc4b"
+WEB = {"name": "web", "image": "nginx:1.25"}
+LOG = {"name": "log", "image": "fluent:2"}
+
+
+def with_containers(*containers: dict[str, str]) -> dict[str, Any]:
+    return {"spec": {"replicas": 3, "template": {"spec": {"containers": list(containers)}}}}
+
+
 EMPTY = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 
 VECTORS: dict[str, tuple[dict[str, Any], str]] = {
@@ -35,6 +45,24 @@ VECTORS: dict[str, tuple[dict[str, Any], str]] = {
         {"spec": {"list": [3, 1, 2, 10]}},
         "sha256:0a942c21cd68a32b9172ae502e9800ec3746e0e46767727bf543d46af2f6c382",
     ),
+    "datastorage-16.6-02 nothing": ({}, EMPTY),
+    "datastorage-16.6-03 replicas alone": ({"spec": {"replicas": 3}}, THREE_REPLICAS),
+    "datastorage-16.6-03 replicas of a whole object": (
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "generation": 4},
+            "spec": {"replicas": 3},
+            "status": {"readyReplicas": 3},
+        },
+        THREE_REPLICAS,
+    ),
+    "datastorage-16.6-04 two containers": (with_containers(WEB, LOG), TWO_CONTAINERS),
+    "datastorage-16.6-04 two containers in the other order": (with_containers(LOG, WEB), TWO_CONTAINERS),
+    "datastorage-16.6-05 the rules of a role": (
+        {"rules": [{"verbs": ["get", "list"], "resources": ["pods"], "apiGroups": [""]}]},
+        "sha256:43bc3656fb9349542368bb0e09e3646dccdf768dbe3788ced4b5d2079bcd259a",
+    ),
 }
 
 
@@ -43,7 +71,8 @@ def test_the_hash_is_the_one_of_the_vectors(found: dict[str, Any], expected: str
     assert expected == spec_hash(found)
 
 
-def test_pipeline_20_3_04_an_empty_config_map() -> None:
+@pytest.mark.parametrize((), [()], ids=["pipeline-20.3-04"])
+def test_the_digest_of_an_empty_config_map() -> None:
     assert config_digest({"data": {}}) == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 

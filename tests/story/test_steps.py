@@ -804,16 +804,47 @@ def test_a_case_of_the_operators_namespace_may_look_anywhere() -> None:
     assert step == steps.ResolveContext(ELSEWHERE)
 
 
-def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person() -> None:
-    facts = [cases.opened(), cases.resolved(), cases.taken(cases.finding(object=ELSEWHERE))]
+@pytest.mark.parametrize(
+    ("model", "outcome"),
+    [
+        pytest.param("m", "RcaIncomplete", id="a model may not move a remedy"),
+        pytest.param("", "NoMatchingWorkflows", id="what code has proven is complete"),
+    ],
+)
+def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person(model: str, outcome: str) -> None:
+    facts = [cases.opened(model=model), cases.resolved(), cases.taken(cases.finding(object=ELSEWHERE))]
     case = plot.fold([*facts, plot.Diagnosed(Diagnosis(summary="db", target=ELSEWHERE, confidence=0.9), cases.AT)])
 
     step = next_step(case, view())
 
     assert isinstance(step, steps.Record)
     assert isinstance(step.fact, plot.Closed)
-    assert step.fact.verdict.outcome == "RcaIncomplete"
+    assert step.fact.verdict.outcome == outcome
+    assert step.fact.verdict.needs_review
     assert "payments" not in str(step.fact.verdict.merged and step.fact.verdict.merged.workflow)
+
+
+def test_a_signal_about_a_namespace_is_about_what_is_in_it() -> None:
+    place = TargetRef(api_version="v1", kind="Namespace", name="shop")
+    case = plot.fold([opened_in("inquest-system", place), cases.resolved(target=place, root=place, chain=())])
+
+    assert steps.is_near(case, cases.DEPLOYMENT)
+    assert not steps.is_near(case, ELSEWHERE)
+
+
+@pytest.mark.parametrize("kind", ["External", "Secret", "ConfigMap"])
+def test_a_cause_that_nobody_here_reads_is_a_whole_diagnosis(kind: str) -> None:
+    named = TargetRef(kind=kind, name="db", namespace=None if kind == "External" else "shop")
+    facts = [cases.opened(model=""), cases.resolved(), cases.taken(cases.finding(object=named))]
+    found = Diagnosis(summary="db", target=named, confidence=0.9, signal_type="ConfigMapMissing")
+    case = plot.fold([*facts, plot.Diagnosed(found, cases.AT)])
+
+    step = next_step(case, view())
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert step.fact.verdict.outcome == "NoMatchingWorkflows"
+    assert "a person must act" in step.fact.verdict.message
 
 
 @pytest.mark.parametrize(

@@ -99,11 +99,9 @@ class Spoken:
         return self.speak()
 
 
-class Plain:
-    """A redactor of texts that hold no secret."""
-
-    def strings(self, data: Any) -> Redacted[Any]:
-        return seal(data)
+async def plain(data: Any) -> Redacted[Any]:
+    """The redaction of texts that hold no secret."""
+    return seal(data)
 
 
 async def now() -> Any:
@@ -115,7 +113,7 @@ async def ran(*_: Any) -> tuple[ToolResult, ...]:
 
 
 def batch(model: Spoken, **habits: Any) -> plot.ToolsRan:
-    house = SimpleNamespace(model=model, redactor=Plain(), now=now, tools=SimpleNamespace(run=ran))
+    house = SimpleNamespace(model=model, redacted=plain, now=now, tools=SimpleNamespace(run=ran))
     case = plot.fold([cases.opened(model="m-1", habits=Habits(**habits)), cases.resolved(), cases.taken()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     runs = (Run(call("kubectl_logs"), "E3", "00"),)

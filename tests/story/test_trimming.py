@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.story.trimming import PREVIEW_CHARACTERS, REREAD_CHARACTERS, preview, reread
+from inquest.story.trimming import PREVIEW_CHARACTERS, REREAD_CHARACTERS, condensed, preview, reread
 
 HEAD = "NAME                 READY   STATUS    RESTARTS".ljust(50)
 
@@ -170,3 +170,59 @@ def test_a_short_form_never_exceeds_its_cap(text: str, tool: str) -> None:
     assert len(preview(text)) <= PREVIEW_CHARACTERS
     if len(text) <= REREAD_CHARACTERS:
         assert reread(text, "E1", tool=tool) == text
+
+
+# --- the first reading of a log -----------------------------------------------------------------------------------
+
+
+def served(number: int, status: int = 200, took: int = 12) -> str:
+    return f"2026-11-22T10:00:{number % 60:02}Z GET /orders/{number} id={number:032x} status={status} took {took} ms"
+
+
+def test_lines_that_differ_in_numbers_are_told_once() -> None:
+    lines = ["starting", *(served(number) for number in range(200)), "ready"]
+    short = condensed("\n".join(lines), "E7", tool="kubectl_logs").splitlines()
+
+    assert short[:2] == lines[:2]
+    assert short[-2:] == lines[-2:]
+    assert len(short) < 10
+    assert 'read_evidence("E7")' in short[-3]
+
+
+def test_what_stands_out_among_like_lines_is_shown() -> None:
+    lines = [served(number) for number in range(200)]
+    lines[60], lines[90] = served(60, status=500), served(90, took=30_099)
+    short = condensed("\n".join(lines), "E7", tool="kubectl_logs").splitlines()
+
+    assert lines[60] in short
+    assert lines[90] in short
+
+
+def test_every_line_of_a_condensed_log_can_be_quoted_and_none_is_lost_uncounted() -> None:
+    lines = [served(number, took=number * 37 % 91) for number in range(100)] + ["OutOfMemoryError"] * 3
+    lines += [f"retry {number}" for number in range(40)]
+    short = condensed("\n".join(lines), "E7", tool="kubectl_previous_logs").splitlines()
+    notes = [line for line in short if line.startswith("(")]
+
+    assert all(line in lines for line in short if line not in notes)
+    assert sum(int(note[1:].split()[0]) for note in notes) == len(lines) - (len(short) - len(notes))
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("\n".join(served(number) for number in range(200)), "kubectl_get"),
+        ("\n".join(served(number) for number in range(10)), "kubectl_logs"),
+        ("\n".join(f"{'abcdefgh' * (number + 1)}" for number in range(40)), "kubectl_logs"),
+    ],
+    ids=["no log", "short", "nothing alike"],
+)
+def test_what_is_no_row_of_like_lines_is_shown_as_it_is(text: str, tool: str) -> None:
+    assert condensed(text, "E7", tool=tool) == text
+
+
+@given(st.lists(st.text("#1 9.a-\n", max_size=8), max_size=40), st.integers(1, 40))
+def test_any_log_can_be_condensed(lines: list[str], times: int) -> None:
+    text = "\n".join(lines * times)
+
+    assert len(condensed(text, "E7", tool="kubectl_logs")) <= len(text)

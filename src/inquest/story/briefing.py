@@ -38,6 +38,8 @@ class Habits:
     model_timeout: timedelta = timedelta(seconds=120)
     summarize_above: int = 0
     """Characters above which a result is shortened by the model; 0: never."""
+    streams: bool = False
+    """Let four looks at one thing each follow where the root cause stays open."""
 
 
 @dataclass(frozen=True)

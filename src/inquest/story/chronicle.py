@@ -1,6 +1,7 @@
-"""The case as people see it: status, conditions, events, notices. All of it follows from the facts.
+"""The case as people see it: status, conditions, events. All of it follows from the facts.
 
-Nothing is decided here. The audit trail is told in `inquest.story.records`, figures in `inquest.story.measures`.
+Nothing is decided here. The audit trail is told in `inquest.story.records`, figures in `inquest.story.measures`,
+messages to people in `inquest.story.notices`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -37,6 +38,8 @@ from inquest.api.shared import (
 from inquest.story import plot
 from inquest.story.conversation import Invocation, ModelReply, Usage, total_cost
 from inquest.story.evidence import Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
+from inquest.story.framing import shown, visible
+from inquest.story.health import flags_of
 from inquest.story.history import history_warnings, ineffective_count
 from inquest.story.inquiry import arguments_of
 from inquest.story.outcome import Merged, Verdict, selected_message
@@ -44,7 +47,9 @@ from inquest.story.plan import STEP_ARGUMENT, plan_block, plan_of
 from inquest.story.plot import Case
 from inquest.story.rca import Cause, CheckedClaim
 from inquest.story.selection import parameter_texts
+from inquest.story.steps.investigating import stream_findings
 from inquest.story.steps.known import told_diagnosis
+from inquest.story.streams import StreamFinding
 from inquest.story.transcript import (
     NO_TOOLS,
     Asked,
@@ -59,6 +64,7 @@ from inquest.story.transcript import (
 MAX_EVIDENCE: Final = 64
 MAX_QUOTAS: Final = 50
 MAX_PARAMETERS: Final = 50
+MAX_FINDINGS: Final = 24
 MAX_GAPS: Final = 32
 MAX_PROGRESS: Final = 50
 PREVIEW: Final = 200
@@ -114,19 +120,19 @@ def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
         "fingerprint": case.fingerprint or None,
         "started_at": opened.at,
         "deadline": opened.at + opened.pinned.timeout,
-        "target_display": target_display(_shown_target(case)),
+        "target_display": target_display(shown_target(case)),
         "message": _message(case),
     }
 
 
 def _message(case: Case) -> str:
     if case.closed is not None:
-        return case.closed.verdict.message[:1024]
+        return shown(case.closed.verdict.message, 1024)
     selected = case.last(plot.Selected)
     if selected is None:
         return _WAITING[case.phase]
     if case.last(plot.Ruled) is None:
-        return selected.verdict.message[:1024]
+        return shown(selected.verdict.message, 1024)
     return selected_message(selected.proposal.pin.id, selected.proposal.confidence)
 
 
@@ -147,18 +153,29 @@ def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
         return {}
     snapshot = taken.snapshot
     return {
-        "findings": tuple(_finding(found) for found in taken.findings[:24]),
-        "evidence": tuple(_entry(item) for item in case.evidence[:MAX_EVIDENCE]),
-        "gaps": tuple(api.Gap(what=gap.what[:253], why=gap.why[:500]) for gap in _gaps(case, scene)[:MAX_GAPS]),
+        "findings": _findings(case, taken.findings),
+        "playbooks": tuple(book.name for book in taken.playbooks[:10]),
+        "evidence": tuple(_entry(item) for item in _listed(case)),
+        "gaps": tuple(_gap(gap) for gap in _gaps(case, scene)[:MAX_GAPS]),
         "snapshot": api.Snapshot(
             taken_at=snapshot.taken_at,
             has_issues=taken.health is Health.UNHEALTHY,
             has_warnings=any(event.object.get("type") == "Warning" for event in snapshot.of_kind("Event")),
-            pod_count=len(snapshot.of_kind("Pod")),
+            pod_count=flags_of(snapshot).pod_count,
             complete=snapshot.complete,
             digest=digest_of("".join(item.digest for item in snapshot.evidence)),
         ),
     }
+
+
+def _listed(case: Case) -> list[Evidence]:
+    """As much evidence as the status holds, in its order; what is cited comes before what is not."""
+    taken = case.first(plot.SnapshotTaken)
+    findings = (name for found in (taken.findings if taken else ()) for name in found.evidence)
+    cited = {name for claim in claims_of(case) for name in claim.evidence} | set(findings)
+    first = sorted(case.evidence, key=lambda item: item.id not in cited)[:MAX_EVIDENCE]
+    chosen = {item.id for item in first}
+    return [item for item in case.evidence if item.id in chosen]
 
 
 def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
@@ -169,10 +186,14 @@ def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
     return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *contexts, *calls)))
 
 
+def _gap(gap: Gap) -> api.Gap:
+    return api.Gap(what=shown(gap.what, 253), why=shown(gap.why, 500))
+
+
 def _gap_of(asked: Asked) -> Gap:
     named = " ".join(str(value) for value in asked.arguments.values() if isinstance(value, str))
     why = asked.error if asked.error.startswith("[") else f"{asked.fate}: {asked.error}"
-    return Gap(f"{asked.tool[:63]} {named}".strip(), why)
+    return Gap(f"{shown(asked.tool, 63)} {named}".strip(), why)
 
 
 def _context(case: Case, scene: _Scene) -> dict[str, Any]:
@@ -184,10 +205,10 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
     if case.phase is Phase.INVESTIGATING:
         return {"root_owner": owner}
     quota = {
-        name: api.Quota(hard=found.hard[:63], used=found.used[:63])
+        name: api.Quota(hard=shown(found.hard, 63), used=shown(found.used, 63))
         for name, found in islice(context.quota.items(), MAX_QUOTAS)
     }
-    shown = api.ResourceContext(
+    known = api.ResourceContext(
         set_at=resolved.at,
         root_owner=owner,
         spec_hash=context.spec_hash or None,
@@ -198,7 +219,7 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
     )
     # The status keeps the context of the diagnosis: it is written once, when selection has ended.
     settled = case.last(plot.Selected) is not None or case.closed is not None
-    return {"root_owner": owner} | ({"context": shown} if settled else {})
+    return {"root_owner": owner} | ({"context": known} if settled else {})
 
 
 def _history(resolved: plot.ContextResolved) -> api.History | None:
@@ -209,7 +230,7 @@ def _history(resolved: plot.ContextResolved) -> api.History | None:
         regression_detected=found.regression_detected,
         entries=len(found.recent) + len(found.older),
         ineffective=ineffective_count(found),
-        warnings=tuple(warning.text[:500] for warning in history_warnings(found))[:10],
+        warnings=tuple(shown(warning.text, 500) for warning in history_warnings(found))[:10],
     )
 
 
@@ -222,19 +243,23 @@ def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
         "confidence": confidence,
         "model_confidence": found.model_confidence,
         "root_cause": api.RootCause(
-            summary=found.summary[:2000] or None,
+            summary=shown(found.summary, 2000) or None,
             severity=Severity(found.severity) if found.severity else None,
-            signal_type=found.signal_type[:253] or None,
-            contributing_factors=tuple(text[:500] for text in found.contributing_factors[:10]),
-            analysis=found.analysis[:4000] or None,
+            signal_type=shown(found.signal_type, 253) or None,
+            contributing_factors=tuple(shown(text, 500) for text in found.contributing_factors[:10]),
+            analysis=shown(found.analysis, 4000) or None,
             investigation_outcome=OUTCOME_WORDS.get(found.outcome),
             remediation_target=_bare(found.target) if found.target else None,
             target_verified=_is_verified(case),
         ),
         "causes": tuple(_cause(cause) for cause in found.causes[:5]),
         "claims": tuple(_claim(claim) for claim in found.checked.claims[:24]),
-        "warnings": tuple(dict.fromkeys(text[:500] for text in _warnings(case)))[:20],
     }
+
+
+def _cautions(case: Case, scene: _Scene) -> dict[str, Any]:
+    found = tuple(dict.fromkeys(shown(text, 500) for text in _warnings(case)))[:20]
+    return {"warnings": found} if found else {}
 
 
 def _is_verified(case: Case) -> bool:
@@ -250,6 +275,7 @@ def _merged(case: Case) -> Merged | None:
 
 def _warnings(case: Case) -> Iterator[str]:
     """What a reader should know, then what was asked for and not given."""
+    yield from (text for fact in case.all(plot.ContextResolved) for text in fact.context.warnings)
     merged, fact = _merged(case), case.last(plot.Diagnosed)
     of_rca = fact.diagnosis.warnings if fact else ()
     yield from (warning.text for warning in (merged.warnings if merged is not None else of_rca))
@@ -260,9 +286,9 @@ def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
     tries = tuple(
         api.ValidationAttempt(
             attempt=min(number, 3),
-            workflow_id=tried.reply.choice.workflow_id[:253] if tried.reply.choice else None,
+            workflow_id=shown(tried.reply.choice.workflow_id, 253) if tried.reply.choice else None,
             valid=tried.validation.valid,
-            errors=tuple(error[:500] for error in tried.validation.errors[:10]),
+            errors=tuple(shown(error, 500) for error in tried.validation.errors[:10]),
             timestamp=tried.at,
         )
         for number, tried in enumerate(case.all(plot.Tried), start=1)
@@ -271,8 +297,8 @@ def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
     chosen = _selected_workflow(case)
     if chosen is None:
         return changes
-    shown = workflow_display(chosen.action_type, chosen.id)
-    return changes | {"selected_workflow": chosen, "workflow_display": shown}
+    display = workflow_display(chosen.action_type, chosen.id)
+    return changes | {"selected_workflow": chosen, "workflow_display": display}
 
 
 def alternatives_of(case: Case) -> tuple[api.AlternativeWorkflow, ...]:
@@ -281,7 +307,7 @@ def alternatives_of(case: Case) -> tuple[api.AlternativeWorkflow, ...]:
     named = [other for other in merged.alternatives if _WORKFLOW_ID.fullmatch(other.workflow_id)] if merged else []
     return tuple(
         api.AlternativeWorkflow(
-            id=other.workflow_id, confidence=_figure(other.confidence), rationale=other.rationale[:500] or None
+            id=other.workflow_id, confidence=_figure(other.confidence), rationale=shown(other.rationale, 500) or None
         )
         for other in named[:5]
     )
@@ -303,7 +329,7 @@ def _selected_workflow(case: Case) -> api.SelectedWorkflow | None:
         **proposal.pin.model_dump(),
         parameters=_shown_parameters(proposal.parameters),
         confidence=proposal.confidence,
-        rationale=proposal.rationale[:2000] or None,
+        rationale=shown(proposal.rationale, 2000) or None,
     )
 
 
@@ -325,7 +351,7 @@ def _kept_workflow(case: Case) -> api.SelectedWorkflow | None:
             image=found.bundle or None,
             parameters=_shown_parameters(parameter_texts(tried.validation.parameters)),
             confidence=workflow.confidence or 0.0,
-            rationale=workflow.rationale[:2000] or None,
+            rationale=shown(workflow.rationale, 2000) or None,
         )
     except ValidationError:
         # A catalogue of another make may keep what no workflow of ours can be.
@@ -333,7 +359,7 @@ def _kept_workflow(case: Case) -> api.SelectedWorkflow | None:
 
 
 def _shown_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
-    return {name: text[:4096] for name, text in islice(parameters.items(), MAX_PARAMETERS)}
+    return {name: shown(text, 4096) for name, text in islice(parameters.items(), MAX_PARAMETERS)}
 
 
 def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
@@ -344,7 +370,7 @@ def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "ruling": ruling.to_status(),
         "approval_required": ruling.asks,
-        "approval_reason": ruling.reason[:512] or None,
+        "approval_reason": shown(ruling.reason, 512) or None,
         "degraded": ruling.degraded,
     }
     created = case.last(plot.ExecutionCreated)
@@ -377,12 +403,12 @@ def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
     """Derived from the journal, so that it is right after any number of restarts."""
     replies = replies_of(case)
     usage = sum((reply.usage for reply in replies), Usage())
-    batches = [batch.results for batch in case.all(plot.ToolsRan)]
+    batches = [plot.results_in(fact) for fact in case.facts]
     worked = sum(reply.milliseconds for reply in replies)
     worked += sum(max((result.milliseconds for result in results), default=0) for results in batches)
     return {
         "usage": api.Usage(
-            model=replies[-1].model[:253] if replies else None,
+            model=shown(replies[-1].model, 253) if replies else None,
             turns=len(replies),
             tool_calls=sum(len(results) for results in batches),
             prompt_tokens=usage.prompt,
@@ -403,9 +429,9 @@ def _decimal(cost: Decimal | None) -> str | None:
 def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
     """The last calls as they happened (behaviours, section 9.2)."""
     calls = [(one, asked) for one in scene.talk for asked in one.calls]
-    shown = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
+    entries = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
     return {
-        "progress": tuple(islice(shown, max(0, len(calls) - MAX_PROGRESS), None)),
+        "progress": tuple(islice(entries, max(0, len(calls) - MAX_PROGRESS), None)),
         "plan": _plan(case, scene),
     }
 
@@ -414,7 +440,7 @@ def _plan(case: Case, scene: _Scene) -> tuple[api.PlanStep, ...]:
     """What the model set out to look at in invocation 1, and how far it came (behaviours, section 8)."""
     ended = case.closed is not None or case.last(plot.Diagnosed) is not None
     found = plan_of((one for one in scene.talk if one.invocation is Invocation.RCA), ended=ended)
-    return tuple(api.PlanStep(step=step.text[:200], state=step.state) for step in found)
+    return tuple(api.PlanStep(step=shown(step.text, 200), state=step.state) for step in found)
 
 
 def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api.ProgressEntry:
@@ -423,13 +449,13 @@ def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api.ProgressEntr
     return api.ProgressEntry(
         id=number,
         at=one.at,
-        tool=asked.tool[:63] or None,
-        arguments=arguments[:PREVIEW],
+        tool=shown(asked.tool, 63) or None,
+        arguments=shown(arguments, PREVIEW),
         step=_step_of(asked),
         ok=None if running else asked.fate in (Fate.OK, Fate.DUPLICATE),
         milliseconds=asked.result.milliseconds if asked.result else None,
         evidence=asked.evidence if _EVIDENCE_ID.fullmatch(asked.evidence) else None,
-        preview=(asked.error or asked.text)[:PREVIEW] or None,
+        preview=shown(asked.error or asked.text, PREVIEW) or None,
     )
 
 
@@ -471,10 +497,10 @@ def _duration(case: Case, until: datetime) -> int:
     return max(0, int((until - opened.at).total_seconds())) if opened else 0
 
 
-_PARTS: Final = (_opening, _seen, _context, _diagnosis, _choice, _decision, _progress, _cost, _end)
+_PARTS: Final = (_opening, _seen, _context, _diagnosis, _cautions, _choice, _decision, _progress, _cost, _end)
 
 
-def _shown_target(case: Case) -> TargetRef:
+def shown_target(case: Case) -> TargetRef:
     resolved = case.first(plot.ContextResolved)
     return resolved.context.root if resolved else case.target
 
@@ -484,9 +510,24 @@ def _finding(found: Finding) -> api.Finding:
         detector=found.detector,
         category=found.category,
         object=_bare(found.object),
-        field=found.field[:253] or None,
-        value=found.value[:253] or None,
-        summary=found.summary[:500],
+        field=shown(found.field, 253) or None,
+        value=shown(found.value, 253) or None,
+        summary=shown(found.summary, 500),
+        evidence=found.evidence[:16],
+        confidence=found.confidence,
+    )
+
+
+def _findings(case: Case, found: tuple[Finding, ...]) -> tuple[api.Finding, ...]:
+    streams = tuple(map(_of_stream, stream_findings(case)))
+    return (*map(_finding, found[: MAX_FINDINGS - len(streams)]), *streams)
+
+
+def _of_stream(found: StreamFinding) -> api.Finding:
+    """Beside the detectors', under a name of its own: the words are a model's."""
+    return api.Finding(
+        detector=f"stream/{found.domain}",
+        summary=shown(found.hypothesis, 500),
         evidence=found.evidence[:16],
         confidence=found.confidence,
     )
@@ -496,23 +537,23 @@ def _cause(found: Cause) -> api.Cause:
     return api.Cause(
         category=found.category or None,
         object=_bare(found.object),
-        field=found.field[:253] or None,
-        value=found.value[:253] or None,
-        summary=found.summary[:500] or None,
+        field=shown(found.field, 253) or None,
+        value=shown(found.value, 253) or None,
+        summary=shown(found.summary, 500) or None,
         confidence=found.confidence,
         evidence=found.evidence[:16],
-        explains=tuple(text[:253] for text in found.explains[:10]),
+        explains=tuple(shown(text, 253) for text in found.explains[:10]),
     )
 
 
 def _claim(found: CheckedClaim) -> api.Claim:
     return api.Claim(
-        text=found.text[:500],
+        text=shown(found.text, 500),
         role=found.role,
         evidence=tuple(name for name in found.evidence if _EVIDENCE_ID.fullmatch(name))[:16],
-        quote=found.quote[:300] or None,
+        quote=shown(found.quote, 300) or None,
         verdict=found.verdict,
-        note=found.note[:200] or None,
+        note=shown(found.note, 200) or None,
     )
 
 
@@ -530,7 +571,7 @@ def _entry(item: Evidence) -> api.EvidenceEntry:
     arguments = json.dumps(dict(item.arguments), sort_keys=True, default=str)
     return api.EvidenceEntry(
         id=item.id,
-        tool=item.tool[:63],
+        tool=shown(item.tool, 63),
         args_digest=digest_of(arguments),
         digest=item.digest or None,
         size=item.size,
@@ -540,7 +581,9 @@ def _entry(item: Evidence) -> api.EvidenceEntry:
 
 
 def _ref(ref: TargetRef) -> dict[str, Any]:
-    return {"api_version": ref.api_version, "kind": ref.kind, "name": ref.name, "namespace": ref.namespace}
+    place = shown(ref.namespace, 63) if ref.namespace else ref.namespace
+    version = shown(ref.api_version, 253) if ref.api_version else ref.api_version
+    return {"api_version": version, "kind": ref.kind, "name": shown(ref.name, 253), "namespace": place}
 
 
 def _bare(ref: TargetRef) -> TargetRef:
@@ -548,8 +591,8 @@ def _bare(ref: TargetRef) -> TargetRef:
 
 
 def replies_of(case: Case) -> tuple[ModelReply, ...]:
-    """Every reply of a model in both invocations."""
-    return tuple(fact.reply for fact in case.facts if isinstance(fact, plot.Turned | plot.SelectionTurned))
+    """Every reply of a model in both invocations and in the streams."""
+    return tuple(reply for fact in case.facts for reply in plot.replies_in(fact))
 
 
 # --- conditions -----------------------------------------------------------------------------------------------
@@ -576,7 +619,7 @@ def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
     gaps = ", ".join(gap.what for gap in taken.snapshot.gaps)
     spent = next((turn.reply.reserved for turn in turns_of(case, Invocation.RCA) if turn.reply.reserved), "")
     if gaps:
-        return {"EvidenceComplete": false("ReadsFailed", gaps[:1024])}
+        return {"EvidenceComplete": false("ReadsFailed", shown(gaps, 1024))}
     return {"EvidenceComplete": false("BudgetExhausted", spent) if spent else true("AllReadsSucceeded")}
 
 
@@ -588,7 +631,7 @@ def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
     context = resolved.context
     if context.verified:
         return {"TargetVerified": true("RootOwnerResolved", target_display(context.root))}
-    return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", context.failure[:1024])}
+    return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", shown(context.failure, 1024))}
 
 
 def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
@@ -624,7 +667,7 @@ def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
         ready = true("Verifying") if case.phase is Phase.VERIFYING else false(str(case.phase))
         return {"Ready": ready}
     verdict = case.closed.verdict
-    message = verdict.message[:MESSAGE_OF_CONDITION]
+    message = shown(verdict.message, MESSAGE_OF_CONDITION)
     known = _ruling_conditions(case) | (_selection_conditions(case) if verdict.reason in _STOPPED else {})
     found = {
         name: true(reason, message) if status == "True" else false(reason, message)
@@ -669,7 +712,7 @@ def _stopped_run(case: Case, verdict: Verdict) -> dict[str, ConditionVerdict]:
     if case.last(plot.ExecutionVerifying) is not None:
         return {"Executed": true("JobSucceeded")}
     word = str(verdict.reason) if verdict.reason in _STOPPED else "JobFailed"
-    return {"Executed": false(word, verdict.message[:MESSAGE_OF_CONDITION])}
+    return {"Executed": false(word, shown(verdict.message, MESSAGE_OF_CONDITION))}
 
 
 # --- events ---------------------------------------------------------------------------------------------------
@@ -691,7 +734,7 @@ def announcements(before: Case, after: Case) -> Iterator[Announcement]:
         yield Announcement("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
     told = _TOLD.get(type(fact))
     if told is not None:
-        yield from told(after, fact)
+        yield from (replace(said, message=visible(said.message)) for said in told(after, fact))
 
 
 def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
@@ -709,14 +752,14 @@ def _tell_turned(case: Case, fact: Any) -> Iterator[Announcement]:
     """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
     block = plan_block(fact.reply.text) if isinstance(fact, plot.Turned) and len(case.all(plot.Turned)) == 1 else None
     if block is not None:
-        yield Announcement("PlanProposed", "; ".join(block.steps)[:900])
+        yield Announcement("PlanProposed", shown("; ".join(block.steps), 900))
     if fact.reply.reserved:
         text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
         yield Announcement("BudgetExhausted", text, warning=True)
 
 
 def _tell_diagnosed(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("InvestigationComplete", fact.diagnosis.summary[:900] or "no root cause")
+    yield Announcement("InvestigationComplete", shown(fact.diagnosis.summary, 900) or "no root cause")
 
 
 def _tell_selected(case: Case, fact: Any) -> Iterator[Announcement]:
@@ -809,102 +852,39 @@ _TOLD: Final[Mapping[type[plot.Fact], Any]] = {
 }
 
 
-# --- notices (resources, section 13) --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Told:
-    """One message to people."""
-
-    type: str
-    priority: str
-    title: str
-    body: str
-
-
-_APPROVAL_PRIORITY: Final[Mapping[str, str]] = {"P0": "Critical", "P1": "High", "P2": "Medium"}
-_REVIEW_PRIORITY: Final[Mapping[str, str]] = {
-    "AlignmentCheckFailed": "Critical",
-    "WorkflowNotFound": "High",
-    "ImageMismatch": "High",
-    "ParameterValidationFailed": "High",
-    "LLMParsingError": "High",
-    "PolicyDenied": "High",
-    "RemediationBlocked": "High",
-    "IneffectiveChain": "High",
-}
-_BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ERROR)
-"""What failed is ours to mend, not the case's."""
-
-
-def notice(case: Case) -> Told | None:
-    """What the newest fact tells people, if anything."""
-    fact = case.facts[-1]
-    if isinstance(fact, plot.ApprovalRequested):
-        priority = _APPROVAL_PRIORITY.get(str(case.opened.spec.signal.priority), "Low")
-        command = f"kubectl get rar {fact.name} -n {case.opened.namespace} -o yaml"
-        return Told("Approval", priority, f"Approval needed: {_summary(case)}", _body(case, command))
-    return _closing_notice(case, fact) if isinstance(fact, plot.Closed) else None
-
-
-def _closing_notice(case: Case, fact: plot.Closed) -> Told | None:
-    verdict = fact.verdict
-    opened = case.first(plot.Opened)
-    command = f"kubectl describe inv {opened.name} -n {opened.namespace}" if opened else "kubectl get inv -A"
-    if str(verdict.reason) == "TimedOut":
-        return Told("Escalation", "Critical", verdict.message, _body(case, command))
-    if str(verdict.reason) == "ApprovalExpired":
-        return Told("Escalation", "High", verdict.message, _body(case, command))
-    if verdict.reason in _BROKEN:
-        return Told("Escalation", "High", verdict.message, _body(case, command))
-    if verdict.needs_review and verdict.reason is Reason.EXECUTION_FAILED:
-        return Told("ManualReview", "Critical", verdict.message, _body(case, command))
-    if verdict.needs_review:
-        priority = _REVIEW_PRIORITY.get(str(verdict.review_reason), "Medium")
-        return Told("ManualReview", priority, verdict.message, _body(case, command))
-    if case.last(plot.ExecutionCreated) is not None and verdict.phase is not Phase.CANCELLED:
-        return Told("Completion", "Low", verdict.message, _body(case, command))
-    return None
-
-
-def _summary(case: Case) -> str:
-    selected = case.last(plot.Selected)
-    return f"{selected.proposal.pin.id} on {selected.proposal.target.display}" if selected else case.opened.name
-
-
-def _body(case: Case, command: str) -> str:
-    if case.first(plot.Opened) is None:
-        return f"The work never began.\nLook at it: {command}"
-    diagnosis = case.last(plot.Diagnosed)
-    cause = diagnosis.diagnosis.summary if diagnosis else "not determined"
-    cited = (name for claim in claims_of(case) for name in claim.evidence)
-    evidence = ", ".join(dict.fromkeys(cited)) or "none"
-    target = _shown_target(case)
-    return "\n".join(
-        (
-            f"Investigation: {case.opened.namespace}/{case.opened.name}",
-            f"Cluster: {case.opened.spec.signal.cluster_name or 'default'}",
-            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
-            f"Root cause: {cause}",
-            f"Evidence: {evidence}",
-            f"Look at it: {command}",
-        )
-    )
-
-
 # --- byte budget (resources, 3.7) -----------------------------------------------------------------------------
 
 
 def trim(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationStatus:
     """The status cut to fit, in the fixed order; the contract stays, and the names of cut fields are listed."""
+    sizes = {field: _entry_size(status, field) for field in type(status).model_fields}
     for name, cut in _CUTS:
-        if size_of(status) <= max_bytes:
+        if _whole(sizes) <= max_bytes:
             return status
         shorter = cut(status)
-        if shorter != status:
+        changed = [field for field in sizes if _differs(getattr(shorter, field), getattr(status, field))]
+        if changed:
             named = tuple(dict.fromkeys((*status.truncated, name)))
             status = shorter.model_copy(update={"truncated": named})
+            sizes |= {field: _entry_size(status, field) for field in (*changed, "truncated")}
     return status
+
+
+def _differs(one: object, other: object) -> bool:
+    # What a copy shares is not compared: a model looks at every field of itself.
+    return one is not other and one != other
+
+
+def _entry_size(status: api.InvestigationStatus, field: str) -> int:
+    """Bytes of one field in the JSON of the status, its key included; 0 where it is left out."""
+    found = status.model_dump(mode="json", by_alias=True, include={field})
+    return len(json.dumps(found, ensure_ascii=False).encode()) - len("{}")
+
+
+def _whole(sizes: Mapping[str, int]) -> int:
+    """`size_of`, of its entries: only what a cut changed has to be written out again."""
+    entries = [size for size in sizes.values() if size]
+    return len("{}") + sum(entries) + len(", ") * max(0, len(entries) - 1)
 
 
 def size_of(status: api.InvestigationStatus) -> int:

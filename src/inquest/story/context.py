@@ -28,6 +28,8 @@ class OwnerChain:
     scope_known: bool = True
     choices: tuple[str, ...] = ()
     """As in `ResourceContext`."""
+    rivals: tuple[str, ...] = ()
+    """As in `ResourceContext`."""
 
     @property
     def root(self) -> TargetRef:
@@ -68,6 +70,9 @@ class ResourceContext:
     choices: tuple[str, ...] = ()
     """`group/version` texts of which one must be named: several groups serve the kind and none was said, or another
     than the one that was said (pipeline, section 10)."""
+    rivals: tuple[str, ...] = ()
+    """Those of the choices under which there is an object of this name, where there are several: which one is meant
+    nobody has said, and the first was taken."""
 
     @property
     def unverified_why(self) -> str:

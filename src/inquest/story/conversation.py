@@ -142,7 +142,9 @@ class ToolResult:
 
 
 class Invocation(StrEnum):
-    """Which of the two sessions."""
+    """Which of the two sessions, or a side look of the first."""
 
     RCA = "rca"
     SELECTION = "selection"
+    STREAM = "stream"
+    """One of the four that look at one thing each (behaviours, section 9.1)."""

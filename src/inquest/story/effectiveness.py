@@ -143,10 +143,11 @@ def assess(view: EffectView) -> Assessment:
 
 
 def resolution_of(found: Assessment) -> Resolution:
-    """How the case ends (resources, 12.4)."""
+    """How the case ends (resources, 12.4); without a look at its health nothing is called well (behaviours, 17)."""
     if found.reason is EffectivenessReason.EXPIRED:
         return Resolution.VERIFICATION_TIMED_OUT
-    doubtful = found.reason in _INCONCLUSIVE or found.alert.score == 0 or found.health.score == 0
+    bad = found.alert.score == 0 or found.health.score == 0
+    doubtful = found.reason in _INCONCLUSIVE or bad or not found.health.assessed
     return Resolution.INCONCLUSIVE if doubtful else Resolution.REMEDIATED
 
 

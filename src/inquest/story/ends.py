@@ -17,7 +17,7 @@ from inquest.api.shared import (
     VoidReason,
 )
 from inquest.story.judgement import Following, Ruling
-from inquest.story.outcome import FALSE, TRUE, Verdict, internal_error
+from inquest.story.outcome import FALSE, TRUE, Verdict, cancelled, internal_error
 from inquest.story.remedy import Halt
 
 ANALYSED: Final = {
@@ -177,6 +177,12 @@ def _told(effect: Effect) -> str:
     score = "no score" if effect.score is None else f"score {effect.score:.2f}"
     checked = f"was verified ({effect.reason}, {score})" if effect.reason else "was not verified: that is switched off"
     return f"{effect.resolution}: the workflow ran and {checked}"
+
+
+def stopped_running() -> Verdict:
+    """Cancelled while the Job runs: it goes, and how far it came is not taken back (behaviours, section 14.3)."""
+    said = "Cancelled while the workflow ran: its Job is deleted, and what it had done until then stays"
+    return replace(cancelled(), message=said)
 
 
 def stopped_waiting(selected: Verdict) -> Verdict:

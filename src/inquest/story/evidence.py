@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 from inquest.api.shared import TargetRef
 
 Json = Mapping[str, Any]
 """A Kubernetes object or another JSON object, as parsed; never changed in place."""
+
+
+NONE_FOUND: Final = "none found"
+"""What an entry without rows says."""
 
 
 class EvidenceStatus(StrEnum):
@@ -101,6 +106,46 @@ class LogTail:
 
 
 @dataclass(frozen=True)
+class TextSeen:
+    """What another command or check printed, redacted; `title` says which (cases, section 1)."""
+
+    title: str
+    text: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Absent:
+    """An object that was asked for by its name, and the API server said that there is none."""
+
+    ref: TargetRef
+    evidence: str
+
+    @property
+    def quote(self) -> str:
+        """Words of the entry that say so."""
+        return f"NotFound: {self.ref.display}"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A listing that was answered whole: what is not in it does not exist. An empty namespace means all of them."""
+
+    kind: str
+    namespace: str
+    evidence: str
+    quote: str = NONE_FOUND
+    """Words of the entry that say how many there are."""
+    names: tuple[str, ...] = ()
+    """`namespace/name` of everything in it, also of what was not kept; cluster-scoped: `/name`."""
+
+    def excludes(self, ref: TargetRef) -> bool:
+        """Whether this object would be in it, and is not."""
+        is_of_it = self.kind == ref.kind and self.namespace in ("", ref.namespace or "")
+        return is_of_it and f"{ref.namespace or ''}/{ref.name}" not in self.names
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """All that was read before any conclusion; detectors see nothing else."""
 
@@ -116,18 +161,57 @@ class Snapshot:
     gaps: tuple[Gap, ...] = ()
     cut: tuple[str, ...] = ()
     """Listings that were cut: what is not in them proves nothing."""
+    listings: tuple[Listing, ...] = ()
+    absent: tuple[Absent, ...] = ()
+    texts: tuple[TextSeen, ...] = ()
+    since: datetime | None = None
+    """When the trouble began, as the Signal says it."""
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, tuple[tuple[int, Observed], ...]]:
+        """With their places, so that several kinds keep the order of the bag."""
+        found: dict[str, list[tuple[int, Observed]]] = {}
+        for place, seen in enumerate(self.objects):
+            found.setdefault(seen.kind, []).append((place, seen))
+        return {kind: tuple(each) for kind, each in found.items()}
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, str, str], Observed]:
+        return {(seen.kind, seen.namespace, seen.name): seen for seen in reversed(self.objects)}
 
     def of_kind(self, *kinds: str) -> tuple[Observed, ...]:
-        return tuple(seen for seen in self.objects if seen.kind in kinds)
+        """In the order in which they were read."""
+        found = [placed for kind in dict.fromkeys(kinds) for placed in self._by_kind.get(kind, ())]
+        return tuple(seen for _, seen in sorted(found, key=lambda placed: placed[0]))
+
+    def at(self, kind: str, namespace: str, name: str) -> Observed | None:
+        """The object of this name, the namespace empty for what has none."""
+        return self._by_name.get((kind, namespace, name))
 
     def find(self, ref: TargetRef) -> Observed | None:
-        matches = (o for o in self.of_kind(ref.kind) if o.name == ref.name and o.namespace == (ref.namespace or ""))
-        return next(matches, None)
+        return self.at(ref.kind, ref.namespace or "", ref.name)
+
+    def proves_absent(self, ref: TargetRef) -> str:
+        """The evidence by which this object does not exist; empty where nothing proves it."""
+        proof = self.absence(ref)
+        return proof.id if proof else ""
+
+    def absence(self, ref: TargetRef) -> Citation | None:
+        """The words by which this object does not exist, ready to be cited; None where nothing proves it."""
+        if self.find(ref) is not None:
+            return None
+        missing = (Citation(each.evidence, each.quote) for each in self.absent if _is_same(each.ref, ref))
+        whole = (Citation(each.evidence, each.quote) for each in self.listings if each.excludes(ref))
+        return next(missing, None) or next(whole, None)
 
     @property
     def complete(self) -> bool:
         """Every read was answered and uncut."""
         return not self.gaps and not self.cut
+
+
+def _is_same(one: TargetRef, other: TargetRef) -> bool:
+    return (one.kind, one.namespace or "", one.name) == (other.kind, other.namespace or "", other.name)
 
 
 @dataclass(frozen=True)
@@ -155,6 +239,10 @@ class Finding:
     """Named values for parameter rules: `container`, `memoryLimit`, `exitCode`, …"""
     act: bool = True
     """False: nobody should act on it."""
+    refuted_by: tuple[str, ...] = ()
+    """What would show that it is wrong, as sentences."""
+    actions: tuple[str, ...] = ()
+    """Action types that answer it, the best first; empty where nobody should act or a person must."""
 
     @property
     def evidence(self) -> tuple[str, ...]:

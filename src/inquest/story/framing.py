@@ -55,6 +55,20 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda hit: f"\\u{{{ord(hit[0]):x}}}", plain.replace("\r\n", "\n"))
 
 
+def shown(text: str, most: int) -> str:
+    """What people see of a text in so many characters at most; the cut comes after the escapes, and halves none."""
+    plain = visible(text[: 2 * most])
+    if len(plain) <= most:
+        return plain
+    half = _HALF.search(plain, max(0, most - _ESCAPE), most)
+    return plain[: half.start() if half else most]
+
+
+_ESCAPE: Final = len("\\u{e01ef}") - 1
+"""Characters of the longest escape that a cut may leave the beginning of."""
+_HALF: Final = re.compile(r"\\(?:u(?:\{[0-9a-f]*)?)?\Z")
+
+
 def suspicious_lines(text: str, boundary: str = "") -> tuple[int, ...]:
     """Numbers of the first lines, from 1, in which something talks to the model."""
     found: list[int] = []

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from inquest.api.shared import TargetRef
 from inquest.story.evidence import Health, Json, Observed, Snapshot
+from inquest.story.labels import drives, labels_of, template_of
+from inquest.story.relations import (
+    SERVICE_NAME,
+    Look,
+    Step,
+    backends_of,
+    claims_of,
+    controller_of,
+    is_pod_of,
+    is_selected,
+    lineage,
+    namespace_meant,
+    namespace_of,
+)
 
 WINDOW: Final = timedelta(hours=1)
 """How far back a termination still counts as of this incident."""
 UNREADY_GRACE: Final = timedelta(seconds=60)
 NEIGHBOUR: Final = "neighbour"
-"""First word of the reads about other objects of the namespace; a cut there says nothing against the target."""
+WITNESS: Final = "witness"
+BYSTANDERS: Final = (NEIGHBOUR, "system", "cluster")
+"""First words of the reads about other objects: what is missing there says nothing against the target's health."""
+_BESIDE: Final = (WITNESS, "namespace", "ingresses", "service accounts", "config map", "source", "remaining", "text")
+"""Reads about the target that its health does not rest on (behaviours, section 6.1, has those that it does)."""
 _WELL: Final = frozenset({"Running", "Completed", "Succeeded"})
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
 
@@ -27,7 +46,8 @@ class Flags:
     issues: tuple[str, ...]
     """Ours besides, as sentences; includes the words above."""
     has_warnings: bool
-    pod_count: int
+    pod_count: int | None
+    """Pods of the target; None where they could not be read."""
     pod_count_exact: bool
     complete: bool
 
@@ -43,67 +63,108 @@ def health(snapshot: Snapshot) -> Health:
 def has_recovered(snapshot: Snapshot, since: datetime | None = None) -> bool:
     """Whether what is healthy now was not so a while ago: it became ready, or was warned about, since then."""
     begin = min(snapshot.taken_at - WINDOW, since or snapshot.taken_at)
+    pods = concerned_pods(snapshot)
+    names = _names_of(snapshot, pods)
     warned = (event.object for event in snapshot.of_kind("Event") if event.object.get("type") == "Warning")
-    moments = [_well_since(snapshot), *(event_moment(event) for event in warned if is_about(event, snapshot))]
+    moments = [_well_since(pods), *(event_moment(event) for event in warned if _subject(event) in names)]
     return any(at is not None and at >= begin for at in moments)
+
+
+def settling(snapshot: Snapshot) -> str:
+    """The rollout or scaling of the target that is on its way with nothing wrong, in words; empty where there is none.
+
+    Its pods are within the first minute of a start, and no warning is about anything else.
+    """
+    flags, pods = flags_of(snapshot), concerned_pods(snapshot)
+    if flags.issues or not flags.complete:
+        return ""
+    names = _names_of(snapshot, pods)
+    warned = [event for event in snapshot.of_kind("Event") if _counts(event.object, names, _well_since(pods))]
+    if not all(_is_of_start(event.object, snapshot) for event in warned):
+        return ""
+    concern = _Concern(snapshot, pods)
+    changing = (
+        f"{seen.kind}/{seen.name}: {text}"
+        for seen in snapshot.of_kind(*_WORKLOADS)
+        if concern.holds(seen) and not _is_told_above(seen, snapshot) and (text := _on_its_way(seen.object))
+    )
+    return next(changing, "")
+
+
+def _on_its_way(workload: Json) -> str:
+    """How far its controller has come with what was asked of it; empty where it is done, held, or did not look yet."""
+    metadata, status = workload.get("metadata") or {}, workload.get("status") or {}
+    wanted, ready = _counted(workload)
+    new = int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0)
+    unseen = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
+    is_done = ready >= wanted and new >= wanted and int(status.get("replicas") or 0) <= wanted
+    if unseen or is_done or not wanted or _is_held(workload.get("spec") or {}):
+        return ""
+    return f"{new} of {wanted} pods are of the newest revision and {ready} are ready"
+
+
+def _is_held(spec: Json) -> bool:
+    """Its owner keeps it from going on by itself."""
+    strategy = spec.get("updateStrategy") or {}
+    partition = (strategy.get("rollingUpdate") or {}).get("partition")
+    return bool(spec.get("paused") or strategy.get("type") == "OnDelete" or partition)
+
+
+def _is_of_start(event: Json, snapshot: Snapshot) -> bool:
+    """A probe that was not answered yet by a container that never ended, or not any more by a pod that is gone."""
+    kind, name = _subject(event)
+    pod = next((pod.object for pod in snapshot.of_kind("Pod") if pod.name == name), {})
+    ended = (each.get("restartCount") for each in all_statuses(pod.get("status") or {}))
+    return (event.get("reason"), kind) == ("Unhealthy", "Pod") and not any(ended)
 
 
 def flags_of(snapshot: Snapshot) -> Flags:
     pods = concerned_pods(snapshot)
     words = [status_word(pod.object) for pod in pods]
+    names = _names_of(snapshot, pods)
+    unanswered = [gap.what for gap in snapshot.gaps]
+    unread = any(what.startswith("pods") for what in unanswered)
+    past = {(pod.namespace, pod.name) for pod in pods if _is_past(pod.object, snapshot)}
     return Flags(
         has_issues=any(word not in _WELL for word in words),
-        issues=tuple(_issues(snapshot)),
-        has_warnings=any(_counts(event.object, snapshot) for event in snapshot.of_kind("Event")),
-        pod_count=len(pods),
-        pod_count_exact=not any("pods" in name for name in snapshot.cut)
-        and not any("pods" in gap.what.lower() for gap in snapshot.gaps),
-        complete=not snapshot.gaps and all(name.startswith(NEIGHBOUR) for name in snapshot.cut),
+        issues=tuple(_issues(snapshot, pods)),
+        has_warnings=any(_counts(event.object, names, _well_since(pods)) for event in snapshot.of_kind("Event")),
+        pod_count=None if unread and not pods else len(pods),
+        pod_count_exact=not unread and not any(name.startswith("pods") for name in snapshot.cut),
+        complete=not any(_tells(what) and not _is_of_past(what, past) for what in (*unanswered, *snapshot.cut)),
     )
 
 
+def _tells(read: str) -> bool:
+    """Whether what is missing in this read could be about the target."""
+    return not read.startswith((*BYSTANDERS, *_BESIDE))
+
+
+def _is_of_past(read: str, past: Collection[tuple[str, str]]) -> bool:
+    """Whether it is the log of a pod that is history: what it would say is over too."""
+    words = read.removeprefix("previous ").split()
+    return len(words) == 4 and words[0] == "log" and (words[3], words[1]) in past
+
+
 def concerned_pods(snapshot: Snapshot) -> tuple[Observed, ...]:
-    """Pods of the target; all that were read when it has none of its own (a Node, a Service, a namespace)."""
-    pods = snapshot.of_kind("Pod")
-    own = tuple(pod for pod in pods if belongs(snapshot, pod))
-    is_workload = snapshot.root.kind in _WORKLOADS | {"Job", "CronJob", "Pod"}
-    return own if own or is_workload else tuple(pod for pod in pods if not _is_neighbour(snapshot, pod))
-
-
-def _is_neighbour(snapshot: Snapshot, pod: Observed) -> bool:
-    entry = next((entry for entry in snapshot.evidence if entry.id == pod.evidence), None)
-    return entry is not None and str(entry.arguments.get("read", "")).startswith(NEIGHBOUR)
+    """Pods of the target: those it controls, selects, runs or holds; a neighbour in the bag is none of them."""
+    return tuple(pod for pod in snapshot.of_kind("Pod") if belongs(snapshot, pod))
 
 
 def belongs(snapshot: Snapshot, pod: Observed) -> bool:
-    """Whether the root, an owner on the way, or the target is this pod or its owner, at any depth that was read."""
-    names = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
-    namespace = snapshot.root.namespace or snapshot.target.namespace or pod.namespace
-    return pod.namespace == namespace and any(step in names for step in _lineage(snapshot, pod))
+    """Whether the target is about this pod (`relations.is_pod_of`), or its owners control it."""
+    family = (snapshot.target, snapshot.root, *snapshot.chain)
+    return is_pod_of(pod.object, snapshot.target, family, look_in(snapshot))
 
 
-def _lineage(snapshot: Snapshot, pod: Observed) -> Iterator[tuple[str, str]]:
-    current: Observed | None = pod
-    for _ in range(10):
-        if current is None:
-            return
-        yield (current.kind, current.name)
-        owner = controller_of(current.object)
-        if not owner:
-            return
-        yield (str(owner.get("kind")), str(owner.get("name")))
-        current = _find(snapshot, owner, current.namespace)
+def look_in(snapshot: Snapshot) -> Look:
+    """How a relation finds another object of the bag."""
 
+    def look(kind: str, namespace: str, name: str) -> Json | None:
+        seen = snapshot.at(kind, namespace, name)
+        return seen.object if seen else None
 
-def _find(snapshot: Snapshot, owner: Json, namespace: str) -> Observed | None:
-    named = (o for o in snapshot.of_kind(str(owner.get("kind"))) if o.name == owner.get("name"))
-    return next((o for o in named if o.namespace in ("", namespace)), None)
-
-
-def controller_of(found: Json) -> Json:
-    """The controller owner reference, empty when there is none."""
-    references = found.get("metadata", {}).get("ownerReferences") or ()
-    return next((ref for ref in references if ref.get("controller")), {})
+    return look
 
 
 # --- the STATUS word, as kubectl prints it -----------------------------------------------------------
@@ -192,14 +253,143 @@ def _is_true(status: Json, name: str) -> bool:
 # --- issues, one rule each ----------------------------------------------------------------------------
 
 
-def _issues(snapshot: Snapshot) -> Iterator[str]:
-    for pod in concerned_pods(snapshot):
-        yield from _pod_issues(pod.object, snapshot)
+def _issues(snapshot: Snapshot, pods: Sequence[Observed]) -> Iterator[str]:
+    for pod in pods:
+        if not _is_past(pod.object, snapshot):
+            yield from _pod_issues(pod.object, snapshot)
+    concern = _Concern(snapshot, pods)
     for seen in snapshot.objects:
         rule = _RULES.get(seen.kind)
-        if rule and (text := rule(seen.object, snapshot.taken_at)):
+        if rule is None or _is_told_above(seen, snapshot) or _waits_for_its_first_pod(seen, snapshot):
+            continue
+        if (text := rule(seen.object, snapshot.taken_at)) and concern.holds(seen):
             yield f"{seen.kind}/{seen.name}: {text}"
-    yield from _service_issues(snapshot)
+    yield from _service_issues(snapshot, concern)
+    for seen in snapshot.objects:
+        if seen.kind != "Pod" and concern.is_family(seen) and _is_stuck(seen.object, snapshot.taken_at):
+            yield f"{seen.kind}/{seen.name}: still there after it was deleted"
+    for name in sorted({str((pod.object.get("spec") or {}).get("nodeName") or "") for pod in pods} - {""}):
+        if snapshot.proves_absent(TargetRef(kind="Node", name=name)):
+            yield f"Node/{name}: does not exist"
+
+
+class _Concern:
+    """Which objects of the bag the target's health depends on; a sick neighbour is not the target's illness."""
+
+    def __init__(self, snapshot: Snapshot, pods: Sequence[Observed]) -> None:
+        self._snapshot = snapshot
+        self._look = look_in(snapshot)
+        self._pods = [pod.object for pod in pods]
+        self._family = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
+        self._steps = {step for pod in self._pods for step in lineage(pod, self._look)}
+        self._claims = {(namespace_of(pod), name) for pod in self._pods for name in claims_of(pod)}
+        self._nodes = {(pod.get("spec") or {}).get("nodeName") for pod in self._pods}
+
+    def holds(self, seen: Observed) -> bool:
+        if self._is_of_target(seen):
+            return True
+        return _CONCERNS.get(seen.kind, _Concern._is_controlled)(self, seen)
+
+    def is_family(self, seen: Observed) -> bool:
+        """The target or an owner of it."""
+        return (seen.kind, seen.name) in self._family
+
+    def _is_of_target(self, seen: Observed) -> bool:
+        """The target, an owner of it, or anything in the namespace that is the target."""
+        if self.is_family(seen):
+            return True
+        return bool(seen.namespace) and seen.namespace == namespace_meant(self._snapshot.target)
+
+    def _is_controlled(self, seen: Observed) -> bool:
+        """It controls pods of the target, or the target controls it."""
+        steps = set(lineage(seen.object, self._look))
+        return (seen.kind, seen.name) in self._steps or not steps.isdisjoint(self._family)
+
+    def _is_mounted(self, seen: Observed) -> bool:
+        return (seen.namespace, seen.name) in self._claims
+
+    def _is_used(self, seen: Observed) -> bool:
+        return seen.name in self._nodes
+
+    def _scales(self, seen: Observed) -> bool:
+        return any(drives(seen.object, ref) for ref in (self._snapshot.target, *self._snapshot.chain))
+
+    def _limits(self, seen: Observed) -> bool:
+        return seen.namespace == (self._snapshot.root.namespace or self._snapshot.target.namespace)
+
+    def _serves(self, seen: Observed) -> bool:
+        template = {**template_of(self._root or {}), "metadata": self._template_metadata()}
+        ingress = self._look("Ingress", seen.namespace, self._snapshot.target.name) or {}
+        is_backend = self._snapshot.target.kind == "Ingress" and seen.name in backends_of(ingress)
+        return is_backend or any(is_selected(each, seen.object) for each in (*self._pods, template))
+
+    @property
+    def _root(self) -> Json | None:
+        seen = self._snapshot.find(self._snapshot.root)
+        return seen.object if seen else None
+
+    def _template_metadata(self) -> Json:
+        labels = labels_of(template_of(self._root or {}))
+        return {"labels": labels, "namespace": self._snapshot.root.namespace}
+
+
+_CONCERNS: Final = {
+    "PersistentVolumeClaim": _Concern._is_mounted,
+    "Node": _Concern._is_used,
+    "HorizontalPodAutoscaler": _Concern._scales,
+    "ResourceQuota": _Concern._limits,
+    "Service": _Concern._serves,
+}
+
+
+def _is_past(pod: Json, snapshot: Snapshot) -> bool:
+    """Whether a pod is history: it is on its way out, or what it failed for was done by others afterwards."""
+    if pod.get("metadata", {}).get("deletionTimestamp"):
+        return not _is_stuck(pod, snapshot.taken_at)
+    owner = _controller(snapshot, pod)
+    if owner is None:
+        return False
+    return _was_made_up_for(pod, owner, snapshot) if owner.kind == "Job" else _is_left_over(pod, owner, snapshot)
+
+
+def _is_left_over(pod: Json, owner: Observed, snapshot: Snapshot) -> bool:
+    """It ended for good some time ago, as an evicted pod does, and its controller has all the pods it wants."""
+    status = pod.get("status") or {}
+    ends = [moment(state_of(each, "terminated").get("finishedAt")) for each in all_statuses(status)]
+    ends += [moment(each.get("lastTransitionTime")) for each in status.get("conditions") or () if not any(ends)]
+    known = [at for at in ends if at]
+    is_old = bool(known) and snapshot.taken_at - max(known) > WINDOW
+    return status.get("phase") == "Failed" and is_old and owner.kind in _WORKLOADS and _has_all(owner.object)
+
+
+def _has_all(workload: Json) -> bool:
+    wanted, ready = _counted(workload)
+    return ready >= wanted > 0
+
+
+def _was_made_up_for(pod: Json, job: Observed, snapshot: Snapshot) -> bool:
+    """The job succeeded at another try, or the next run of its schedule did."""
+    metadata = pod.get("metadata", {})
+    if condition(job.object.get("status") or {}, "Complete").get("status") == "True":
+        return True
+    schedule, born = _controller(snapshot, job.object), moment(metadata.get("creationTimestamp"))
+    status = schedule.object.get("status") or {} if schedule else {}
+    succeeded = moment(status.get("lastSuccessfulTime"))
+    return succeeded is not None and born is not None and succeeded > born
+
+
+def _controller(snapshot: Snapshot, found: Json) -> Observed | None:
+    owner = controller_of(found)
+    if not owner.get("name"):
+        return None
+    return snapshot.find(
+        TargetRef(kind=str(owner.get("kind")), name=str(owner["name"]), namespace=namespace_of(found) or None)
+    )
+
+
+def _is_told_above(seen: Observed, snapshot: Snapshot) -> bool:
+    """A revision's Deployment says how many are ready, and since when."""
+    return seen.kind == "ReplicaSet" and _controller(snapshot, seen.object) is not None
 
 
 def _pod_issues(pod: Json, snapshot: Snapshot) -> Iterator[str]:
@@ -226,6 +416,12 @@ def _is_starting(pod: Json, word: str, now: datetime) -> bool:
     return word in ("ContainerCreating", "PodInitializing") and born is not None and now - born < STARTING_GRACE
 
 
+def _is_stuck(found: Json, now: datetime) -> bool:
+    """Deletion takes a moment; what is there a minute later waits for somebody."""
+    gone = moment(found.get("metadata", {}).get("deletionTimestamp"))
+    return gone is not None and now - gone > UNREADY_GRACE
+
+
 def _is_unready(status: Json, now: datetime) -> bool:
     ready = condition(status, "Ready")
     since = moment(ready.get("lastTransitionTime"))
@@ -234,15 +430,18 @@ def _is_unready(status: Json, now: datetime) -> bool:
 
 def _workload_issue(found: Json, now: datetime) -> str:
     """Old revisions want nothing, so a ReplicaSet counts only for what it wants now."""
-    spec, status = found.get("spec") or {}, found.get("status") or {}
-    wanted = (
-        int(status.get("desiredNumberScheduled") or 0) if found.get("kind") == "DaemonSet" else spec.get("replicas", 1)
-    )
-    ready = int(status.get("numberReady") or status.get("readyReplicas") or 0)
-    progress = condition(status, "Progressing")
+    wanted, ready = _counted(found)
+    progress = condition(found.get("status") or {}, "Progressing")
     if progress.get("status") == "False":
         return f"Progressing is False ({progress.get('reason', 'no reason')})"
-    return f"{ready} of {wanted} ready" if ready < int(wanted or 0) and _is_settled(found, now) else ""
+    return f"{ready} of {wanted} ready" if ready < wanted and _is_settled(found, now) else ""
+
+
+def _counted(found: Json) -> tuple[int, int]:
+    """How many pods a workload wants, and how many of them are ready."""
+    spec, status = found.get("spec") or {}, found.get("status") or {}
+    wanted = status.get("desiredNumberScheduled") if found.get("kind") == "DaemonSet" else spec.get("replicas", 1)
+    return int(wanted or 0), int(status.get("numberReady") or status.get("readyReplicas") or 0)
 
 
 def _is_settled(found: Json, now: datetime) -> bool:
@@ -255,6 +454,16 @@ def _is_settled(found: Json, now: datetime) -> bool:
 def _claim_issue(found: Json, now: datetime) -> str:
     phase = (found.get("status") or {}).get("phase")
     return "" if phase == "Bound" else f"{phase or 'no phase'}, not Bound"
+
+
+def _waits_for_its_first_pod(seen: Observed, snapshot: Snapshot) -> bool:
+    """A claim that nobody uses yet, of a class that makes the volume where its first pod runs: it has to wait."""
+    if seen.kind != "PersistentVolumeClaim" or (seen.object.get("status") or {}).get("phase") != "Pending":
+        return False
+    storage = snapshot.at("StorageClass", "", str((seen.object.get("spec") or {}).get("storageClassName") or ""))
+    waits = storage is not None and storage.object.get("volumeBindingMode") == "WaitForFirstConsumer"
+    users = (pod for pod in snapshot.of_kind("Pod") if pod.namespace == seen.namespace)
+    return waits and not any(seen.name in claims_of(pod.object) for pod in users)
 
 
 def _node_issue(found: Json, now: datetime) -> str:
@@ -293,17 +502,17 @@ def _reaches(used: Any, limit: Any) -> bool:
     return top is not None and now is not None and now >= top
 
 
-def _service_issues(snapshot: Snapshot) -> Iterator[str]:
+def _service_issues(snapshot: Snapshot, concern: _Concern) -> Iterator[str]:
     """A Service whose slices were read and hold no ready endpoint."""
     for service in snapshot.of_kind("Service"):
-        slices = [each.object for each in snapshot.of_kind("EndpointSlice") if _serves(each.object, service.name)]
+        slices = [each.object for each in snapshot.of_kind("EndpointSlice") if _serves(each, service)]
         selects = (service.object.get("spec") or {}).get("selector")
-        if selects and slices and not any(_has_ready(each) for each in slices):
+        if selects and slices and not any(_has_ready(each) for each in slices) and concern.holds(service):
             yield f"Service/{service.name}: no ready endpoint"
 
 
-def _serves(found: Json, service: str) -> bool:
-    return (found.get("metadata", {}).get("labels") or {}).get("kubernetes.io/service-name") == service
+def _serves(found: Observed, service: Observed) -> bool:
+    return found.namespace == service.namespace and labels_of(found.object).get(SERVICE_NAME) == service.name
 
 
 def _has_ready(found: Json) -> bool:
@@ -318,6 +527,29 @@ _RULES: Final = {
     "HorizontalPodAutoscaler": _autoscaler_issue,
     "ResourceQuota": _quota_issue,
 }
+
+
+def is_unwell(found: Json, now: datetime) -> bool:
+    """Whether an object says of itself that something is wrong; what says nothing is well."""
+    if found.get("kind") == "Pod":
+        status = found.get("status") or {}
+        restarted = any(state_of(each, "terminated", last=True).get("exitCode") for each in all_statuses(status))
+        return status_word(found) not in _WELL or _is_unready(status, now) or restarted
+    rule = _RULES.get(str(found.get("kind")), _condition_issue)
+    return bool(rule(found, now))
+
+
+def _condition_issue(found: Json, now: datetime) -> str:
+    """Conditions by which other kinds say that they do not work."""
+    for each in (found.get("status") or {}).get("conditions") or ():
+        if (each.get("type"), each.get("status")) in _BAD_CONDITIONS:
+            return str(each["type"])
+    return "being deleted" if found.get("metadata", {}).get("deletionTimestamp") else ""
+
+
+_BAD_CONDITIONS: Final = frozenset(
+    {("Ready", "False"), ("Available", "False"), ("Failed", "True"), ("Accepted", "False")}
+)
 
 
 # --- readers shared with the detectors ------------------------------------------------------------------
@@ -370,26 +602,40 @@ def quantity(text: Any) -> float | None:
 # --- warnings ---------------------------------------------------------------------------------------------
 
 
-def _counts(event: Json, snapshot: Snapshot) -> bool:
+SETTLING: Final = timedelta(minutes=2)
+"""The last warnings of a start are counted up while it ends."""
+
+
+def _counts(event: Json, names: Collection[Step], well_since: datetime | None) -> bool:
     """A Warning about the target that is not older than its recovery: "was" is not "is"."""
-    if event.get("type") != "Warning" or not is_about(event, snapshot):
+    if event.get("type") != "Warning" or _subject(event) not in names:
         return False
-    well_since, at = _well_since(snapshot), event_moment(event)
-    return well_since is None or at is None or at > well_since
+    at = event_moment(event)
+    return well_since is None or at is None or at > well_since + SETTLING
 
 
 def is_about(event: Json, snapshot: Snapshot) -> bool:
     """Whether an Event names the target, an owner of it, or something between them and their pods."""
+    return _subject(event) in _names_of(snapshot, concerned_pods(snapshot))
+
+
+def _subject(event: Json) -> tuple[Any, Any]:
     about = event.get("involvedObject") or event.get("regarding") or {}
+    return (about.get("kind"), about.get("name"))
+
+
+def _names_of(snapshot: Snapshot, pods: Sequence[Observed]) -> set[Step]:
+    look = look_in(snapshot)
     names = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
-    names |= {step for pod in concerned_pods(snapshot) for step in _lineage(snapshot, pod)}
-    return (about.get("kind"), about.get("name")) in names
+    owners = ((seen, controller_of(seen.object)) for seen in snapshot.of_kind("ReplicaSet", "Job"))
+    made = {(seen.kind, seen.name) for seen, owner in owners if (owner.get("kind"), owner.get("name")) in names}
+    return names | made | {step for pod in pods for step in lineage(pod.object, look)}
 
 
-def _well_since(snapshot: Snapshot) -> datetime | None:
+def _well_since(pods: Sequence[Observed]) -> datetime | None:
     """When the last pod became ready, None while one is not."""
-    pods = [pod.object.get("status") or {} for pod in concerned_pods(snapshot)]
-    ready = [condition(status, "Ready") for status in pods if _is_true(status, "Ready")]
+    statuses = [pod.object.get("status") or {} for pod in pods]
+    ready = [condition(status, "Ready") for status in statuses if _is_true(status, "Ready")]
     known = [at for at in (moment(each.get("lastTransitionTime")) for each in ready) if at]
     return max(known) if known and len(known) == len(pods) else None
 
@@ -398,3 +644,30 @@ def event_moment(event: Json) -> datetime | None:
     """When an Event happened last."""
     series = event.get("series") or {}
     return moment(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
+
+
+__all__ = [
+    "BYSTANDERS",
+    "NEIGHBOUR",
+    "WINDOW",
+    "WITNESS",
+    "Flags",
+    "all_statuses",
+    "belongs",
+    "concerned_pods",
+    "condition",
+    "controller_of",
+    "event_moment",
+    "flags_of",
+    "has_recovered",
+    "health",
+    "is_about",
+    "is_recent",
+    "is_unwell",
+    "look_in",
+    "moment",
+    "quantity",
+    "settling",
+    "state_of",
+    "status_word",
+]

@@ -30,6 +30,7 @@ from inquest.api.shared import (
     RulingDecision,
     TargetRef,
 )
+from inquest.story.framing import shown
 from inquest.story.history import History, ineffective_count
 
 MAX_REASON: Final = 512
@@ -238,7 +239,7 @@ def ruling(
     forced = missing and said.decision is RulingDecision.AUTO_APPROVED
     return Ruling(
         decision=RulingDecision.APPROVAL_REQUIRED if forced else said.decision,
-        reason=(missing if forced else said.reason)[:MAX_REASON],
+        reason=shown(missing if forced else said.reason, MAX_REASON),
         risk_factors=_risk_factors(answer.value or {}),
         fault=said.fault,
         policy_hash=answer.policy_hash,
@@ -325,7 +326,7 @@ def _risk_factor(item: object) -> RiskFactor | None:
     score, reason = found.get("score"), found.get("reason")
     if isinstance(score, bool) or not isinstance(score, int | float) or not isinstance(reason, str):
         return None
-    return RiskFactor(score=round(score), reason=reason[:MAX_REASON]) if 0 <= score <= 100 else None
+    return RiskFactor(score=round(score), reason=shown(reason, MAX_REASON)) if 0 <= score <= 100 else None
 
 
 # --- what follows (5.4) -------------------------------------------------------------------------------------

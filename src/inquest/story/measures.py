@@ -15,7 +15,7 @@ from inquest.api.investigation import ClaimVerdict
 from inquest.api.shared import Phase
 from inquest.story import plot
 from inquest.story.candidates import leading, trimmed
-from inquest.story.conversation import Invocation, ModelReply
+from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import DETECTOR, DETECTORS
 from inquest.story.plot import Case
 from inquest.story.submit import SUBMIT_NAMES
@@ -26,6 +26,7 @@ from inquest.story.transcript import (
     Fate,
     Offered,
     exchanges,
+    fate_of,
     inquiry_of,
     invocation_of,
     turns_of,
@@ -94,6 +95,12 @@ def _of_batch(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
         if asked.fate is Fate.REFUSED:
             yield Measure("guardrail", {"guard": guard_of(asked.error)})
     for result in fact.results:
+        if result.suspect:
+            yield Measure("injection_suspected", {"where": "tool"}, len(result.suspect))
+
+
+def _of_streams(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
+    for result in plot.results_in(fact):
         if result.suspect:
             yield Measure("injection_suspected", {"where": "tool"}, len(result.suspect))
 
@@ -185,6 +192,7 @@ _MEASURES: Final[Mapping[type[plot.Fact], Callable[[Case, Any, Offered], Iterato
     plot.Turned: _of_turn,
     plot.SelectionTurned: _of_turn,
     plot.ToolsRan: _of_batch,
+    plot.StreamsRan: _of_streams,
     plot.SnapshotTaken: _of_snapshot,
     plot.ContextResolved: _of_context,
     plot.Diagnosed: _of_diagnosis,
@@ -286,16 +294,41 @@ def lines(case: Case, tools: Offered) -> Iterator[Line]:
     fact = case.facts[-1]
     if isinstance(fact, plot.Turned | plot.SelectionTurned):
         yield _line_of_turn(case, fact)
+    if isinstance(fact, plot.StreamsTurned):
+        yield from (_line_of_stream(name, reply) for name, reply in fact.replies)
+    if isinstance(fact, plot.StreamsRan):
+        yield from (_line_of_look(name, result) for name, results in fact.results for result in results)
     if isinstance(fact, plot.ToolsRan):
         newest = newest_exchange(case, tools, fact.invocation)
         yield from (_line_of_call(newest, asked, tools) for asked in newest.calls) if newest else ()
 
 
-def _line_of_turn(case: Case, fact: plot.Turned | plot.SelectionTurned) -> Line:
-    invocation, reply = invocation_of(fact), fact.reply
+def _line_of_stream(name: str, reply: ModelReply) -> Line:
+    return Line("model turn", {"invocation": str(Invocation.STREAM), "stream": name} | _told_of(reply))
+
+
+def _line_of_look(name: str, result: ToolResult) -> Line:
     fields = {
-        "invocation": str(invocation),
-        "turn": len(turns_of(case, invocation)),
+        "invocation": str(Invocation.STREAM),
+        "stream": name,
+        "tool": result.tool,
+        "outcome": str(fate_of(result)),
+        "evidence": result.evidence.id if result.evidence else "",
+        "milliseconds": result.milliseconds,
+    }
+    return Line("tool call", fields)
+
+
+def _line_of_turn(case: Case, fact: plot.Turned | plot.SelectionTurned) -> Line:
+    invocation = invocation_of(fact)
+    return Line(
+        "model turn",
+        {"invocation": str(invocation), "turn": len(turns_of(case, invocation))} | _told_of(fact.reply),
+    )
+
+
+def _told_of(reply: ModelReply) -> dict[str, Any]:
+    fields = {
         "model": reply.model,
         "outcome": "verdict" if any(call.name in SUBMIT_NAMES for call in reply.tool_calls) else reply.finish_reason,
         "prompt_tokens": reply.usage.prompt,
@@ -305,7 +338,7 @@ def _line_of_turn(case: Case, fact: plot.Turned | plot.SelectionTurned) -> Line:
         "retries": [f"{retry.model}: {retry.reason}" for retry in reply.retries],
         "milliseconds": reply.milliseconds,
     }
-    return Line("model turn", fields | ({"reserved": reply.reserved} if reply.reserved else {}))
+    return fields | ({"reserved": reply.reserved} if reply.reserved else {})
 
 
 def _line_of_call(one: Exchange, asked: Asked, tools: Offered) -> Line:

@@ -5,6 +5,7 @@ Each step is a list of small rules that apply from top to bottom; the first revi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -24,7 +25,7 @@ from inquest.story.reply import Choice, SelectionReply, contradictions_of
 from inquest.story.selection import WORKFLOW_NOT_FOUND, Attempt, exhausted_message, last_reason
 
 CONFIDENCE_GATE: Final = 0.7
-"""Default of the setting; reads the workflow's own figure."""
+"""Least confidence of the workflow itself; pinned when a case opens, and no setting moves it."""
 RESOLVED_GATE: Final = 0.7
 """Least overall confidence of a resolved problem (pipeline, 5.3); no setting moves it."""
 FLOOR: Final = 0.8
@@ -645,8 +646,10 @@ def _say_no_match(merged: Merged, seen: Circumstances) -> str:
 
 
 def _say_incomplete(merged: Merged, seen: Circumstances) -> str:
+    verified = seen.root_verified and not seen.ambiguous_groups
+    first = "" if verified else "no verified target"
     why = merged.review_message or seen.unverified_why or merged.rca.stopped
-    return "Root cause analysis incomplete: no verified target" + (f"; {why}" if why else "")
+    return f"Root cause analysis incomplete: {'; '.join(part for part in (first, why) if part) or 'a person is asked'}"
 
 
 def _say_invalid(merged: Merged, seen: Circumstances) -> str:
@@ -701,8 +704,19 @@ def model_unavailable(detail: str, *, permanent: bool) -> Verdict:
     """No endpoint of a model answers; what was gathered stays."""
     sub = SubReason.PERMANENT_ERROR if permanent else SubReason.MAX_RETRIES_EXCEEDED
     word = "PermanentError" if permanent else "TransientError"
-    verdict = _infrastructure(Reason.MODEL_UNAVAILABLE, sub, f"No model endpoint answers: {detail}")
+    verdict = _infrastructure(Reason.MODEL_UNAVAILABLE, sub, f"{_NO_ANSWER}{detail}")
     return replace(verdict, conditions={**verdict.conditions, "ModelAvailable": (FALSE, word)})
+
+
+_NO_ANSWER: Final = "No model endpoint answers: "
+
+
+def fault_in(verdict: Verdict) -> str:
+    """Why a model gave no verdict, as a diagnosis may say it: the class alone, never an error's text (12.4)."""
+    if verdict.reason is not Reason.MODEL_UNAVAILABLE:
+        return verdict.message
+    word = verdict.message.removeprefix(_NO_ANSWER).partition(":")[0]
+    return word if re.fullmatch("[A-Z][A-Za-z]{1,62}", word) else str(Reason.MODEL_UNAVAILABLE)
 
 
 def catalogue_unavailable(detail: str) -> Verdict:

@@ -24,6 +24,7 @@ from inquest.story.evidence import Evidence, Finding, Gap, Health, Snapshot
 from inquest.story.history import History
 from inquest.story.judgement import Ruling
 from inquest.story.outcome import Verdict
+from inquest.story.prompting import Playbook
 from inquest.story.rca import Caution, Diagnosis
 from inquest.story.remedy import Proposal
 from inquest.story.reply import SelectionReply
@@ -35,7 +36,7 @@ from inquest.story.signal import fingerprint_of_signal
 
 @dataclass(frozen=True)
 class Pinned:
-    """Settings as they were when the case was opened; a reload touches later cases only."""
+    """Settings as they were when the case was opened; other settings touch later cases only."""
 
     model: str
     """Empty: no model, the detectors' path."""
@@ -98,6 +99,8 @@ class SnapshotTaken(Fact):
     snapshot: Snapshot
     findings: tuple[Finding, ...]
     health: Health
+    playbooks: tuple[Playbook, ...] = ()
+    """Those that match, the best first."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,24 @@ class ToolsRan(Fact):
     SLOT: ClassVar[str] = "ToolBatch"
     invocation: Invocation
     results: tuple[ToolResult, ...]
+    at: datetime
+
+
+@dataclass(frozen=True)
+class StreamsTurned(Fact):
+    """The model answered once in each of the streams that asked, by the name of the stream."""
+
+    SLOT: ClassVar[str] = "ModelTurn"
+    replies: tuple[tuple[str, ModelReply], ...]
+    at: datetime
+
+
+@dataclass(frozen=True)
+class StreamsRan(Fact):
+    """A batch of tools came back in each of the streams that called some, by the name of the stream."""
+
+    SLOT: ClassVar[str] = "ToolBatch"
+    results: tuple[tuple[str, tuple[ToolResult, ...]], ...]
     at: datetime
 
 
@@ -302,6 +323,8 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         Turned,
         SelectionTurned,
         ToolsRan,
+        StreamsTurned,
+        StreamsRan,
         Diagnosed,
         TargetSought,
         LookedAgain,
@@ -332,6 +355,8 @@ PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
         Briefed: STAYS,
         Turned: STAYS,
         ToolsRan: STAYS,
+        StreamsTurned: STAYS,
+        StreamsRan: STAYS,
         Diagnosed: Phase.SELECTING,
     },
     Phase.SELECTING: {
@@ -407,6 +432,11 @@ class Case:
             raise OutOfTurn(self, self.phase)
         return found
 
+    @cached_property
+    def memory(self) -> dict[str, object]:
+        """What was worked out from the facts so far, for whoever works on from there; no part of the case."""
+        return {}
+
     @property
     def closed(self) -> Closed | None:
         return self.last(Closed)
@@ -426,7 +456,7 @@ class Case:
     def evidence(self) -> tuple[Evidence, ...]:
         """Everything that was stored, in the order of its ids."""
         taken = self.first(SnapshotTaken)
-        batches = (result.evidence for batch in self.all(ToolsRan) for result in batch.results)
+        batches = (result.evidence for fact in self.facts for result in results_in(fact))
         again = (found for look in self.all(LookedAgain) for found in look.evidence)
         first = taken.snapshot.evidence if taken else ()
         return (*first, *(found for found in batches if found is not None), *again)
@@ -437,9 +467,33 @@ class Case:
         return taken.findings if taken else ()
 
 
+def replies_in(fact: Fact) -> tuple[ModelReply, ...]:
+    """The answers of a model that a fact keeps."""
+    match fact:
+        case Turned() | SelectionTurned():
+            return (fact.reply,)
+        case StreamsTurned():
+            return tuple(reply for _, reply in fact.replies)
+        case _:
+            return ()
+
+
+def results_in(fact: Fact) -> tuple[ToolResult, ...]:
+    """The answers of tools that a fact keeps."""
+    match fact:
+        case ToolsRan():
+            return fact.results
+        case StreamsRan():
+            return tuple(result for _, several in fact.results for result in several)
+        case _:
+            return ()
+
+
 def advance(case: Case, fact: Fact) -> Case:
     """Apply one fact; OutOfTurn where the table has no row for it."""
-    return replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
+    after = replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
+    after.__dict__["memory"] = case.memory  # where a cached property keeps its value
+    return after
 
 
 def fold(facts: Iterable[Fact]) -> Case:

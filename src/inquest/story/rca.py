@@ -28,6 +28,8 @@ PROSE_CONFIDENCE: Final = 0.5
 """Of a cause that only prose names (behaviours, 13.1)."""
 HIGH_CERTAINTY: Final = 0.9
 """From here on a finding can contradict a model."""
+MAX_AGREED: Final = 0.97
+"""Most that agreement of a model and a detector is worth."""
 HEALTHY_CONFIDENCE: Final = 0.9
 """Of "nothing is wrong" without a model (resources, 4.1, N12)."""
 
@@ -551,7 +553,9 @@ def _ranked(first: tuple[Cause, ...], findings: Iterable[Finding]) -> tuple[Caus
         if at is None:
             ranked.append(cause)
         else:
-            ranked[at] = _united(ranked[at], cause)
+            is_agreed = at < len(first)
+            figure = _agreed(ranked[at].confidence, cause.confidence) if is_agreed else ranked[at].confidence
+            ranked[at] = replace(_united(ranked[at], cause), confidence=figure)
     return tuple(ranked[:MAX_CAUSES])
 
 
@@ -568,6 +572,18 @@ def _united(one: Cause, other: Cause) -> Cause:
         evidence=tuple(dict.fromkeys((*one.evidence, *other.evidence))),
         explains=tuple(dict.fromkeys((*one.explains, *other.explains))),
     )
+
+
+def _agreed(one: float | None, other: float | None) -> float | None:
+    """Two who say the same by different ways are right more often than either: their doubts multiply.
+
+    Of the cause alone: the overall figure of a case is never raised by a check (pipeline, section 7).
+    """
+    figures = [figure for figure in (one, other) if figure is not None]
+    if len(figures) < 2:
+        return figures[0] if figures else None
+    together = 1 - (1 - figures[0]) * (1 - figures[1])
+    return round(max(*figures, min(MAX_AGREED, together)), 2)
 
 
 def cause_from_finding(found: Finding) -> Cause:
@@ -594,10 +610,16 @@ def diagnose(
     gaps: Sequence[Gap] = (),
     *,
     recovered: bool = False,
+    settling: str = "",
 ) -> Diagnosis:
-    """The diagnosis of `provider: none`: the findings, in their order, form the RCA and its claims."""
+    """The diagnosis of `provider: none`: the findings, in their order, form the RCA and its claims.
+
+    `settling` is the change that is on its way with nothing wrong: it is real, and nobody should act.
+    """
     if findings:
         return _of_findings(findings, evidence)
+    if settling:
+        return _settling(settling)
     if health is not Health.HEALTHY:
         return _insufficient(gaps)
     return _recovered() if recovered else _healthy()
@@ -669,6 +691,11 @@ def _recovered() -> Diagnosis:
     """Was unhealthy, is well now (behaviours, 13.1)."""
     summary = "The target became ready again and is healthy now: every read was answered and nothing is wrong"
     return replace(_healthy(), summary=summary, signal_type="Recovered")
+
+
+def _settling(change: str) -> Diagnosis:
+    summary = f"A change is on its way and nothing is wrong with it: {change}"
+    return replace(_healthy(), summary=summary, outcome="not_actionable", actionable=False)
 
 
 def _insufficient(gaps: Sequence[Gap]) -> Diagnosis:

@@ -16,7 +16,7 @@ from inquest.api.meta import rfc3339
 from inquest.api.shared import ApprovalState, Phase, Reason, TargetRef
 from inquest.story import plot
 from inquest.story.chronicle import claims_of
-from inquest.story.conversation import Invocation, Message
+from inquest.story.conversation import Invocation, Message, ModelReply
 from inquest.story.evidence import digest_of
 from inquest.story.inquiry import AskModel, Spent, next_move
 from inquest.story.outcome import Verdict
@@ -29,6 +29,7 @@ from inquest.story.transcript import (
     Fate,
     Offered,
     exchanges,
+    fate_of,
     inquiry_of,
 )
 
@@ -161,6 +162,36 @@ def _turn(book: _Book, number: int, fact: Any) -> Iterator[Record]:
             yield from _call(book, f"{step}:{index}", found, index, asked, fact.at)
 
 
+def _streams_turned(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+    """What each stream said."""
+    for name, reply in fact.replies:
+        data = {"phase": f"stream/{name}", **_said(reply)}
+        yield book.agent(f"{number}:{fact.SLOT}:{name}", "llm.response", "llm_response", fact.at, data, ok=True)
+
+
+def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+    """What each stream read: claims may cite it."""
+    for name, results in fact.results:
+        for index, result in enumerate(results):
+            stored = result.evidence
+            text = stored.text if stored else result.content
+            data = {
+                "phase": f"stream/{name}",
+                "tool_call_index": index,
+                "tool_name": result.tool,
+                "tool_result": text,
+                "tool_result_preview": text[:PREVIEW],
+                "tool_arguments": dict(stored.arguments) if stored else {},
+                "evidence_id": stored.id if stored else "",
+                "digest": stored.digest if stored else "",
+                "size": len(text),
+                "status": str(fate_of(result)),
+                "duration_ms": result.milliseconds,
+            }
+            step = f"{number}:{fact.SLOT}:{name}:{index}"
+            yield book.agent(step, "llm.tool_call", "llm_tool_call", fact.at, data, ok=not result.error)
+
+
 def _request(book: _Book, found: Exchange) -> dict[str, Any]:
     """What the model was shown; of the conversation only what it had not been shown before."""
     messages, tools = _shown(book, found)
@@ -197,10 +228,11 @@ def _shown(book: _Book, found: Exchange | None) -> tuple[tuple[Message, ...], tu
 
 
 def _response(found: Exchange) -> dict[str, Any]:
-    reply = found.reply
+    return {"phase": str(found.invocation), "turn": found.turn, **_said(found.reply)}
+
+
+def _said(reply: ModelReply) -> dict[str, Any]:
     return {
-        "phase": str(found.invocation),
-        "turn": found.turn,
         "model": reply.model,
         "has_analysis": bool(reply.text),
         "analysis_length": len(reply.text),
@@ -274,7 +306,12 @@ def _diagnosed(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     answer = {
         "incidentId": book.uid,
         "analysis": found.analysis or found.summary,
-        "rootCauseAnalysis": {"summary": found.summary, "signalType": found.signal_type},
+        "rootCauseAnalysis": {
+            "summary": found.summary,
+            "signalType": found.signal_type,
+            "contributingFactors": list(found.contributing_factors),
+            "causalChain": list(found.causal_chain),
+        },
         "confidence": found.confidence or 0.0,
         "timestamp": rfc3339(fact.at),
         "claims": [claim.to_object() for claim in claims_of(book.case)],
@@ -388,6 +425,8 @@ _TELLERS: Final[Mapping[type[plot.Fact], Teller]] = {
     plot.Turned: _turn,
     plot.SelectionTurned: _turn,
     plot.ToolsRan: _batch,
+    plot.StreamsTurned: _streams_turned,
+    plot.StreamsRan: _streams_ran,
     plot.Diagnosed: _diagnosed,
     plot.Tried: _tried,
     plot.Selected: _selected,
@@ -438,15 +477,30 @@ def _effect_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Re
             "hash_match": run.get("preSpecHash") == run["postSpecHash"],
         }
         yield _effect("hash.computed", common | data, at)
-    for component in ("health", "alert", "metrics"):
-        if found.get(component) is not None:
-            data = {"component": component, "assessed": True, "score": found[component]}
-            if component == "alert":
-                data["alert_resolution"] = {"alert_resolved": found[component] >= 1.0}
+    for component, more in _COMPONENTS.items():
+        score = found.get(component)
+        if score is not None:
+            data = {"component": component, "assessed": True, "score": score, **more(score)}
             yield _effect(f"{component}.assessed", common | data, at)
     if found.get("reason"):
         data = {"component": "completed", "reason": found["reason"]}
         yield _effect("assessment.completed", common | data, at)
+
+
+def _score_alone(score: float) -> dict[str, Any]:
+    return {}
+
+
+def _alert_resolution(score: float) -> dict[str, Any]:
+    return {"alert_resolution": {"alert_resolved": score >= 1.0}}
+
+
+_COMPONENTS: Final[Mapping[str, Callable[[float], dict[str, Any]]]] = {
+    "health": _score_alone,
+    "alert": _alert_resolution,
+    "metrics": _score_alone,
+}
+"""What is assessed, and what its event says besides the score (datastorage, section 9)."""
 
 
 def _effect(name: str, data: Mapping[str, Any], at: datetime) -> Record:

@@ -64,6 +64,7 @@ from inquest.api.shared import (
     WorkflowPin,
 )
 from inquest.story.evidence import Json
+from inquest.story.framing import shown
 from inquest.story.history import RECURRENCE_LIMIT, ChainRules, History, chain_block
 from inquest.story.judgement import Ruling, confidence_level
 from inquest.story.signal import is_managed
@@ -246,10 +247,10 @@ def approval_request(
         reason=found.reason,
         risk_factors=found.risk_factors,
         policy=PolicyPin(query=found.query or None, hash=found.policy_hash or None, degraded=found.degraded),
-        summary=(account.summary or NO_SUMMARY)[:MAX_SUMMARY],
+        summary=shown(account.summary or NO_SUMMARY, MAX_SUMMARY),
         evidence=_cited(account),
         alternatives=_proposed(account.alternatives),
-        preview_diff=proposal.preview[:MAX_PREVIEW] or None,
+        preview_diff=shown(proposal.preview, MAX_PREVIEW) or None,
         expires_at=expires_at,
         required_approvals=required_approvals,
     )
@@ -261,12 +262,12 @@ def _cited(account: Account) -> tuple[CitedEvidence, ...]:
     """Supported claims; where there is none, what else the diagnosis names."""
     supported = [claim for claim in account.claims if claim.verdict is ClaimVerdict.SUPPORTED]
     cited = [_citation(claim, claim.evidence[0]) for claim in supported if claim.evidence]
-    named = [CitedEvidence(claim=text[:300]) for text in account.contributing_factors]
+    named = [CitedEvidence(claim=shown(text, 300)) for text in account.contributing_factors]
     return tuple((cited or named)[:MAX_EVIDENCE])
 
 
 def _citation(claim: Claim, evidence: str) -> CitedEvidence:
-    return CitedEvidence(id=evidence, claim=claim.text[:300], quote=claim.quote)
+    return CitedEvidence(id=evidence, claim=shown(claim.text, 300), quote=claim.quote)
 
 
 def _proposed(alternatives: Iterable[AlternativeWorkflow]) -> tuple[ProposedAlternative, ...]:
@@ -482,6 +483,8 @@ def check_decision(view: ApprovalView) -> Stand | None:
     if view.spec.decision is Decision.REJECTED:
         said = view.spec.decision_reason or f"Rejected by {view.spec.decided_by}"
         return None if view.late else Stand(Standing.REJECTED, said)
+    if view.spec.decision is not Decision.APPROVED:
+        return Stand(Standing.NOT_APPROVED, f"{view.spec.decision!r} is no approval")
     why = next((text for holds, text in _objections(view) if holds), "")
     return Stand(Standing.NOT_APPROVED, why) if why else None
 

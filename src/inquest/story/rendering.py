@@ -8,21 +8,41 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any, Final
 
-from inquest.story.evidence import Json
+from inquest.story.evidence import NONE_FOUND, Json
 
 MAX_LISTING: Final = 8_000
 """Characters of one listing (behaviours, section 6.1)."""
-NONE_FOUND: Final = "none found"
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _FIRST: Final = ("apiVersion", "kind", "metadata", "status", "spec")
 _NOISE: Final = frozenset(
     {
-        *("managedFields", "selfLink", "terminationMessagePath", "terminationMessagePolicy", "dnsPolicy"),
-        *("schedulerName", "enableServiceLinks", "preemptionPolicy", "podIPs", "hostIPs", "containerID", "imageID"),
+        *("managedFields", "selfLink", "terminationMessagePath", "terminationMessagePolicy"),
+        *("enableServiceLinks", "preemptionPolicy", "podIPs", "hostIPs", "containerID", "imageID"),
         *("revisionHistoryLimit", "clusterIPs", "ipFamilies", "images", "volumeDevices", "allocatedResourcesStatus"),
+        # What tells one object of the same name from another, and when somebody looked: no cause has it in it.
+        *("uid", "resourceVersion", "generateName", "blockOwnerDeletion", "daemonEndpoints"),
+        *("lastHeartbeatTime", "lastUpdateTime", "lastProbeTime"),
+        *("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"),
+        *("node.alpha.kubernetes.io/ttl", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"),
     }
 )
+"""Keys that every object has and no reader needs (reliability, section 16)."""
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "terminationGracePeriodSeconds": 30,
+    "progressDeadlineSeconds": 600,
+    "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+    "podManagementPolicy": "OrderedReady",
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "terminatingReplicas": 0,
+    "defaultMode": 420,
+    "sessionAffinity": "None",
+    "internalTrafficPolicy": "Cluster",
+    "ipFamilyPolicy": "SingleStack",
+}
+"""What stands there when nobody has said anything; any other value is shown. How long a probe waits is not among it."""
 _DEFAULT_TAINTS: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _TOKEN_VOLUME: Final = "kube-api-access-"
 
@@ -115,14 +135,15 @@ def _lines(value: Any) -> list[str]:
 
 def _brief(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _brief(item) for key, item in value.items() if not _is_noise(key, item)}
+        shown = {key: _brief(item) for key, item in value.items() if not _is_noise(key, item)}
+        return {key: item for key, item in shown.items() if item not in ({}, [])}
     if isinstance(value, (list, tuple)):
         return [_brief(item) for item in value if not _is_default(item)]
     return value
 
 
 def _is_noise(key: str, item: Any) -> bool:
-    return key in _NOISE or key == _LAST_APPLIED or item is None or item == {} or item == []
+    return key in _NOISE or key == _LAST_APPLIED or item is None or (key in _DEFAULTS and item == _DEFAULTS[key])
 
 
 def _is_default(item: Any) -> bool:

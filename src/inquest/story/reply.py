@@ -14,6 +14,7 @@ from inquest.api.shared import TargetRef
 from inquest.story.candidates import MAX_LEVELS, NOTHING, Found, candidates, leading, objects_in, squeezed, trimmed
 from inquest.story.conversation import Invocation, ModelReply
 from inquest.story.evidence import Citation
+from inquest.story.framing import shown, visible
 from inquest.story.submit import (
     DUE_DILIGENCE,
     OUTCOME_ALIASES,
@@ -114,10 +115,23 @@ class SelectionReply:
 
 
 @dataclass(frozen=True)
+class StreamReply:
+    """What one of the four streams says of its part; the figure is the model's own."""
+
+    hypothesis: str
+    signals: tuple[str, ...] = ()
+    confidence: float | None = None
+    evidence: tuple[str, ...] = ()
+
+
+Reply = RcaReply | SelectionReply | StreamReply
+
+
+@dataclass(frozen=True)
 class Reading:
     """What the reader made of one reply; no `reply` means unusable, and `failure` says how."""
 
-    reply: RcaReply | SelectionReply | None
+    reply: Reply | None
     problems: tuple[Problem, ...] = ()
     failure: str = ""
     """Empty, NoJson or NoRecognisedFields."""
@@ -156,7 +170,7 @@ def _places(invocation: Invocation, reply: ModelReply) -> list[tuple[str, str]]:
 def _read_place(invocation: Invocation, tool: str, text: str) -> Reading:
     if invocation is Invocation.SELECTION and tool == SUBMIT_NO_WORKFLOW.name:
         return _reading_of(_declined(next(candidates(text), {})))
-    make = _rca if invocation is Invocation.RCA else _offered if tool == SUBMIT_WITH_WORKFLOW.name else _told
+    make = _MAKERS.get(invocation) or (_offered if tool == SUBMIT_WITH_WORKFLOW.name else _told)
     first: Reading | None = None
     for found in candidates(text):
         reading = _reading_of(make(found))
@@ -166,17 +180,19 @@ def _read_place(invocation: Invocation, tool: str, text: str) -> Reading:
     return first or Reading(None, failure=NO_JSON if trimmed(text) else EMPTY)
 
 
-Read = tuple[RcaReply | SelectionReply, list[Problem]]
+Read = tuple[Reply, list[Problem]]
 
 
 def _reading_of(read: Read) -> Reading:
     reply, problems = read
-    found = (*problems, *contradictions(reply))
+    found = (*problems, *(() if isinstance(reply, StreamReply) else contradictions(reply)))
     return Reading(reply, found) if _is_usable(reply) else Reading(None, found, NO_FIELDS)
 
 
-def _is_usable(reply: RcaReply | SelectionReply) -> bool:
+def _is_usable(reply: Reply) -> bool:
     """The partial guard (pipeline, 3.6)."""
+    if isinstance(reply, StreamReply):
+        return bool(reply.hypothesis)
     if isinstance(reply, RcaReply):
         return bool(reply.summary)
     return reply.declined or bool(reply.summary) or reply.choice is not None
@@ -213,6 +229,10 @@ class _Form:
         """A trimmed string; other types count as empty."""
         raw = self.raw(name)
         return raw.strip() if isinstance(raw, str) else ""
+
+    def prose(self, name: str) -> str:
+        """Words for people: what nobody sees is shown."""
+        return visible(self.text(name))
 
     def take(self, name: str, coerce: Callable[[Any], T | None], rule: str) -> T | None:
         """A coerced value; a bad one counts as absent and is reported."""
@@ -271,7 +291,7 @@ class _Form:
         return target
 
     def review_reason(self) -> str:
-        reason = self.text("human_review_reason")
+        reason = self.prose("human_review_reason")
         return "" if reason.lower() in NOTHING else reason
 
 
@@ -336,7 +356,7 @@ def _texts_from(raw: Any) -> tuple[str, ...] | None:
     texts = [raw] if isinstance(raw, str) and not isinstance(value, list) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         return None
-    return tuple(text.strip() for text in texts if text.strip())
+    return tuple(visible(text.strip()) for text in texts if text.strip())
 
 
 def _json_in(raw: Any) -> Any:
@@ -376,7 +396,7 @@ class _Core:
 def _core(form: _Form, cause: _Form) -> _Core:
     inner = cause.severity()
     return _Core(
-        summary=cause.text("summary") or cause.text("rca_summary") or form.text("rca_summary"),
+        summary=cause.prose("summary") or cause.prose("rca_summary") or form.prose("rca_summary"),
         severity=form.severity() or inner,
         factors=cause.texts("contributing_factors") or form.texts("contributing_factors"),
         target=cause.target() or form.target(),
@@ -392,12 +412,12 @@ def _rca(found: Found) -> Read:
     reply = RcaReply(
         summary=core.summary,
         severity=core.severity,
-        signal_name=cause.text("signal_name"),
+        signal_name=cause.prose("signal_name"),
         contributing_factors=core.factors,
         target=core.target,
-        cause_field=_scalar(where.raw("field")),
-        cause_value=_scalar(where.raw("value")),
-        analysis=cause.text("investigation_analysis"),
+        cause_field=visible(_scalar(where.raw("field"))),
+        cause_value=visible(_scalar(where.raw("value"))),
+        analysis=cause.prose("investigation_analysis"),
         causal_chain=cause.texts("causal_chain"),
         due_diligence=_diligence(cause),
         claims=claims,
@@ -413,9 +433,28 @@ def _rca(found: Found) -> Read:
     return reply, form.problems
 
 
+def _found_in_part(found: Found) -> Read:
+    form = _Form(found, [])
+    reply = StreamReply(
+        hypothesis=form.prose("hypothesis"),
+        signals=form.texts("signals"),
+        confidence=form.confidence(),
+        evidence=form.texts("evidence"),
+    )
+    form.require("hypothesis", reply.hypothesis)
+    form.require("confidence", reply.confidence is not None)
+    return reply, form.problems
+
+
+_MAKERS: Final[Mapping[Invocation, Callable[[Found], Read]]] = {
+    Invocation.RCA: _rca,
+    Invocation.STREAM: _found_in_part,
+}
+
+
 def _diligence(cause: _Form) -> Mapping[str, str]:
     form = cause.inner("due_diligence")
-    return {name: text for name in DUE_DILIGENCE if (text := form.text(name))}
+    return {name: text for name in DUE_DILIGENCE if (text := form.prose(name))}
 
 
 def _scalar(raw: Any) -> str:
@@ -433,7 +472,7 @@ def _claims(cause: _Form) -> tuple[tuple[RawClaim, ...], int]:
 
 def _claim(entry: Any) -> RawClaim | None:
     form = _Form(entry if isinstance(entry, Mapping) else {}, [])
-    statement, role = form.text("statement"), re.sub(r"[-\s]+", "_", form.text("role").lower())
+    statement, role = form.prose("statement"), re.sub(r"[-\s]+", "_", form.text("role").lower())
     cited = [_citation(item) for item in form.entries("evidence")]
     citations = tuple(citation for citation in cited if citation)
     if not statement or not citations or len(citations) < len(cited):
@@ -498,7 +537,7 @@ def _verdict(
         choice=choice,
         alternatives=alternatives,
         dropped_alternatives=dropped,
-        reasoning=form.text("reasoning"),
+        reasoning=form.prose("reasoning"),
         declined=declined,
         confidence=overall,
         outcome=form.outcome(),
@@ -528,7 +567,7 @@ def _choice_of(form: _Form, rationale: str) -> Choice:
     return Choice(
         workflow_id=form.text("workflow_id"),
         confidence=form.confidence(),
-        rationale=form.text(rationale),
+        rationale=form.prose(rationale),
         parameters=form.take("parameters", _object_from, "must be an object") or {},
         engine=form.text("execution_engine"),
         bundle=form.text("execution_bundle"),
@@ -539,7 +578,7 @@ def _flat_choice(form: _Form) -> Choice:
     return Choice(
         workflow_id=form.text("workflow_id"),
         confidence=None,
-        rationale=form.text("workflow_rationale"),
+        rationale=form.prose("workflow_rationale"),
         parameters=form.take("parameters", _object_from, "must be an object") or {},
     )
 
@@ -572,7 +611,7 @@ _LABELLED: Final = re.compile(r"^[\s#*_>-]*root[ _-]?cause[\s*_]*:[\s*_]*(\S.*)$
 def labelled_summary(text: str) -> str:
     """What prose says after `Root cause:`; for people only, never a verdict (behaviours, 13.1)."""
     found = _LABELLED.search(trimmed(text))
-    return found[1].strip(" *_\r")[:MAX_LABELLED] if found else ""
+    return shown(found[1].strip(" *_\r"), MAX_LABELLED) if found else ""
 
 
 # --- contradictions (pipeline, 3.7) ------------------------------------------------------------------
@@ -622,7 +661,12 @@ _EXAMPLES: Final[Mapping[Invocation, str]] = {
             "confidence": 0.8,
         }
     ),
+    Invocation.STREAM: json.dumps(
+        {"signals": ["reason: OOMKilled"], "hypothesis": "app needs more memory than its limit", "confidence": 0.7}
+    ),
 }
+_CAUSE_IS_AN_OBJECT: Final = "`root_cause_analysis` must be an object, not text. "
+_SHAPES: Final = dict.fromkeys((Invocation.RCA, Invocation.SELECTION), _CAUSE_IS_AN_OBJECT)
 _FAILURE_WORDS: Final[Mapping[str, str]] = {
     "": "Your answer was read, but parts of it break the schema:",
     EMPTY: "Your answer was empty.",
@@ -638,7 +682,7 @@ def corrective_message(invocation: Invocation, reading: Reading) -> str:
         _FAILURE_WORDS[reading.failure],
         *(_problem_line(problem) for problem in reading.problems),
         f"Answer now, once, by calling {tools}; no other tool is open.",
-        "`root_cause_analysis` must be an object, not text. A minimal valid example:",
+        f"{_SHAPES.get(invocation, '')}A minimal valid example:",
         _EXAMPLES[invocation],
     ]
     return "\n".join(lines)

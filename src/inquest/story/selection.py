@@ -16,9 +16,10 @@ from typing import Any, Final, Generic, TypeVar
 from inquest.api.shared import DetectedLabels, TargetRef
 from inquest.story.conversation import Invocation, ModelReply
 from inquest.story.evidence import Finding
-from inquest.story.framing import filtered, joined, section
+from inquest.story.framing import filtered, joined, section, visible
+from inquest.story.labels import Quota
 from inquest.story.rca import Caution, Diagnosis
-from inquest.story.reply import Choice, SelectionReply, read
+from inquest.story.reply import Choice, RcaReply, SelectionReply, read
 
 T = TypeVar("T")
 
@@ -74,6 +75,8 @@ class WorkflowOffer:
     version: str
     action_type: str
     description: Described
+    parameters: tuple[Mapping[str, Any], ...] | None = None
+    """As declared; None where the service does not list them."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ for it. Select one workflow at most, and name 2 or 3 alternatives for the people
 ## Steps, all three, in this order
 1. `list_available_actions`: the kinds of action for which workflows exist.
 2. `list_workflows` for the action that fits. Ask for the next page while `hasMore` is true.
-3. `get_workflow` for the one you choose: its parameters stand only there.
+3. `get_workflow` for the one you choose: the whole schema of its parameters stands only there.
 
 ## Rules
 - `what`, `whenToUse` and `whenNotToUse` decide; a workflow whose `whenNotToUse` fits is out.
@@ -378,7 +381,7 @@ def _check(declaration: Declaration, values: Mapping[str, Any]) -> Notes:
         return [f"{name}: must be {kind}, got {_shown(value)}"], []
     warnings = [] if test else [f"{name}: type {kind!r} is not known, not checked"]
     pattern_errors, pattern_warnings = _pattern(declaration, name, value)
-    rules = (_bounds, _enum)
+    rules = (_hidden, _bounds, _enum)
     errors = [text for rule in rules for text in rule(declaration, name, value)]
     return [*errors, *pattern_errors, *_depends(declaration, name, values)], [*warnings, *pattern_warnings]
 
@@ -398,6 +401,14 @@ _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
     "boolean": lambda value: isinstance(value, bool),
     "array": lambda value: isinstance(value, list | tuple),
 }
+
+
+def _hidden(declaration: Declaration, name: str, value: Any) -> list[str]:
+    """Who approves a value must see all of it."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if visible(text) == text:
+        return []
+    return [f"{name}: {visible(_shown(value))} holds characters that nobody sees"]
 
 
 def _bounds(declaration: Declaration, name: str, value: Any) -> list[str]:
@@ -612,7 +623,7 @@ def group_question(named: TargetRef, choices: Sequence[str]) -> str:
 def group_named(answer: ModelReply, choices: Sequence[str]) -> str:
     """The one of the choices that an answer names, in its target or in its words; empty: none or several."""
     reply = read(Invocation.RCA, answer).reply
-    target = reply.target if reply else None
+    target = reply.target if isinstance(reply, RcaReply) else None
     if target is not None and target.api_version:
         return next((choice for choice in choices if _group(choice) == _group(target.api_version)), "")
     words = {word.strip("./-") for word in re.split(r"[^\w./-]+", answer.text)}
@@ -639,43 +650,52 @@ def injected(parameters: Mapping[str, Any], target: TargetRef) -> dict[str, Any]
 # --- choosing by code (resources, 4.1, N12) ----------------------------------------------------------
 
 
+SOURCE_ACTIONS: Final = frozenset({"GitRevertCommit"})
+"""Action types that change the source; what another one changes, a GitOps tool takes back."""
+
+
 @dataclass(frozen=True)
-class ActionRule:
-    """A category that calls for an action type, when the finding's facts hold what the action rests on."""
+class Around:
+    """What code knows of a target beside the finding."""
 
-    category: str
-    action: str
-    needs: tuple[str, ...] = ()
+    labels: DetectedLabels | None = None
+    quota: Mapping[str, Quota] = field(default_factory=dict)
 
+    @property
+    def is_git_ops(self) -> bool:
+        return self.labels is not None and bool(self.labels.git_ops_managed)
 
-ACTION_RULES: Final = (
-    ActionRule("OOMKilled", "IncreaseMemoryLimits"),
-    ActionRule("BadRevision", "RollbackDeployment"),
-    # Detectors name a previous revision only where the present one is young: without it no rollout is to blame.
-    ActionRule("CrashLoopBackOff", "RollbackDeployment", ("previousRevision",)),
-    ActionRule("ImagePullFailing", "RollbackDeployment", ("previousRevision",)),
-)
-
-
-def action_for(finding: Finding) -> str:
-    """The action type that a finding calls for; empty: none is known."""
-    return next((rule.action for rule in ACTION_RULES if _calls_for(rule, finding)), "")
+    @property
+    def tool(self) -> str:
+        """The GitOps tool in words for people."""
+        return str((self.labels and self.labels.git_ops_tool) or "a GitOps tool")
 
 
-def _calls_for(rule: ActionRule, finding: Finding) -> bool:
-    return rule.category == finding.category and all(finding.facts.get(name) for name in rule.needs)
+def actions_for(finding: Finding) -> tuple[str, ...]:
+    """The action types that answer a finding, the best first; none where nobody should act, or a person must."""
+    return tuple(dict.fromkeys(finding.actions)) if finding.act else ()
 
 
-def choose(finding: Finding, records: Sequence[WorkflowRecord]) -> SelectionReply:
+def choose(finding: Finding, records: Sequence[WorkflowRecord], around: Around | None = None) -> SelectionReply:
     """One workflow for the first cause, or none with the reason; `records` are discovery's, in its order."""
-    action = action_for(finding)
-    if not action:
-        return _none(finding, f"no action type is known for {finding.category}")
-    offered = [record for record in records if record.action_type == action and is_offered(record)]
-    tries = [(record, filled(record, finding)) for record in offered]
+    known, actions = around or Around(), actions_for(finding)
+    if not actions:
+        return _none(
+            finding, f"no action type answers {finding.category} of {finding.object.display}: a person must act"
+        )
+    offered = [one for action in actions for one in records if one.action_type == action and is_offered(one)]
+    lasting = [record for record in offered if not _is_taken_back(record, finding, known)]
+    taken = [record for record in lasting if not known.is_git_ops or _changes_source(record)]
+    if offered and not lasting:
+        return _none(finding, "an autoscaler sets the replicas of the target and would take the change back")
+    if lasting and not taken:
+        why = f"{known.tool} manages the target: only its source may be changed, by none of {_list(lasting)}"
+        return _none(finding, why)
+    facts = {**finding.facts, **quota_facts(finding.facts, known.quota)}
+    tries = [(record, filled(record, facts)) for record in taken]
     ready = [_chosen(record, filling, finding) for record, filling in tries if not filling.missing]
     if not ready:
-        return _none(finding, _why_none(action, tries))
+        return _none(finding, _why_none(actions, tries))
     return SelectionReply(
         summary=finding.summary,
         target=finding.object,
@@ -686,15 +706,33 @@ def choose(finding: Finding, records: Sequence[WorkflowRecord]) -> SelectionRepl
     )
 
 
+def _is_taken_back(record: WorkflowRecord, finding: Finding, known: Around) -> bool:
+    """An autoscaler sets the replicas itself, but for a workload at zero, which it leaves alone."""
+    scaled = known.labels is not None and bool(known.labels.hpa_enabled)
+    return scaled and record.action_type == "ScaleReplicas" and finding.facts.get("replicas") != "0"
+
+
+def _changes_source(record: WorkflowRecord) -> bool:
+    """An action on the source, or a workflow that its author made for targets under GitOps."""
+    labels = record.content.get("spec", {}).get("labels", {})
+    detected = labels.get("detected", {}) if isinstance(labels, Mapping) else {}
+    made_for = isinstance(detected, Mapping) and ("gitOpsManaged" in detected or "gitOpsTool" in detected)
+    return record.action_type in SOURCE_ACTIONS or made_for
+
+
+def _list(records: Iterable[WorkflowRecord]) -> str:
+    return ", ".join(dict.fromkeys(record.action_type for record in records))
+
+
 def _none(finding: Finding, why: str) -> SelectionReply:
     return SelectionReply(summary=finding.summary, reasoning=why, declined=True, confidence=finding.confidence)
 
 
-def _why_none(action: str, tries: Sequence[tuple[WorkflowRecord, Filling]]) -> str:
+def _why_none(actions: Sequence[str], tries: Sequence[tuple[WorkflowRecord, Filling]]) -> str:
     if not tries:
-        return f"the catalogue has no workflow for {action}"
+        return f"the catalogue has no workflow for {', '.join(actions)}"
     texts = (f"{record.workflow_id}: {'; '.join(filling.missing)}" for record, filling in tries)
-    return f"no workflow for {action} can be filled from the evidence: {', '.join(texts)}"
+    return f"no workflow for {', '.join(actions)} can be filled from the evidence: {', '.join(texts)}"
 
 
 def _chosen(record: WorkflowRecord, filling: Filling, finding: Finding) -> Choice:
@@ -713,14 +751,14 @@ class Filling:
     missing: tuple[str, ...]
 
 
-def filled(record: WorkflowRecord, finding: Finding) -> Filling:
-    """A workflow's parameters from a finding's facts; rules give them, nothing is guessed."""
+def filled(record: WorkflowRecord, facts: Mapping[str, str]) -> Filling:
+    """A workflow's parameters from facts; rules give them, nothing is guessed."""
     values: dict[str, Any] = {}
     rules: list[str] = []
     for declaration in record.parameters:
         name = str(declaration.get("name"))
         rule = PARAMETER_RULES.get(name)
-        value = rule.give(finding.facts) if rule else ""
+        value = rule.give(facts) if rule else ""
         if rule and value:
             values[name] = _typed(value, str(declaration.get("type", "")))
             rules.append(f"{name}={value}: {rule.says}")
@@ -751,28 +789,121 @@ def _fact(name: str, says: str) -> ParameterRule:
 
 
 def doubled_memory(facts: Facts) -> str:
-    """Twice the present limit, at most `memoryMax`; empty when that leaves no room above the present one."""
+    """Twice the present limit, or a quarter above what was used where that is more, at most `memoryMax`."""
     present = bytes_from(facts.get("memoryLimit", ""))
     if not present:
         return ""
+    used = bytes_from(facts.get("memoryUsage", "")) or 0
     ceiling = bytes_from(facts.get("memoryMax", ""))
-    wanted = 2 * present if ceiling is None else min(2 * present, ceiling)
+    wanted = max(2 * present, _rounded(used * 5 // 4))
+    wanted = wanted if ceiling is None else min(wanted, ceiling)
     return quantity_from(wanted, facts["memoryLimit"]) if wanted > present else ""
 
 
+def _rounded(size: int) -> int:
+    """Up to whole Mi."""
+    unit = 1024**2
+    return -(-size // unit) * unit
+
+
+def doubled_cpu(facts: Facts) -> str:
+    """Twice the present limit, at most `cpuMax`, in thousandths; empty when that leaves no room above it."""
+    present = thousandths_from(facts.get("cpuLimit", ""))
+    if not present:
+        return ""
+    ceiling = thousandths_from(facts.get("cpuMax", ""))
+    wanted = 2 * present if ceiling is None else min(2 * present, ceiling)
+    if wanted <= present:
+        return ""
+    return f"{wanted}m" if wanted % 1000 else str(wanted // 1000)
+
+
+def more_replicas(facts: Facts) -> str:
+    """What the evidence says that was wanted; else half as many again, at most `maxReplicas`."""
+    wanted = facts.get("wantedReplicas", "")
+    if wanted:
+        return wanted if _COUNT.fullmatch(wanted) else ""
+    present, most = facts.get("replicas", ""), facts.get("maxReplicas", "")
+    if not _COUNT.fullmatch(present) or present == "0":
+        return ""
+    more = int(present) + max(1, int(present) // 2)
+    more = min(more, int(most)) if _COUNT.fullmatch(most) else more
+    return str(more) if more > int(present) else ""
+
+
+def raised_maximum(facts: Facts) -> str:
+    """Half as many again as an autoscaler may run that stands at its maximum; at another one no figure is wrong."""
+    present = facts.get("maxReplicas", "")
+    if facts.get("cause") != "atMaximum" or not _COUNT.fullmatch(present) or present == "0":
+        return ""
+    return str(int(present) + max(1, int(present) // 2))
+
+
+def larger_storage(facts: Facts) -> str:
+    """Half as much again as the claim asks for, at most `storageMax`."""
+    present = bytes_from(facts.get("storageSize", ""))
+    if not present:
+        return ""
+    ceiling = bytes_from(facts.get("storageMax", ""))
+    wanted = _rounded(present * 3 // 2)
+    wanted = wanted if ceiling is None else min(wanted, ceiling)
+    return quantity_from(wanted, facts["storageSize"]) if wanted > present else ""
+
+
+_COUNT: Final = re.compile(r"[0-9]{1,5}")
+
+
+@dataclass(frozen=True)
+class _Room:
+    """A quota that bounds a parameter: the fact it gives, and how the amounts are read and written."""
+
+    fact: str
+    present: str
+    resources: tuple[str, ...]
+    read: Callable[[str], int | None]
+    written: Callable[[int], str]
+
+
+def quota_facts(facts: Facts, quota: Mapping[str, Quota]) -> dict[str, str]:
+    """Upper bounds that the namespace's quota sets; a bound that the finding knows is kept where it is lower."""
+    return {room.fact: text for room in _ROOMS for text in (_bound_by(room, facts, quota),) if text}
+
+
+def _bound_by(room: _Room, facts: Facts, quota: Mapping[str, Quota]) -> str:
+    """New pods come beside the old ones: what is free must hold one, and the growth of all."""
+    found = next((quota[name] for name in room.resources if name in quota), None)
+    hard, used = (room.read(found.hard), room.read(found.used)) if found else (None, None)
+    present, known = room.read(facts.get(room.present, "")), room.read(facts.get(room.fact, ""))
+    if hard is None or used is None or present is None:
+        return ""
+    replicas = int(facts["replicas"]) if _COUNT.fullmatch(facts.get("replicas", "")) else 1
+    free = max(0, hard - used)
+    most = min(free, present + free // max(1, replicas)) if room.fact != "storageMax" else present + free
+    return room.written(most if known is None else min(most, known))
+
+
 _CONTAINER: Final = _fact("container", "the container that the finding names")
-_MEMORY: Final = ParameterRule("twice the present limit", doubled_memory)
+_MEMORY: Final = ParameterRule("twice the present limit, or above what was used, within the quota", doubled_memory)
+_CPU: Final = ParameterRule("twice the present limit, within the quota", doubled_cpu)
 _REVISION: Final = _fact("previousRevision", "the revision before the present one")
+_REPLICAS: Final = ParameterRule("as many as were wanted, or half as many again", more_replicas)
+_MAXIMUM: Final = ParameterRule("half as many again as the autoscaler's maximum", raised_maximum)
+_STORAGE: Final = ParameterRule("half as much again, within the quota", larger_storage)
+_POD: Final = _fact("pod", "the pod that the finding names")
+_NODE: Final = _fact("node", "the node that the finding names")
 
 PARAMETER_RULES: Final[Mapping[str, ParameterRule]] = {
-    "CONTAINER": _CONTAINER,
-    "CONTAINER_NAME": _CONTAINER,
-    "MEMORY_LIMIT": _MEMORY,
-    "NEW_MEMORY_LIMIT": _MEMORY,
-    "REVISION": _REVISION,
-    "TO_REVISION": _REVISION,
-    "TARGET_REVISION": _REVISION,
+    **dict.fromkeys(("CONTAINER", "CONTAINER_NAME"), _CONTAINER),
+    **dict.fromkeys(("MEMORY_LIMIT", "NEW_MEMORY_LIMIT"), _MEMORY),
+    **dict.fromkeys(("CPU_LIMIT", "NEW_CPU_LIMIT"), _CPU),
+    **dict.fromkeys(("REVISION", "TO_REVISION", "TARGET_REVISION"), _REVISION),
+    **dict.fromkeys(("REPLICAS", "REPLICA_COUNT", "TARGET_REPLICAS"), _REPLICAS),
+    **dict.fromkeys(("MAX_REPLICAS", "NEW_MAX_REPLICAS"), _MAXIMUM),
+    **dict.fromkeys(("STORAGE_SIZE", "NEW_STORAGE_SIZE", "VOLUME_SIZE"), _STORAGE),
+    **dict.fromkeys(("POD", "POD_NAME"), _POD),
+    **dict.fromkeys(("NODE", "NODE_NAME"), _NODE),
 }
+"""Named rules; an image tag has none, because no evidence says which one is right."""
 
 
 # --- quantities --------------------------------------------------------------------------------------
@@ -794,6 +925,16 @@ def bytes_from(quantity: str) -> int | None:
     return size.numerator if size.denominator == 1 else None
 
 
+def thousandths_from(quantity: str) -> int | None:
+    """A Kubernetes quantity of CPU in thousandths, exactly; None where it is none or finer."""
+    found = _QUANTITY.fullmatch(quantity.strip())
+    if not found or found[3] not in (None, "m", "k"):
+        return None
+    scale = {"m": 1, "k": 10**6}.get(found[3] or "", 1000)
+    amount: Fraction = Fraction(f"0{found[1]}".rstrip(".") + (found[2] or "")) * scale
+    return amount.numerator if amount.denominator == 1 else None
+
+
 def quantity_from(size: int, like: str = "") -> str:
     """Bytes in the largest unit that says them exactly, in the family of units that `like` uses, else binary."""
     families = (_DECIMAL, _BINARY) if like.strip()[-1:] in _DECIMAL else (_BINARY, _DECIMAL)
@@ -803,3 +944,10 @@ def quantity_from(size: int, like: str = "") -> str:
             factor, suffix = max(fitting)
             return f"{size // factor}{suffix}"
     return str(size)
+
+
+_ROOMS: Final = (
+    _Room("memoryMax", "memoryLimit", ("limits.memory",), bytes_from, quantity_from),
+    _Room("cpuMax", "cpuLimit", ("limits.cpu",), thousandths_from, lambda amount: f"{amount}m"),
+    _Room("storageMax", "storageSize", ("requests.storage",), bytes_from, quantity_from),
+)

@@ -159,8 +159,20 @@ SUBMIT_NO_WORKFLOW: Final = ToolSchema(
         **_COMMON,
     ),
 )
+SUBMIT_FINDING: Final = ToolSchema(
+    name="submit_finding",
+    description="Submit what you found in your part; call it once, when you have looked.",
+    parameters=_object(
+        ("signals", "hypothesis", "confidence"),
+        signals=_list(_string(), "What is not as it should be: values and lines copied unchanged; empty: nothing."),
+        hypothesis=_string("One sentence: what would explain the signals; say so if nothing is wrong here."),
+        confidence=_CONFIDENCE,
+        evidence=_list(_string("Evidence id such as E3.")),
+    ),
+)
 SUBMIT_TOOLS: Final[Mapping[Invocation, tuple[ToolSchema, ...]]] = {
     Invocation.RCA: (SUBMIT_RESULT,),
     Invocation.SELECTION: (SUBMIT_WITH_WORKFLOW, SUBMIT_NO_WORKFLOW),
+    Invocation.STREAM: (SUBMIT_FINDING,),
 }
 SUBMIT_NAMES: Final = frozenset(tool.name for tools in SUBMIT_TOOLS.values() for tool in tools)

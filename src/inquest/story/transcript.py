@@ -19,6 +19,7 @@ from inquest.story.inquiry import Answered, Inquiry, arguments_of, plan_calls
 from inquest.story.plot import Case
 from inquest.story.steps import View
 from inquest.story.steps.aiming import conversation
+from inquest.story.steps.investigating import rca_turns
 from inquest.story.steps.selecting import selection_inquiry
 from inquest.story.submit import SUBMIT_NAMES
 
@@ -148,7 +149,10 @@ def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[E
     batches = (fact for fact in case.all(plot.ToolsRan) if fact.invocation is invocation)
     ran = {result.call_id: result for batch in batches for result in batch.results}
     pending = _pending(inquiry)
-    for number, ((place, fact), turn) in enumerate(zip(replies, inquiry.turns, strict=False), start=1):
+    view = View(now=case.opened.at, tools={**NO_TOOLS, **tools})
+    earlier = rca_turns(case, view) if invocation is Invocation.RCA else ()
+    told = zip(replies, (*earlier, *inquiry.turns), strict=False)
+    for number, ((place, fact), turn) in enumerate(told, start=1):
         given = pending | {result.call_id: result for result in turn.results} | ran
         asked = tuple(_asked(call, given, ran) for call in turn.reply.tool_calls if call.name not in SUBMIT_NAMES)
         yield Exchange(place, invocation, number, turn.reply, fact.at, asked)

@@ -23,6 +23,7 @@ from inquest.api.shared import (
     SubReason,
 )
 from inquest.api.signal import SignalContent
+from inquest.story.chatter import is_chatter, is_own_report
 from inquest.story.history import ChainRules, History, chain_block
 from inquest.story.signal import UNKNOWN_KIND, is_managed
 
@@ -300,11 +301,14 @@ def _faults(seen: Observed) -> Iterable[tuple[bool, str]]:
 
 def _noises(seen: Observed) -> Iterable[tuple[bool, str]]:
     spec, about_event = seen.spec, seen.spec.source.type is SourceType.KUBERNETES_EVENT
+    spoken = (spec.message or spec.description or "") if spec.source.type is SourceType.MANUAL else ""
     return (
         (spec.name in seen.rules.noise, f"{spec.name} is on the noise list"),
         (spec.labels.get("severity", "").lower() == "none", "its severity is none"),
         (about_event and seen.event_type == "Normal", "a Normal event is no fault"),
         (about_event and _is_ours(seen), "it is about an object of Inquest's own"),
+        (is_chatter(spoken), "it asks for nothing"),
+        (is_own_report(spoken), "it is a message of Inquest's own"),
     )
 
 

@@ -1,7 +1,7 @@
 """One result, six sizes: the short forms of a stored text (behaviours, sections 10.1 and 10.2).
 
     stored    whole, redacted         read_evidence, claim checker
-    first     100,000 characters      the model, next turn
+    first     100,000 characters      the model, next turn; rows of like log lines once
     listing   8,000                   the prompt
     replay    8,000                   the model, for a repeat
     re-read   2,000                   later turns under budget pressure
@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 import yaml
@@ -62,6 +63,20 @@ def reread(
             if found is not None:
                 return found
     return _other(text, evidence_id, (), cap) or ""
+
+
+def condensed(text: str, evidence_id: str, *, tool: str = "") -> str:
+    """A log as it is read first: lines that say the same with other numbers, once and counted.
+
+    Of each such row the first, the last and those with a number larger than all others stay; a status or an exit code
+    makes a line another one. Everything else passes unchanged, and so does a text that is short anyway (reliability,
+    section 16).
+    """
+    if tool not in _LOG_TOOLS or len(text) <= REREAD_CHARACTERS:
+        return text
+    rows = groupby(text.splitlines(), key=_likeness)
+    short = "\n".join(line for _, row in rows for line in _first_and_last(list(row), evidence_id))
+    return short if len(short) < len(text) else text
 
 
 def marker(left_out: int, evidence_id: str) -> str:
@@ -168,6 +183,45 @@ def _folded(lines: Sequence[str]) -> list[str]:
         else:
             found.append((line, 1))
     return [line if count == 1 else f"{line} (×{count})" for line, count in found]
+
+
+ROW: Final = 6
+"""Lines that say the same are all shown below this number."""
+_FIGURE: Final = re.compile(
+    r"(?P<code>\b(?:status|code|exit|signal|HTTP/[0-9.]{1,3}\"?)\W{0,3}\d{1,3}\b)"
+    r"|\b(?=[a-f]{0,40}\d)[0-9a-f]{8,64}(?:-[0-9a-f]{4,12}){0,4}\b|\d+(?:\.\d+)?",
+    re.IGNORECASE,
+)
+
+
+def _likeness(line: str) -> str:
+    """The line without what counts, measures or names a request."""
+    return _FIGURE.sub(lambda found: found["code"] or "#", line)
+
+
+def _first_and_last(row: Sequence[str], evidence_id: str) -> Iterator[str]:
+    if len(row) < ROW:
+        yield from row
+        return
+    peaks = sorted(_peaks(row))
+    left_out = len(row) - 2 - len(peaks)
+    yield row[0]
+    yield from (row[at] for at in peaks)
+    yield f'({left_out} lines that differ from these in numbers and ids only: read_evidence("{evidence_id}"))'
+    yield row[-1]
+
+
+def _peaks(row: Sequence[str]) -> set[int]:
+    """Where one of the numbers is larger than everywhere else, unless that is the first line or the last."""
+    columns = zip(*(map(_amount, _FIGURE.finditer(line)) for line in row), strict=False)
+    largest = ((max(column), column) for column in columns)
+    at = {column.index(top) for top, column in largest if column.count(top) == 1}
+    return at - {0, len(row) - 1}
+
+
+def _amount(found: re.Match[str]) -> float:
+    """The number; nothing for an id."""
+    return float(found[0]) if len(found[0]) < 16 and found[0].replace(".", "", 1).isdecimal() else 0.0
 
 
 def _without_time(line: str) -> str:

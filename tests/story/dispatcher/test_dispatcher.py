@@ -126,6 +126,24 @@ async def test_a_lane_has_its_own_workers_so_a_long_case_delays_no_approval() ->
     await dispatcher.stop(1)
 
 
+async def test_two_kinds_of_look_at_one_object_neither_replace_nor_wait_for_each_other() -> None:
+    clock, slow, quick = SteppedClock(), Gate(), Script(Due(60))
+    lanes = [Lane("signals", 1, {"Signal": slow}), Lane("recommendations", 1, {"Advice": quick})]
+    dispatcher = Dispatcher(lanes, clock)
+    dispatcher.start()
+
+    dispatcher.offer(key("a"), 5)
+    await settled()
+    dispatcher.offer(key("a", "Advice"), 5)
+    await settled()
+    assert (slow.seen, quick.seen) == (["a"], ["a"])
+
+    dispatcher.offer(key("a", "Advice"), gone=True)
+    assert (dispatcher.knows(key("a")), dispatcher.knows(key("a", "Advice"))) == (True, False)
+    assert slow.cancelled == []
+    await dispatcher.stop(1)
+
+
 async def test_a_due_key_comes_back_at_its_time_and_not_before() -> None:
     clock, handler = SteppedClock(), Script(Due(30))
     async with dispatching(handler, clock) as dispatcher:
@@ -150,7 +168,7 @@ async def test_an_offer_ends_the_wait_of_a_due_key() -> None:
         await settled()
 
         assert handler.seen == ["a", "a"]
-        assert not dispatcher.knows("uid-a")
+        assert not dispatcher.knows(key("a"))
 
 
 @pytest.mark.parametrize("error", [Unavailable("x"), ValueError("a bug"), InquestError("?")])
@@ -237,7 +255,7 @@ async def test_a_fenced_key_is_looked_at_again_and_never_counts_as_settled() -> 
         dispatcher.offer(key("a"), version=7)
         await clock.advance(4)
         assert handler.seen == ["a"]
-        assert dispatcher.knows("uid-a")
+        assert dispatcher.knows(key("a"))
 
         await clock.advance(2)
         assert handler.seen == ["a", "a"]

@@ -33,6 +33,7 @@ from inquest.story.inquiry.machine import (
     with_own_ids,
     with_reply,
     with_results,
+    with_slot,
 )
 from inquest.story.inquiry.offering import Score, Source, ToolPlan, capped, offered, plan_tools
 from inquest.story.inquiry.state import (
@@ -102,4 +103,5 @@ __all__ = [
     "with_own_ids",
     "with_reply",
     "with_results",
+    "with_slot",
 ]

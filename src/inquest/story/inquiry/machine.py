@@ -91,7 +91,7 @@ def begin(
 
 def fold(inquiry: Inquiry, slots: Iterable[Slot]) -> Inquiry:
     """Apply kept replies and results in their order; calls without an answer at the end stay pending (14.3)."""
-    return reduce(_with_slot, slots, inquiry)
+    return reduce(with_slot, slots, inquiry)
 
 
 def next_move(inquiry: Inquiry, *, elapsed: float = 0.0) -> Move:
@@ -152,7 +152,8 @@ def spent_budget(inquiry: Inquiry, *, elapsed: float = 0.0) -> Spent:
 # --- replies -------------------------------------------------------------------------------------------------------
 
 
-def _with_slot(inquiry: Inquiry, slot: Slot) -> Inquiry:
+def with_slot(inquiry: Inquiry, slot: Slot) -> Inquiry:
+    """Take in what one slot of the journal kept."""
     return with_reply(inquiry, slot) if isinstance(slot, ModelReply) else with_results(inquiry, slot)
 
 

@@ -15,13 +15,14 @@ from inquest.story import ends, outcome, plot
 from inquest.story.plot import Case
 from inquest.story.steps.acting import analyzing, awaiting, executing, verifying
 from inquest.story.steps.concluding import circumstances, verdict_of
-from inquest.story.steps.investigating import investigating, pending
-from inquest.story.steps.known import chosen, context_of, is_near, placed
+from inquest.story.steps.investigating import investigating, pending, window_of
+from inquest.story.steps.known import chosen, context_of, is_near, placed, whole_contexts
 from inquest.story.steps.selecting import filters_of, selecting
 from inquest.story.steps.view import (
     LOOK,
     Ask,
     AskGroup,
+    AskStreams,
     ChooseByCode,
     Execute,
     ExecutionSeen,
@@ -34,6 +35,7 @@ from inquest.story.steps.view import (
     ResolveContext,
     Rule,
     RunBatch,
+    RunStreams,
     SeekTarget,
     Step,
     TakeSnapshot,
@@ -56,12 +58,18 @@ def next_step(case: Case, view: View) -> Step:
 def _stopped(case: Case, view: View) -> outcome.Verdict | None:
     """A person's stop, or time that is spent; what waits for people or Jobs has clocks of its own."""
     if view.cancelled:
-        return ends.stopped_waiting(chosen(case)) if case.phase is Phase.VERIFYING else outcome.cancelled()
+        return _cancelled(case)
     if case.phase is Phase.PENDING and view.signal_resolved:
         return outcome.signal_resolved()
     if case.phase is Phase.PENDING and view.waited > view.queue_limit:
         return outcome.queue_timeout(duration_from_timedelta(view.waited))
     return outcome.timed_out(case.phase) if _is_spent(case, view) else None
+
+
+def _cancelled(case: Case) -> outcome.Verdict:
+    if case.phase is Phase.VERIFYING:
+        return ends.stopped_waiting(chosen(case))
+    return ends.stopped_running() if case.phase is Phase.EXECUTING else outcome.cancelled()
 
 
 def _is_spent(case: Case, view: View) -> bool:
@@ -85,6 +93,7 @@ __all__ = [
     "LOOK",
     "Ask",
     "AskGroup",
+    "AskStreams",
     "ChooseByCode",
     "Execute",
     "ExecutionSeen",
@@ -97,6 +106,7 @@ __all__ = [
     "ResolveContext",
     "Rule",
     "RunBatch",
+    "RunStreams",
     "SeekTarget",
     "Step",
     "TakeSnapshot",
@@ -109,4 +119,6 @@ __all__ = [
     "next_step",
     "placed",
     "verdict_of",
+    "whole_contexts",
+    "window_of",
 ]

@@ -41,7 +41,8 @@ def analyzing(case: Case, view: View) -> Step:
         return Record(plot.Closed(ends.after_ruling(selected.verdict, ruled.ruling, following), view.now))
     if view.frozen:
         return Wait(view.now + LOOK)
-    return RequestApproval() if following.phase is Phase.AWAITING_APPROVAL else _execute(case, view)
+    # Nobody is asked about what would be refused anyway (behaviours, section 15.5).
+    return _unless_halted(case, view, RequestApproval() if following.phase is Phase.AWAITING_APPROVAL else Execute())
 
 
 def question_of(case: Case, selected: plot.Selected) -> Question:
@@ -79,11 +80,11 @@ def question_of(case: Case, selected: plot.Selected) -> Question:
     )
 
 
-def _execute(case: Case, view: View) -> Step:
+def _unless_halted(case: Case, view: View, step: Step) -> Step:
     """Right before an effect: the guards, read anew."""
     if view.halt is not None and view.halt.phase is not None:
         return Record(plot.Closed(ends.halted(chosen(case), view.halt), view.now))
-    return Execute()
+    return step
 
 
 def awaiting(case: Case, view: View) -> Step:
@@ -104,7 +105,7 @@ def _use(case: Case, view: View) -> Step:
     stand = view.stand or Stand(Standing.VOIDED, "the decided request is gone")
     is_halted = view.halt is not None and view.halt.phase is not None
     if is_halted or stand.standing is Standing.STANDS:
-        return _execute(case, view)
+        return _unless_halted(case, view, Execute())
     if stand.standing in (Standing.TAMPERED, Standing.USED):
         return Record(plot.Closed(ends.tampered(stand.message), view.now))
     void = ends.not_approved(chosen(case), ApprovalState.VOIDED, stand.message, stand.void)

@@ -9,13 +9,21 @@ from inquest.story.plot import Case
 from inquest.story.reply import SelectionReply
 from inquest.story.steps.concluding import circumstances, conclude
 from inquest.story.steps.investigating import rca_inquiry
-from inquest.story.steps.known import answer_about_group, choices_of, context_of, diagnosis_of, is_near, placed
+from inquest.story.steps.known import (
+    answer_about_group,
+    choices_of,
+    context_of,
+    diagnosis_of,
+    doubtful_target,
+    is_near,
+    placed,
+)
 from inquest.story.steps.view import AskGroup, Record, SeekTarget, Step, View
 
 
 def named_target(case: Case) -> TargetRef | None:
     """What the diagnosis names, with the API group that the one question brought."""
-    said, answer = diagnosis_of(case).target, answer_about_group(case)
+    said, answer = diagnosis_of(case).target or doubtful_target(case), answer_about_group(case)
     named = placed(case, said) if said else None
     if named is None or answer is None:
         return named
@@ -26,10 +34,15 @@ def named_target(case: Case) -> TargetRef | None:
 def gate(case: Case, view: View) -> Step | None:
     """Before invocation 2: one question where several groups serve the kind, then a person; None: it is clear."""
     named, choices = named_target(case), choices_of(case)
-    if named is None or not choices or named.api_version in choices:
+    if named is None or not choices or _is_said(case, named, choices):
         return None
     asking = _question(case, view) if case.opened.pinned.model else None
     return asking or conclude(case, view, None, circumstances(case, groups=choices))
+
+
+def _is_said(case: Case, named: TargetRef, choices: tuple[str, ...]) -> bool:
+    """Code names the group that it took, which says nothing of what is meant."""
+    return named.api_version in choices and bool(case.opened.pinned.model)
 
 
 def _question(case: Case, view: View) -> AskGroup | None:
@@ -43,7 +56,7 @@ def _question(case: Case, view: View) -> AskGroup | None:
 def conversation(case: Case, view: View) -> Inquiry:
     """All of invocation 1: with the one question that came after its verdict, and the answer."""
     inquiry, choices = rca_inquiry(case, view), choices_of(case)
-    named = diagnosis_of(case).target if choices else None
+    named = (diagnosis_of(case).target or doubtful_target(case)) if choices else None
     if named is None or named.api_version in choices:
         return inquiry
     asked = correct(inquiry, selection.group_question(named, choices), turns=1)

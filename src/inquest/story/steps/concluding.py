@@ -126,7 +126,7 @@ def seen_again(case: Case, taken: plot.SnapshotTaken, at: datetime) -> plot.Look
 
 def suspected(case: Case) -> tuple[Caution, ...]:
     """Evidence that reads like an order to a model: people and the policy see it (pipeline, section 18)."""
-    results = (result for batch in case.all(plot.ToolsRan) for result in batch.results)
+    results = (result for fact in case.facts for result in plot.results_in(fact))
     named = [result.evidence.id for result in results if result.suspect and result.evidence is not None]
     if not named:
         return ()

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Final
 
 from inquest.api.shared import Phase, SourceType, TargetRef
 from inquest.story import ends, outcome, plan, plot, prompting, rca
 from inquest.story.briefing import Brief, brief, tools_of_snapshot
 from inquest.story.context import ResourceContext
-from inquest.story.conversation import Invocation, Message
+from inquest.story.conversation import Invocation, Message, Usage
 from inquest.story.evidence import Evidence, Gap
-from inquest.story.health import has_recovered
+from inquest.story.health import has_recovered, settling
 from inquest.story.history import history_section
+from inquest.story.incident import IncidentWindow, incident_window
 from inquest.story.inquiry import (
     AskModel,
     Budgets,
     Concluded,
     Inquiry,
+    Move,
     RunTools,
     Slot,
     Spent,
+    Turn,
     begin,
-    fold,
     next_move,
+    with_results,
+    with_slot,
 )
 from inquest.story.labels import infrastructure_sentence
+from inquest.story.playbooks import SHOWN
 from inquest.story.plot import Case
 from inquest.story.rca import Diagnosis
 from inquest.story.reply import RcaReply
@@ -36,6 +42,8 @@ from inquest.story.steps.known import (
     is_outside,
     snapshot_of,
 )
+from inquest.story.steps.remembering import grown, made
+from inquest.story.steps.streaming import Streams, answers_to, are_wanted, have_begun
 from inquest.story.steps.view import (
     Ask,
     Open,
@@ -46,6 +54,7 @@ from inquest.story.steps.view import (
     TakeSnapshot,
     View,
 )
+from inquest.story.streams import RUN_STREAMS, StreamFinding
 
 KEPT_CALLS: Final = 15
 KEPT_TOKENS: Final = 0.2
@@ -89,7 +98,8 @@ def _is_briefed(case: Case) -> bool:
 def _brief(case: Case, view: View) -> Brief:
     taken = snapshot_of(case)
     signal, habits = case.opened.spec.signal, case.opened.pinned.habits
-    return brief(signal, taken.snapshot, taken.findings, view.tools[Invocation.RCA], habits, now=view.now)
+    tools, books = view.tools[Invocation.RCA], taken.playbooks[:SHOWN]
+    return brief(signal, taken.snapshot, taken.findings, tools, habits, now=view.now, playbooks=books)
 
 
 def _out_of_scope(case: Case, view: View, ref: TargetRef) -> Step:
@@ -99,12 +109,22 @@ def _out_of_scope(case: Case, view: View, ref: TargetRef) -> Step:
 def _by_detectors(case: Case) -> Diagnosis:
     taken = snapshot_of(case)
     recovered = has_recovered(taken.snapshot, case.opened.spec.signal.firing_time)
-    return rca.diagnose(taken.findings, taken.health, case.evidence, gaps_of(case), recovered=recovered)
+    change = settling(taken.snapshot)
+    return rca.diagnose(
+        taken.findings, taken.health, case.evidence, gaps_of(case), recovered=recovered, settling=change
+    )
 
 
 def _inquire(case: Case, view: View) -> Step:
     elapsed = (view.now - case.opened.at).total_seconds()
-    move = next_move(rca_inquiry(case, view), elapsed=elapsed)
+    loop = loop_inquiry(case, view)
+    move = next_move(loop, elapsed=elapsed)
+    if are_wanted(case, loop, move, elapsed=elapsed):
+        looking = _streams(case, loop)
+        step = looking.step(elapsed)
+        if step is not None:
+            return step
+        move = _better(move, next_move(looking.synthesis(), elapsed=elapsed))
     if not isinstance(move, Concluded):
         return moved(Invocation.RCA, move)
     if not move.asked:
@@ -112,6 +132,13 @@ def _inquire(case: Case, view: View) -> Step:
         late = outcome.timed_out(Phase.INVESTIGATING)
         return Record(plot.Closed(late, view.now, timeout_phase=Phase.INVESTIGATING))
     return Record(plot.Diagnosed(_marked(_diagnosed(case, move), move.spent), view.now))
+
+
+def _better(first: Move, second: Move) -> Move:
+    """What four looks led to; where that cannot be used, what was said before them."""
+    said = second.reading if isinstance(second, Concluded) else None
+    lost = isinstance(second, Concluded) and (said is None or not said.usable)
+    return first if lost and isinstance(first, Concluded) else second
 
 
 def _marked(diagnosis: Diagnosis, spent: str) -> Diagnosis:
@@ -147,19 +174,64 @@ def _diagnosed(case: Case, concluded: Concluded) -> Diagnosis:
 
 
 def rca_inquiry(case: Case, view: View | None = None) -> Inquiry:
-    """The conversation of invocation 1 as the journal has it; the view is asked only for journals without a brief."""
-    pinned, briefed = case.opened.pinned, case.first(plot.Briefed)
+    """The conversation that makes the verdict of invocation 1: the one about what the streams found, once they have."""
+    loop = loop_inquiry(case, view)
+    return _synthesis(case, loop) or loop
+
+
+def rca_turns(case: Case, view: View | None = None) -> tuple[Turn, ...]:
+    """The turns of invocation 1 that came before that conversation."""
+    loop = loop_inquiry(case, view)
+    return loop.turns if _synthesis(case, loop) else ()
+
+
+def rca_usage(case: Case, view: View | None = None) -> Usage:
+    """Tokens that invocation 1 took, streams included."""
+    loop = loop_inquiry(case, view)
+    last = _synthesis(case, loop)
+    talks = [talk for _, talk in _streams(case, loop).talks] if have_begun(case) else []
+    return sum((one.usage for one in (*talks, *((last,) if last else ()))), loop.usage)
+
+
+def stream_findings(case: Case) -> tuple[StreamFinding, ...]:
+    """What the streams found so far."""
+    return _streams(case, loop_inquiry(case)).findings if have_begun(case) else ()
+
+
+def _synthesis(case: Case, loop: Inquiry) -> Inquiry | None:
+    """The conversation about what the streams found; None while there is none."""
+    looking = _streams(case, loop) if have_begun(case) else None
+    return looking.synthesis() if looking is not None and looking.step(0.0) is None else None
+
+
+def _streams(case: Case, loop: Inquiry) -> Streams:
+    briefed = case.first(plot.Briefed)
+    return Streams(case, loop, rca_context(case, briefed.brief if briefed is not None else Brief(())))
+
+
+def loop_inquiry(case: Case, view: View | None = None) -> Inquiry:
+    """The one loop as the journal has it; the view is asked only for journals without a brief."""
+    briefed = case.first(plot.Briefed)
     offered_now = view.tools.get(Invocation.RCA, ()) if view is not None else ()
     known = briefed.brief if briefed is not None else Brief(offered_now)
-    context = rca_context(case, known)
-    start = begin(
+    # All that the prompt may be made of: what comes later must not change what was asked.
+    grounds = (case.opened, snapshot_of(case), case.first(plot.ContextResolved), known.tools, briefed)
+    start = made(case, "the prompt of invocation 1", grounds, lambda: _begun(case, known), Inquiry)
+    told = grown(case, Invocation.RCA, start, _slots(case), with_slot)
+    return with_results(told, answers_to(told)) if have_begun(case) and told.pending else told
+
+
+def _begun(case: Case, known: Brief) -> Inquiry:
+    """Invocation 1 before its first turn."""
+    pinned, context = case.opened.pinned, rca_context(case, known)
+    return begin(
         Invocation.RCA,
         model=pinned.model,
         opening=(
             Message("system", prompting.system_prompt(context)),
             Message("user", prompting.first_message(context)),
         ),
-        tools=known.tools,
+        tools=(*known.tools, RUN_STREAMS) if pinned.habits.streams else known.tools,
         seed=pinned.seed,
         budgets=_budgets(pinned),
         first_evidence=len(snapshot_of(case).snapshot.evidence) + 1,
@@ -168,7 +240,6 @@ def rca_inquiry(case: Case, view: View | None = None) -> Inquiry:
         insist=_insisted(case, known) if pinned.habits.finish_plan else (),
         urgency=urgency_of(case),
     )
-    return fold(start, _slots(case, Invocation.RCA))
 
 
 def urgency_of(case: Case) -> int:
@@ -203,14 +274,13 @@ def _cited(case: Case) -> frozenset[str]:
     return frozenset(name for found in case.findings for name in found.evidence)
 
 
-def _slots(case: Case, invocation: Invocation) -> tuple[Slot, ...]:
-    """Replies and results of one invocation in order."""
-    turn = plot.Turned if invocation is Invocation.RCA else plot.SelectionTurned
+def _slots(case: Case) -> tuple[Slot, ...]:
+    """Replies and results of the loop in order; what came after the streams is another conversation."""
     found: list[Slot] = []
-    for fact in case.facts:
-        if isinstance(fact, turn):
+    for fact in takewhile(lambda fact: not isinstance(fact, plot.StreamsTurned), case.facts):
+        if isinstance(fact, plot.Turned):
             found.append(fact.reply)
-        elif isinstance(fact, plot.ToolsRan) and fact.invocation is invocation:
+        elif isinstance(fact, plot.ToolsRan) and fact.invocation is Invocation.RCA:
             found.append(fact.results)
     return tuple(found)
 
@@ -236,6 +306,7 @@ def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
         cluster=signal.cluster_name or "",
         firing_time=signal.firing_time.isoformat() if signal.firing_time else "",
         received_time=signal.received_time.isoformat() if signal.received_time else "",
+        window=window_of(case, case.opened.at),
         annotations=signal.annotations,
         environment=str(signal.environment or ""),
         priority=str(signal.priority or ""),
@@ -257,6 +328,13 @@ def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
         tools=frozenset(tool.name for tool in known.tools),
         seed=pinned.seed,
     )
+
+
+def window_of(case: Case, at: datetime) -> IncidentWindow:
+    """As seen at a moment; a prompt takes that of the opening, for it does not change while it is used."""
+    signal = case.opened.spec.signal
+    over = signal.resolved_time is not None and signal.resolved_time <= at
+    return incident_window(signal.firing_time, signal.received_time or case.opened.at, at, resolved=over)
 
 
 def first_gaps(case: Case) -> tuple[Gap, ...]:

@@ -10,6 +10,7 @@ from inquest.story import ends, outcome, plot, rca, selection
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation
 from inquest.story.evidence import Gap
+from inquest.story.history import History
 from inquest.story.labels import ALL_DETECTIONS
 from inquest.story.plot import Case
 from inquest.story.rca import Diagnosis
@@ -40,7 +41,7 @@ def told_diagnosis(case: Case) -> Diagnosis | None:
         return found.diagnosis
     if closed is None or closed.verdict.reason not in _CUT_OFF or case.first(plot.SnapshotTaken) is None:
         return None
-    return rca.diagnosis_without_verdict(case.findings, case.evidence, closed.verdict.message)
+    return rca.diagnosis_without_verdict(case.findings, case.evidence, outcome.fault_in(closed.verdict))
 
 
 def resolved_of(case: Case) -> plot.ContextResolved:
@@ -55,16 +56,51 @@ def resolved_of(case: Case) -> plot.ContextResolved:
     return replace(newest, context=kept)
 
 
+def whole_contexts(case: Case) -> tuple[tuple[ResourceContext, History], ...]:
+    """Looks at a target that read everything, with what was done to it: what failed may be asked for again."""
+    return tuple(
+        (fact.context, fact.history)
+        for fact in case.all(plot.ContextResolved)
+        if fact.context.spec_hash and not fact.context.failure and not fact.context.gaps and fact.history.available
+    )
+
+
 def context_of(case: Case) -> ResourceContext:
     """The newest resource context."""
     return resolved_of(case).context
 
 
 def choices_of(case: Case) -> tuple[str, ...]:
-    """`group/version` texts of which one must be named for the diagnosis' target (pipeline, section 10)."""
-    looked = (fact for fact in _since_diagnosis(case) if isinstance(fact, plot.ContextResolved))
-    first = next(looked, None)
-    return first.context.choices if first else ()
+    """`group/version` texts of which one must be named for the target of the diagnosis (pipeline, section 10)."""
+    looked, _ = _looks(case)
+    return looked[0].context.choices if looked else _doubts(case)
+
+
+def _doubts(case: Case) -> tuple[str, ...]:
+    """Where the Signal's own words mean two objects, and the diagnosis says nothing that would tell them apart."""
+    first, found = case.first(plot.ContextResolved), case.last(plot.Diagnosed)
+    if first is None or found is None:
+        return ()
+    said = found.diagnosis.target
+    own = said is None or rca.same_object(placed(case, said), first.context.target)
+    return first.context.rivals if own or not case.opened.pinned.model else ()
+
+
+def doubtful_target(case: Case) -> TargetRef | None:
+    """What the Signal names, where that means two objects and the diagnosis names no other."""
+    return case.target if _doubts(case) else None
+
+
+def _looks(case: Case) -> tuple[list[plot.ContextResolved], list[plot.ContextResolved]]:
+    """Look-ups since the diagnosis: before the one question which group is meant, and after its answer."""
+    before: list[plot.ContextResolved] = []
+    after: list[plot.ContextResolved] = []
+    found, answer = before, answer_about_group(case)
+    for fact in _since_diagnosis(case):
+        found = after if fact is answer else found
+        if isinstance(fact, plot.ContextResolved):
+            found.append(fact)
+    return before, after
 
 
 def answer_about_group(case: Case) -> plot.SelectionTurned | None:
@@ -75,9 +111,9 @@ def answer_about_group(case: Case) -> plot.SelectionTurned | None:
 
 def is_resolved(case: Case, target: TargetRef) -> bool:
     """Whether the target is the one that was looked up last, or in its chain; once looked up, it is not again."""
-    looks = sum(isinstance(fact, plot.ContextResolved) for fact in _since_diagnosis(case))
-    if looks:
-        return looks > (answer_about_group(case) is not None)
+    before, after = _looks(case)
+    if before or after:
+        return bool(after) or answer_about_group(case) is None
     context = context_of(case)
     return any(_is_same(target, known) for known in (context.target, context.root, *context.chain))
 
@@ -120,4 +156,5 @@ def is_near(case: Case, named: TargetRef) -> bool:
     known = (first.context.target, first.context.root, *first.context.chain) if first else ()
     if not named.namespace:
         return not is_outside(case, named)
-    return named.namespace in {ref.namespace for ref in known}
+    # A Signal about a namespace is about what is in it.
+    return named.namespace in {ref.name if ref.kind == "Namespace" else ref.namespace for ref in known}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Final
 
 from inquest.api.shared import Mode, Phase, TargetRef
@@ -29,7 +29,7 @@ from inquest.story.reply import Choice, SelectionReply, contradictions
 from inquest.story.selection import CatalogueFilters
 from inquest.story.steps.aiming import gate, missing_target, named_target, sought_target
 from inquest.story.steps.concluding import Cautions, circumstances, conclude, is_for_a_person, verdict_of
-from inquest.story.steps.investigating import moved, rca_inquiry, urgency_of
+from inquest.story.steps.investigating import moved, rca_inquiry, rca_usage, urgency_of
 from inquest.story.steps.known import (
     answer_about_group,
     context_of,
@@ -39,6 +39,7 @@ from inquest.story.steps.known import (
     resolved_of,
     snapshot_of,
 )
+from inquest.story.steps.remembering import grown
 from inquest.story.steps.view import (
     ChooseByCode,
     LookUp,
@@ -57,6 +58,8 @@ def selecting(case: Case, view: View) -> Step:
     if diagnosis.nothing_to_do or diagnosis.stopped:
         return conclude(case, view, None)
     named = named_target(case)
+    if named is not None and not case.opened.pinned.model and (why := _out_of_reach(case, named)):
+        return conclude(case, view, SelectionReply(summary=diagnosis.summary, reasoning=why, declined=True))
     if named is not None and not is_near(case, named):
         return conclude(case, view, None, _astray(case, named))
     if (ambiguous := gate(case, view)) is not None:
@@ -70,6 +73,27 @@ def selecting(case: Case, view: View) -> Step:
     if far is not None:
         return conclude(case, view, None, _astray(case, far))
     return _choose(case, view) if case.opened.pinned.model else _choose_by_code(case, view)
+
+
+UNREADABLE: Final = frozenset({"External", "Secret"})
+"""Kinds that a detector may name and nobody here reads: the cause is known, a remedy is a person's."""
+
+
+def _out_of_reach(case: Case, named: TargetRef) -> str:
+    """Why code looks for no remedy for a cause that it has proven; its diagnosis is complete all the same."""
+    if named.kind in UNREADABLE:
+        return f"{named.display} cannot be changed from here: a person must act"
+    if snapshot_of(case).snapshot.proves_absent(named) or _is_said_missing(case, named):
+        return f"{named.display} does not exist: a person must act"
+    if not is_near(case, named):
+        return f"{named.display} is outside the namespaces of this case: a person must act"
+    return ""
+
+
+def _is_said_missing(case: Case, named: TargetRef) -> bool:
+    """Whether the cause is that this very object is not there, as somebody who asked for it was told."""
+    missing = diagnosis_of(case).signal_type.endswith("Missing")
+    return missing and snapshot_of(case).snapshot.find(named) is None
 
 
 def _astray(case: Case, named: TargetRef) -> Circumstances:
@@ -153,7 +177,7 @@ def _is_known(tried: plot.Tried, choice: Choice) -> bool:
 def selection_inquiry(case: Case, view: View) -> Inquiry:
     """The conversation of invocation 2 as the journal has it, corrections of invalid tries included."""
     pinned, used, answer = case.opened.pinned, rca_inquiry(case, view), answer_about_group(case)
-    spent = used.usage + (answer.reply.usage if answer else Usage())
+    spent = rca_usage(case, view) + (answer.reply.usage if answer else Usage())
     opening = (
         Message("system", selection.system_prompt(selection_context(case))),
         Message("user", selection.first_message(diagnosis_of(case).summary)),
@@ -177,7 +201,7 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
         first_evidence=_next_evidence(case),
         urgency=urgency_of(case),
     )
-    return reduce(partial(_told, case), case.facts, start)
+    return grown(case, Invocation.SELECTION, start, case.facts, partial(_told, case))
 
 
 def _told(case: Case, inquiry: Inquiry, fact: plot.Fact) -> Inquiry:
@@ -201,9 +225,13 @@ def _first_missing(case: Case) -> plot.TargetSought | None:
 
 def _next_evidence(case: Case) -> int:
     """Number of the first evidence of invocation 2: everything of invocation 1 stands before it."""
-    batches = (batch for batch in case.all(plot.ToolsRan) if batch.invocation is Invocation.RCA)
-    made = sum(1 for batch in batches for result in batch.results if result.evidence is not None)
-    return len(snapshot_of(case).snapshot.evidence) + made + 1
+    made = (fact for fact in case.facts if not _is_of_selection(fact))
+    found = (result.evidence for fact in made for result in plot.results_in(fact) if result.evidence is not None)
+    return 1 + max((int(item.id[1:]) for item in (*snapshot_of(case).snapshot.evidence, *found)), default=0)
+
+
+def _is_of_selection(fact: plot.Fact) -> bool:
+    return isinstance(fact, plot.ToolsRan) and fact.invocation is Invocation.SELECTION
 
 
 def selection_context(case: Case) -> selection.SelectionContext:

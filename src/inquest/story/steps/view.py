@@ -51,7 +51,7 @@ class View:
     decided_by: str = ""
     decided_at: datetime | None = None
     halt: Halt | None = None
-    """A guard that holds, asked only where an execution would begin."""
+    """A guard that holds, asked only where a person would be asked or an execution would begin."""
     execution: ExecutionSeen | None = None
     frozen: bool = False
     """The kill switch is on: no effect begins."""
@@ -86,6 +86,20 @@ class RunBatch:
 
     invocation: Invocation
     move: RunTools
+
+
+@dataclass(frozen=True)
+class AskStreams:
+    """One call of the model for each stream that asks, all at once; by the name of the stream."""
+
+    moves: tuple[tuple[str, AskModel], ...]
+
+
+@dataclass(frozen=True)
+class RunStreams:
+    """One batch of tools for each stream that calls some, all at once; by the name of the stream."""
+
+    moves: tuple[tuple[str, RunTools], ...]
 
 
 @dataclass(frozen=True)
@@ -172,6 +186,8 @@ Step = (
     | ResolveContext
     | Ask
     | RunBatch
+    | AskStreams
+    | RunStreams
     | AskGroup
     | SeekTarget
     | LookAgain

@@ -1,0 +1,137 @@
+"""Messages to people: what happened in a case, or to a Signal, that somebody should hear of (resources, section 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from inquest.api.meta import rfc3339
+from inquest.api.shared import Phase, Reason, TargetRef
+from inquest.api.signal import Signal
+from inquest.story import plot
+from inquest.story.chronicle import alternatives_of, claims_of, shown_target
+from inquest.story.plot import Case
+from inquest.story.remedy import Account
+from inquest.story.triage import Decision
+
+
+@dataclass(frozen=True)
+class Told:
+    """One message to people."""
+
+    type: str
+    priority: str
+    title: str
+    body: str
+
+
+_APPROVAL_PRIORITY: Final[Mapping[str, str]] = {"P0": "Critical", "P1": "High", "P2": "Medium"}
+_REVIEW_PRIORITY: Final[Mapping[str, str]] = {
+    "AlignmentCheckFailed": "Critical",
+    "WorkflowNotFound": "High",
+    "ImageMismatch": "High",
+    "ParameterValidationFailed": "High",
+    "LLMParsingError": "High",
+    "PolicyDenied": "High",
+    "RemediationBlocked": "High",
+    "IneffectiveChain": "High",
+}
+_BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ERROR)
+"""What failed is ours to mend, not the case's."""
+
+
+def notice(case: Case) -> Told | None:
+    """What the newest fact tells people, if anything."""
+    fact = case.facts[-1]
+    if isinstance(fact, plot.ApprovalRequested):
+        priority = _APPROVAL_PRIORITY.get(str(case.opened.spec.signal.priority), "Low")
+        command = f"kubectl get rar {fact.name} -n {case.opened.namespace} -o yaml"
+        return Told("Approval", priority, f"Approval needed: {_summary(case)}", _body(case, command))
+    return _closing_notice(case, fact) if isinstance(fact, plot.Closed) else None
+
+
+def _closing_notice(case: Case, fact: plot.Closed) -> Told | None:
+    verdict = fact.verdict
+    opened = case.first(plot.Opened)
+    command = f"kubectl describe inv {opened.name} -n {opened.namespace}" if opened else "kubectl get inv -A"
+    if str(verdict.reason) == "TimedOut":
+        return Told("Escalation", "Critical", verdict.message, _body(case, command))
+    if str(verdict.reason) == "ApprovalExpired":
+        return Told("Escalation", "High", verdict.message, _body(case, command))
+    if verdict.reason in _BROKEN:
+        return Told("Escalation", "High", verdict.message, _body(case, command))
+    if verdict.needs_review and verdict.reason is Reason.EXECUTION_FAILED:
+        return Told("ManualReview", "Critical", verdict.message, _body(case, command))
+    if verdict.needs_review:
+        priority = _REVIEW_PRIORITY.get(str(verdict.review_reason), "Medium")
+        return Told("ManualReview", priority, verdict.message, _body(case, command))
+    if case.last(plot.ExecutionCreated) is not None and verdict.phase is not Phase.CANCELLED:
+        return Told("Completion", "Low", verdict.message, _body(case, command))
+    return None
+
+
+def _summary(case: Case) -> str:
+    selected = case.last(plot.Selected)
+    return f"{selected.proposal.pin.id} on {selected.proposal.target.display}" if selected else case.opened.name
+
+
+def _body(case: Case, command: str) -> str:
+    if case.first(plot.Opened) is None:
+        return f"The work never began.\nLook at it: {command}"
+    diagnosis = case.last(plot.Diagnosed)
+    cause = diagnosis.diagnosis.summary if diagnosis else "not determined"
+    cited = (name for claim in claims_of(case) for name in claim.evidence)
+    evidence = ", ".join(dict.fromkeys(cited)) or "none"
+    target = shown_target(case)
+    return "\n".join(
+        (
+            f"Investigation: {case.opened.namespace}/{case.opened.name}",
+            f"Cluster: {case.opened.spec.signal.cluster_name or 'default'}",
+            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
+            f"Root cause: {cause}",
+            f"Evidence: {evidence}",
+            f"Look at it: {command}",
+        )
+    )
+
+
+def account(case: Case) -> Account:
+    """What the approver is told of the diagnosis (resources, section 6)."""
+    diagnosed, selected = case.last(plot.Diagnosed), case.last(plot.Selected)
+    merged = selected.verdict.merged if selected else None
+    return Account(
+        summary=diagnosed.diagnosis.summary if diagnosed else "",
+        overall_confidence=merged.confidence if merged else None,
+        claims=claims_of(case),
+        contributing_factors=diagnosed.diagnosis.contributing_factors if diagnosed else (),
+        alternatives=alternatives_of(case),
+    )
+
+
+# --- of a Signal ----------------------------------------------------------------------------------------------
+
+
+HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
+"""Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
+
+
+def held(found: Signal, owner: TargetRef, decision: Decision, cluster: str) -> Told | None:
+    """A guard has stopped the repair of this owner: somebody should look. None where the block asks for nobody."""
+    if decision.reason not in HELD_FOR_A_PERSON:
+        return None
+    body = "\n".join(
+        (
+            f"Signal: {found.namespace}/{found.name}",
+            f"Cluster: {found.spec.cluster_name or cluster}",
+            f"Target: {owner.display}",
+            f"Held until: {hold_end(decision)}",
+            f"Look at it: kubectl describe sig {found.name} -n {found.namespace}",
+        )
+    )
+    return Told("ManualReview", "High", f"{decision.reason}: {decision.message}", body)
+
+
+def hold_end(decision: Decision) -> str:
+    """When the block ends of itself, or the word for one that a person ends."""
+    return rfc3339(decision.until) if decision.until else "reviewed"

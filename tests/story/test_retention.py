@@ -1,0 +1,173 @@
+"""What goes after its time, and what stays (behaviours, T49; resources, 14.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inquest.api.investigation import Investigation
+from inquest.api.meta import rfc3339
+from inquest.api.signal import Signal
+from inquest.conductor.archive import MOST_RETIRED, Archive
+from inquest.ports import Json, ResourceKind
+from inquest.settings import Settings
+from inquest.story.retention import HELD, Keeping, overdue, retiring
+from tests.story.test_signals import World
+
+NOW = datetime(2026, 11, 22, 10, tzinfo=UTC)
+WEEK = timedelta(days=7)
+HOUR = timedelta(hours=1)
+KEEPING = Keeping(WEEK, 0)
+RECORDED = {"type": "Recorded", "status": "True", "reason": "Stored", "message": "", "lastTransitionTime": rfc3339(NOW)}
+CONTENT = {"name": "n", "severity": "high", "source": {"type": "Manual"}, "target": {"kind": "Pod", "name": "p"}}
+
+
+def case_body(name: str, age: timedelta, *, namespace: str = "shop", **status: Any) -> Json:
+    whole = {"phase": "Completed", "completedAt": rfc3339(NOW - age), "conditions": [RECORDED], **status}
+    meta = {"name": name, "namespace": namespace, "uid": f"u-{namespace}-{name}"}
+    return {"metadata": meta, "spec": {"signal": CONTENT}, "status": whole}
+
+
+def case(name: str, age: timedelta, **more: Any) -> Investigation:
+    return Investigation.from_object(case_body(name, age, **more))
+
+
+def signal(name: str, age: timedelta, phase: str = "Accepted", ref: str = "", **status: Any) -> Signal:
+    whole = {"phase": phase, "lastSeen": rfc3339(NOW - age), **status}
+    whole |= {"duplicateOf" if phase == "Duplicate" else "investigationRef": {"name": ref}} if ref else {}
+    meta = {"name": name, "namespace": "shop", "uid": f"s-{name}"}
+    return Signal.from_object({"metadata": meta, "spec": CONTENT, "status": whole})
+
+
+STAYS: dict[str, Investigation] = {
+    "T49 it is young": case("a", WEEK - HOUR),
+    "T49 it is open": case("a", 2 * WEEK, phase="AwaitingApproval"),
+    "T49 nobody has stored it": case("a", 2 * WEEK, conditions=[]),
+    "T49 storing it failed": case("a", 2 * WEEK, conditions=[RECORDED | {"status": "False"}]),
+    "T49 it holds a Signal back": case("a", 2 * WEEK, nextAllowed=rfc3339(NOW + HOUR)),
+    "T49 nobody knows when it ended": case("a", 2 * WEEK, completedAt=None),
+}
+
+
+@pytest.mark.parametrize("inv", STAYS.values(), ids=STAYS.keys())
+def test_a_case_stays(inv: Investigation) -> None:
+    assert overdue([inv], NOW, KEEPING) == ()
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Cancelled"], ids=lambda phase: f"T49 {phase}")
+def test_a_stored_case_goes_after_its_time(phase: str) -> None:
+    old = case("old", WEEK + HOUR, phase=phase)
+
+    assert overdue([case("young", HOUR), old], NOW, KEEPING) == (old,)
+    assert overdue([old], NOW, Keeping(timedelta(), 0)) == ()
+
+
+@pytest.mark.parametrize("row", ["T49"])
+def test_the_oldest_of_too_many_go_in_each_namespace(row: str) -> None:
+    shop = [case(f"c{day}", timedelta(days=day)) for day in (5, 2, 4, 3)]
+    other = case("c9", timedelta(days=6), namespace="other")
+
+    gone = overdue([*shop, other], NOW, Keeping(WEEK, 2))
+
+    assert [one.name for one in gone] == ["c5", "c4"]
+
+
+def test_what_ended_within_a_day_is_not_counted_away() -> None:
+    young = [case(f"c{number}", HELD - HOUR) for number in range(5)]
+
+    assert overdue(young, NOW, Keeping(WEEK, 1)) == ()
+
+
+@given(st.lists(st.integers(0, 400), max_size=30), st.integers(0, 5))
+def test_no_namespace_keeps_more_than_it_may_but_for_the_young(hours: list[int], most: int) -> None:
+    cases = [case(f"c{number}", hour * HOUR) for number, hour in enumerate(hours)]
+    gone = {one.uid for one in overdue(cases, NOW, Keeping(WEEK, most))}
+    kept = [hour for number, hour in enumerate(hours) if f"u-shop-c{number}" not in gone]
+
+    assert all(hour * HOUR <= WEEK for hour in kept)
+    assert not most or len([hour for hour in kept if hour * HOUR > HELD]) <= most
+
+
+SIGNALS: dict[str, tuple[Signal, bool]] = {
+    "T49 its case has gone": (signal("a", 2 * WEEK, ref="gone"), True),
+    "T49 its case stays": (signal("a", 2 * WEEK, ref="there"), False),
+    "T49 ignored": (signal("a", 2 * WEEK, "Ignored"), True),
+    "T49 a duplicate of what has gone": (signal("a", 2 * WEEK, "Duplicate", ref="gone"), True),
+    "T49 resolved": (signal("a", 2 * WEEK, "Resolved"), True),
+    "T49 a duplicate of what stays": (signal("a", 2 * WEEK, "Duplicate", ref="there"), False),
+    "T49 it was seen lately": (signal("a", HOUR, ref="gone"), False),
+    "T49 it waits": (signal("a", 2 * WEEK, "Blocked"), False),
+    "T49 nobody has looked at it": (signal("a", 2 * WEEK, "Pending"), False),
+}
+
+
+@pytest.mark.parametrize(("found", "goes"), SIGNALS.values(), ids=SIGNALS.keys())
+def test_a_signal_goes_when_nothing_comes_of_it(found: Signal, goes: bool) -> None:
+    assert bool(retiring([case("there", HOUR)], [found], NOW, KEEPING, 9)[0]) is goes
+    assert retiring([], [found], NOW, Keeping(timedelta(), 3), 9) == ((), ())
+
+
+@pytest.mark.parametrize("phase", ["Accepted", "Duplicate"])
+def test_a_case_goes_with_every_signal_that_follows_it_or_stays(phase: str) -> None:
+    """A duplicate without its case would be looked at as if it were new."""
+    old = case("old", 2 * WEEK)
+    followers = [signal(f"s{number}", HOUR, phase, ref="old") for number in range(3)]
+
+    assert retiring([old], followers, NOW, KEEPING, 3) == (tuple(followers), (old,))
+    assert retiring([old], followers, NOW, KEEPING, 2) == (tuple(followers[:2]), ())
+
+
+# --- the sweep ---------------------------------------------------------------------------------------------------
+
+
+class Shelf(World):
+    """Objects of the two kinds, and what was deleted of them."""
+
+    async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+        return tuple(obj for place, obj in self.held.items() if place[0] == kind.kind)
+
+    async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
+        assert uid == self.held[kind.kind, namespace, name]["metadata"]["uid"]
+        await super().delete(kind, name, namespace, uid=uid)
+
+
+def shelved(*bodies: Json, **settings: Any) -> tuple[Shelf, Archive]:
+    shelf = Shelf()
+    shelf.moment = NOW
+    for body in bodies:
+        kind = "Signal" if "lastSeen" in body["status"] else "Investigation"
+        shelf.held[kind, body["metadata"]["namespace"], body["metadata"]["name"]] = body
+    return shelf, Archive(replace(shelf.house(), settings=Settings(**settings)))
+
+
+def names(shelf: Shelf) -> list[str]:
+    return sorted(name for _, _, name in shelf.held)
+
+
+async def test_a_sweep_deletes_case_and_signal_together() -> None:
+    bodies = (case_body("old", 2 * WEEK), case_body("new", HOUR))
+    signals = [signal("of-old", 2 * WEEK, ref="old"), signal("of-new", 2 * WEEK, ref="new")]
+    shelf, archive = shelved(*bodies, *(one.to_object() for one in signals))
+
+    assert await archive.retire() == 2
+    assert names(shelf) == ["new", "of-new"]
+    assert await archive.retire() == 0
+
+
+async def test_the_setting_keeps_everything() -> None:
+    shelf, archive = shelved(case_body("old", 100 * WEEK), retention="0s", retention_count=0)
+
+    assert await archive.retire() == 0
+    assert names(shelf) == ["old"]
+
+
+async def test_a_sweep_deletes_a_bounded_number() -> None:
+    shelf, archive = shelved(*(case_body(f"c{number}", 2 * WEEK) for number in range(MOST_RETIRED + 3)))
+
+    assert await archive.retire() == MOST_RETIRED
+    assert len(names(shelf)) == 3
