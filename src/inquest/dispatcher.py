@@ -82,12 +82,12 @@ def _rank(signal: Mapping[str, Any]) -> Rank:
 
 @dataclass(frozen=True)
 class Key:
-    """One object; the uid tells it from a namesake."""
+    """One kind of look at one object: kind and uid say which, the rest where it is read."""
 
     kind: str
     uid: str
-    namespace: str
-    name: str
+    namespace: str = field(compare=False)
+    name: str = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -153,16 +153,16 @@ class Dispatcher:
         self._lanes = tuple(lanes)
         self._lane_of = {kind: lane for lane in self._lanes for kind in lane.handlers}
         self._clock, self._random, self._max_keys = clock, random, max_keys
-        self._entries: dict[str, _Entry] = {}
-        self._waiting: list[tuple[float, int, str]] = []
-        self._ready: dict[str, list[tuple[_Order, int, str]]] = {lane.name: [] for lane in self._lanes}
+        self._entries: dict[Key, _Entry] = {}
+        self._waiting: list[tuple[float, int, Key]] = []
+        self._ready: dict[str, list[tuple[_Order, int, Key]]] = {lane.name: [] for lane in self._lanes}
         self._running: dict[str, int] = {lane.name: 0 for lane in self._lanes}
         self._tickets = itertools.count(1)
         self._wake = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
-        self._ranks: dict[int, dict[str, None]] = {}
-        self._seen: dict[str, int] = {}
-        self._ending: dict[str, asyncio.Task[None]] = {}
+        self._ranks: dict[int, dict[Key, None]] = {}
+        self._seen: dict[Key, int] = {}
+        self._ending: dict[Key, asyncio.Task[None]] = {}
         self._measured = float("-inf")
         self._draining = False
 
@@ -175,19 +175,19 @@ class Dispatcher:
         if self._draining:
             return
         if gone:
-            self._seen.pop(key.uid, None)
-            self._forget(key.uid)
-        elif (task := self._ending.get(key.uid)) is not None:
+            self._seen.pop(key, None)
+            self._forget(key)
+        elif (task := self._ending.get(key)) is not None:
             # Never two workers for one object: the newcomer waits until the cancelled one has let go.
             task.add_done_callback(lambda _: self.offer(key, version, rank, fresh=fresh))
-        elif (entry := self._entries.get(key.uid)) is not None:
+        elif (entry := self._entries.get(key)) is not None:
             self._again(entry, _number(version), rank, fresh)
         else:
             self._admit(key, _number(version), rank, fresh)
 
-    def knows(self, uid: str) -> bool:
+    def knows(self, key: Key) -> bool:
         """Whether a key waits or is worked on."""
-        return uid in self._entries
+        return key in self._entries
 
     def keys(self, kind: str) -> tuple[Key, ...]:
         """The keys held of a kind."""
@@ -219,13 +219,6 @@ class Dispatcher:
         running = {entry.task for entry in self._entries.values() if entry.task}
         await _cancel(running | set(self._ending.values()), seconds)
 
-    async def cancelled(self, uid: str, seconds: float = CANCEL_SECONDS) -> bool:
-        """Cancel the work on one key and wait; says whether it let go in time."""
-        entry = self._entries.get(uid)
-        task = entry.task if entry else None
-        self._forget(uid)
-        return await _cancel({task} if task else set(), seconds)
-
     # --- taking in ----------------------------------------------------------------------------------
 
     def _admit(self, key: Key, version: int, rank: int, fresh: bool) -> None:
@@ -236,20 +229,20 @@ class Dispatcher:
             QUEUE_DROPPED.inc()
             return
         entry = _Entry(key, lane, rank, fresh, self._clock.monotonic(), version=version)
-        self._entries[key.uid] = entry
-        self._ranks.setdefault(rank, {})[key.uid] = None
+        self._entries[key] = entry
+        self._ranks.setdefault(rank, {})[key] = None
         self._make_ready(entry)
 
     def _is_old(self, key: Key, version: int) -> bool:
         """Whether a resync only found again what a handler has settled at this very version."""
-        return version > 0 and version <= self._seen.get(key.uid, 0)
+        return version > 0 and version <= self._seen.get(key, 0)
 
     def _make_room(self, rank: int) -> bool:
         """Drop the newest of the lowest rank if that is lower than the newcomer's; a resync finds it again."""
         for lower in sorted((known for known in self._ranks if known > rank), reverse=True):
-            for uid in reversed(self._ranks[lower]):
-                if self._entries[uid].task is None:
-                    self._drop(self._entries[uid])
+            for key in reversed(self._ranks[lower]):
+                if self._entries[key].task is None:
+                    self._drop(self._entries[key])
                     QUEUE_DROPPED.inc()
                     return True
         return False
@@ -272,21 +265,21 @@ class Dispatcher:
 
     def _raise(self, entry: _Entry, rank: int) -> None:
         if rank < entry.rank:
-            self._ranks[entry.rank].pop(entry.key.uid)
-            self._ranks.setdefault(rank, {})[entry.key.uid] = None
+            self._ranks[entry.rank].pop(entry.key)
+            self._ranks.setdefault(rank, {})[entry.key] = None
             entry.rank = rank
 
     def _drop(self, entry: _Entry) -> None:
-        del self._entries[entry.key.uid]
-        del self._ranks[entry.rank][entry.key.uid]
+        del self._entries[entry.key]
+        del self._ranks[entry.rank][entry.key]
 
-    def _forget(self, uid: str) -> None:
-        entry = self._entries.get(uid)
+    def _forget(self, key: Key) -> None:
+        entry = self._entries.get(key)
         if entry is None:
             return
         self._drop(entry)
         if entry.task is not None:
-            self._ending[uid] = entry.task
+            self._ending[key] = entry.task
             entry.task.cancel("the object is gone")
 
     # --- the loop -----------------------------------------------------------------------------------
@@ -323,11 +316,11 @@ class Dispatcher:
 
     def _promote(self, now: float) -> None:
         while self._next_due() <= now:
-            _, _, uid = heapq.heappop(self._waiting)
-            self._make_ready(self._entries[uid])
+            _, _, key = heapq.heappop(self._waiting)
+            self._make_ready(self._entries[key])
 
-    def _counts(self, ticket: int, uid: str) -> bool:
-        entry = self._entries.get(uid)
+    def _counts(self, ticket: int, key: Key) -> bool:
+        entry = self._entries.get(key)
         return entry is not None and entry.ticket == ticket and entry.task is None
 
     def _make_ready(self, entry: _Entry) -> None:
@@ -338,7 +331,7 @@ class Dispatcher:
     def _push(self, entry: _Entry) -> None:
         entry.ticket = next(self._tickets)
         heap = self._ready[entry.lane.name]
-        heapq.heappush(heap, (self._order(entry), entry.ticket, entry.key.uid))
+        heapq.heappush(heap, (self._order(entry), entry.ticket, entry.key))
         if len(heap) > 2 * len(self._entries) + _SLACK:
             heap[:] = [place for place in heap if self._counts(place[1], place[2])]
             heapq.heapify(heap)
@@ -350,17 +343,17 @@ class Dispatcher:
     def _resort(self) -> None:
         """Give waiting keys the rank of their age; without it a flood of critical ones starves the rest."""
         for name, heap in self._ready.items():
-            live = [uid for _, ticket, uid in heap if self._counts(ticket, uid)]
+            live = [key for _, ticket, key in heap if self._counts(ticket, key)]
             self._ready[name] = []
-            for uid in live:
-                self._push(self._entries[uid])
+            for key in live:
+                self._push(self._entries[key])
 
     def _fill(self, lane: Lane) -> None:
         heap = self._ready[lane.name]
         while heap and self._running[lane.name] < lane.workers:
-            _, ticket, uid = heapq.heappop(heap)
-            if self._counts(ticket, uid):
-                self._begin(self._entries[uid])
+            _, ticket, key = heapq.heappop(heap)
+            if self._counts(ticket, key):
+                self._begin(self._entries[key])
 
     def _begin(self, entry: _Entry) -> None:
         self._running[entry.lane.name] += 1
@@ -372,11 +365,11 @@ class Dispatcher:
     def _ended(self, entry: _Entry) -> None:
         # A task that was cancelled before its first step never ran its own `finally`.
         self._running[entry.lane.name] -= 1
-        if self._ending.get(entry.key.uid) is entry.task:
-            del self._ending[entry.key.uid]
+        if self._ending.get(entry.key) is entry.task:
+            del self._ending[entry.key]
         entry.task = None
         self._wake.set()
-        if self._draining or self._entries.get(entry.key.uid) is not entry:
+        if self._draining or self._entries.get(entry.key) is not entry:
             return
         if entry.dirty and not entry.failures:
             self._make_ready(entry)
@@ -388,13 +381,13 @@ class Dispatcher:
 
     def _remember(self, entry: _Entry) -> None:
         if entry.version:
-            self._seen[entry.key.uid] = entry.version
+            self._seen[entry.key] = entry.version
         while len(self._seen) > self._max_keys:
             del self._seen[next(iter(self._seen))]
 
     def _wait(self, entry: _Entry, due: float) -> None:
         entry.ticket = next(self._tickets)
-        heapq.heappush(self._waiting, (due, entry.ticket, entry.key.uid))
+        heapq.heappush(self._waiting, (due, entry.ticket, entry.key))
         if len(self._waiting) > 2 * len(self._entries) + _SLACK:
             self._waiting[:] = [place for place in self._waiting if self._counts(place[1], place[2])]
             heapq.heapify(self._waiting)
@@ -512,17 +505,17 @@ class Resync:
     async def once(self, kind: ResourceKind) -> None:
         """One round over one kind."""
         # What becomes known while the list is read may be younger than the list and prove nothing by its absence.
-        before = {key.uid: key for key in self._dispatcher.keys(kind.kind)}
+        before = dict.fromkeys(self._dispatcher.keys(kind.kind))
         newest = 0
         for namespace in self._namespaces:
             async for page in self._pages(kind, namespace):
                 for item in page:
                     key, version = key_of(kind.kind, item["metadata"]), item["metadata"].get("resourceVersion", 0)
-                    before.pop(key.uid, None)
+                    before.pop(key, None)
                     newest = max(newest, _number(version))
                     self._dispatcher.offer(key, version, self._rank(kind.kind, item), fresh=False)
         self._listed(kind.kind, newest)
-        for key in before.values():
+        for key in before:
             self._dispatcher.offer(key, gone=True)
 
 

@@ -17,6 +17,7 @@
     │   ├── Tampered         a journal that does not hold
     │   └── ModelRefused     the model's endpoint refuses for good
     │       └── ContextOverflow   because the conversation is too long for it
+    ├── NotRecorded          nobody: a recorded case does not say
     ├── Fenced               nobody here: another replica owns the case
     └── OutOfTurn            a developer: a fact arrived in a phase that has no place for it
 
@@ -136,6 +137,12 @@ class ContextOverflow(ModelRefused):
     def __init__(self, text: str, window: int) -> None:
         super().__init__(text)
         self.window = window
+
+
+class NotRecorded(InquestError):
+    """A recorded case does not hold the answer to this read: that is no proof of anything (cases, section 2)."""
+
+    reason = "NotRecorded"
 
 
 class Fenced(InquestError):

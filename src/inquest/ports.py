@@ -15,6 +15,7 @@ from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema
 from inquest.story.evidence import Evidence, Snapshot
 from inquest.story.history import History
+from inquest.story.incident import IncidentWindow
 from inquest.story.inquiry import Run
 from inquest.story.judgement import Answer
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
@@ -54,7 +55,7 @@ class Redacted(Generic[T_co]):
 
 
 def seal(value: T) -> Redacted[T]:
-    """Mark a value as redacted; called by `adapters/redact.py` and nowhere else (a test looks)."""
+    """Mark a value as redacted; called by `adapters/redact/gate.py` and nowhere else (a test looks)."""
     return Redacted(value, _SEAL)
 
 
@@ -129,6 +130,67 @@ class Cluster(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What a monitoring stack answered; `complete` is False where it was cut, then what is missing proves nothing."""
+
+    data: Any
+    complete: bool = True
+    notes: tuple[str, ...] = ()
+    """Warnings of the server, and what was not looked at."""
+
+
+Namespaces = frozenset[str]
+"""Of a case: nothing else is read, whatever a query says."""
+
+
+class Metrics(Protocol):
+    """A Prometheus, read only. Times are aware; a query or selector that cannot be bound to the namespaces is Invalid.
+
+    Errors: Invalid, Forbidden, NotFound, NotRecorded, Misconfigured, RateLimited, Unavailable.
+    """
+
+    async def query(self, query: str, namespaces: Namespaces, at: datetime) -> Reading:
+        """An instant query: `{resultType, result}` as Prometheus writes it."""
+        ...
+
+    async def query_range(
+        self, query: str, namespaces: Namespaces, start: datetime, end: datetime, step: float
+    ) -> Reading:
+        """The same over a range; `step` in seconds."""
+        ...
+
+    async def series(self, match: str, namespaces: Namespaces, start: datetime, end: datetime, limit: int) -> Reading:
+        """At most `limit` label sets."""
+        ...
+
+    async def values(self, label: str, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+        """Values of a label, of `__name__` too; an empty `match` means all series."""
+        ...
+
+    async def labels(self, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+        """Names of labels."""
+        ...
+
+    async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+        """Type, unit and help by metric; an empty `metric` means all."""
+        ...
+
+    async def rules(self, namespaces: Namespaces) -> Reading:
+        """Alerting and recording rules, each with the case's own alerts."""
+        ...
+
+
+class Logs(Protocol):
+    """A Loki, read only; the same errors, and the same promise about namespaces."""
+
+    async def query(
+        self, query: str, namespaces: Namespaces, start: datetime, end: datetime, *, limit: int, step: float
+    ) -> Reading:
+        """`{resultType, result}` as Loki writes it, of log lines the newest `limit`; `end` is not part of the range."""
+        ...
+
+
 class Eyes(Protocol):
     """Looking at a target: what failed is in the answer as a gap, never an exception."""
 
@@ -136,8 +198,12 @@ class Eyes(Protocol):
         """Owners, hashes, labels and quota of a target (pipeline, section 13)."""
         ...
 
-    async def snapshot(self, target: TargetRef) -> Snapshot:
-        """Everything that is read before any conclusion (behaviours, section 6.1)."""
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        """The same for whoever asks whether a target is still what it was: detected labels and quota are not read."""
+        ...
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
+        """Everything that is read before any conclusion (behaviours, section 6.1); `since`: when the trouble began."""
         ...
 
 
@@ -151,6 +217,10 @@ class Reach:
     filters: CatalogueFilters | None = None
     infrastructure: str = ""
     evidence: tuple[Evidence, ...] = ()
+    window: IncidentWindow | None = None
+    """Where metrics and logs are looked for unless a call says otherwise."""
+    contexts: tuple[tuple[ResourceContext, History], ...] = ()
+    """What code has read around targets of the case, whole; it is not read again for a tool (pipeline, 13.2)."""
     seconds: float | None = None
     """After so many seconds a call that has not answered is a failed one; None: each has its own limit only."""
 
@@ -205,6 +275,10 @@ class Status(Protocol):
 
     async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
         """Delete in the background; with `uid` only that very object. Already gone is success."""
+        ...
+
+    async def delete_all(self, kind: ResourceKind, namespace: str, *, labels: str, fields: str = "") -> None:
+        """Delete what both selectors find, by one request and in no order; without `labels` it is refused."""
         ...
 
     async def allowed(self, access: Access) -> bool:
@@ -338,13 +412,17 @@ __all__ = [
     "History",
     "Json",
     "Listing",
+    "Logs",
+    "Metrics",
     "Model",
     "ModelReply",
     "ModelRequest",
+    "Namespaces",
     "Notice",
     "Page",
     "Policy",
     "Reach",
+    "Reading",
     "Redacted",
     "Redactor",
     "Registration",

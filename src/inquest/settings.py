@@ -1,16 +1,18 @@
 """Every setting and its default, in one place; everything else quotes it.
 
 Read from a YAML file, then `INQUEST_…` environment variables (`INQUEST_APPROVAL__TIMEOUT=5m`), then secret files.
-Frozen: a reload makes a new value, and a bad one changes nothing.
+Frozen: read once, checked as a whole; a start with bad ones fails and names the fields.
 """
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 import yaml
@@ -21,6 +23,7 @@ from pydantic_settings import (
     SettingsConfigDict,
     SettingsError,
 )
+from sqlalchemy import make_url
 
 from inquest.api.meta import timedelta_from_duration
 from inquest.errors import Misconfigured
@@ -196,6 +199,14 @@ class RcaSettings(_Group):
     """Let the model shorten long results before it reads them; each takes a call of its own."""
     summarize_above: Annotated[int, Field(ge=1_000)] = 8_000
     """Characters above which a result is shortened."""
+    streams: bool = False
+    """Where the root cause stays open, let four short looks follow: pod, metrics, logs, events; up to 16 more calls."""
+    playbooks: bool = True
+    """Put the playbooks that match into the prompt."""
+    blocked_kinds: tuple[str, ...] = ("serviceaccounts",)
+    """Kinds that the model's tools do not read, by plural or kind; Secrets never are, whatever stands here."""
+    playbooks_folder: Path | None = None
+    """Playbooks of your own, `*.yaml`; one of the same name replaces a shipped one."""
 
 
 class RunnerSettings(_Group):
@@ -289,6 +300,40 @@ class EffectivenessSettings(_Group):
     """The last look."""
 
 
+class DataStorageServerSettings(_Group):
+    """`inquest datastorage serve` only; health and metrics are where `server` says."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    """The API; 0 takes a free port."""
+    authentication: Literal["kubernetes", "none"] = "kubernetes"
+    """`kubernetes`: a token for each request, reviewed by the API server; `none`: on a loopback address only."""
+    service: str = "data-storage-service"
+    """Name of the Service on which callers need the verb `create`."""
+    tls_certificate: Path | None = None
+    """PEM file of the certificate chain; unset: plain HTTP."""
+    tls_key: Path | None = None
+    """PEM file of its key."""
+    stop_timeout: Annotated[Span, Field(le=timedelta(minutes=5))] = timedelta(seconds=30)
+    """What requests in flight may still take at the end."""
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key belong together")
+        return self
+
+    @model_validator(mode="after")
+    def _open_to_this_machine_only(self) -> Self:
+        if self.authentication == "none" and self.host not in LOOPBACK:
+            raise ValueError(f"authentication: none needs a loopback address, not {self.host}")
+        return self
+
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
 class DataStorageSettings(_Group):
     """Catalogue, history and audit."""
 
@@ -296,8 +341,77 @@ class DataStorageSettings(_Group):
     """`embedded`: in process on `database`; `external`: the service at `url`."""
     url: str = ""
     """Base URL of an external service."""
+    profile: Literal["native", "kubernaut-1.4"] = "native"
+    """Whose wire an external service speaks: this product's own, or that of an existing Kubernaut 1.4."""
+    token_file: Path | None = None
+    """File with a bearer token for an external service; read before every request."""
+    ca_bundle: Path | None = None
+    """PEM file with the only authorities that an external service is believed with; unset: those of the system."""
     database: str = "sqlite+aiosqlite:///inquest.db"
-    """SQLAlchemy URL of the embedded service's database."""
+    """SQLAlchemy URL of the bundled service's database, embedded or served: `sqlite:///file`, `postgresql://…`."""
+    server: DataStorageServerSettings = DataStorageServerSettings()
+
+    def secrets(self) -> tuple[str, ...]:
+        """The password in the database's URL."""
+        return tuple(filter(None, (make_url(self.database).password,)))
+
+
+class AuditSettings(_Group):
+    """`inquest audit` only."""
+
+    signing_key_file: Path | None = None
+    """PEM file of the Ed25519 key that signs exports; unset: they are not signed."""
+
+
+OPAQUE: Final = 16
+"""Least length of a part of a webhook's address that may be its key."""
+_PLAIN: Final = frozenset(string.ascii_lowercase + ".-:")
+
+
+class _StackSettings(_Group):
+    url: str = ""
+    """Base URL; empty: its tools are not offered."""
+    token_file: Path | None = None
+    """File with a bearer token; read before every request."""
+    ca_bundle: Path | None = None
+    """PEM file with the only authorities that it is believed with; unset: those of the system."""
+    proxy: SecretStr = SecretStr("")
+    """`http://[user:password@]host:port`; unset: as `HTTPS_PROXY` and `NO_PROXY` say."""
+    tenant: str = ""
+    """Sent as `X-Scope-OrgID`, where the server has tenants."""
+    connect_timeout: PositiveSpan = timedelta(seconds=5)
+    """Time to connect."""
+    timeout: PositiveSpan = timedelta(seconds=30)
+    """Whole time of one query; the server is asked for no more either."""
+    confine: bool = True
+    """Every query reads the namespaces of its case only; false: whatever the server shows this account."""
+    namespace_label: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "namespace"
+    """Label that holds the namespace of a series or stream."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if self.url:
+            _check_url("url", self.url)
+            if urlsplit(self.url).password or urlsplit(self.url).username:
+                raise ValueError("url: must hold no user and no password; give a token_file")
+        if proxy := self.proxy.get_secret_value():
+            _check_url("proxy", proxy)
+        return self
+
+    def secrets(self) -> tuple[str, ...]:
+        """The proxy's password."""
+        return tuple(filter(None, (urlsplit(self.proxy.get_secret_value()).password,)))
+
+
+class PrometheusSettings(_StackSettings):
+    """Metrics for the model's tools, off by default; anything that speaks Prometheus' HTTP API."""
+
+    shared_metrics: tuple[str, ...] = ("kube_node_*", "machine_*", "node_*")
+    """Metrics by glob that belong to no namespace and are read whole; never those with a colon in their name."""
+
+
+class LokiSettings(_StackSettings):
+    """Logs for the model's tools beside those of the kubelet, off by default."""
 
 
 class HeraldSettings(_Group):
@@ -305,6 +419,11 @@ class HeraldSettings(_Group):
 
     webhooks: tuple[str, ...] = ()
     """URLs that get every notice as JSON."""
+
+    def secrets(self) -> tuple[str, ...]:
+        """The address of a chat's webhook is its key; a short part of it is a word that may stand anywhere."""
+        parts = (part for url in self.webhooks for part in re.split(r"[/?&=]", url))
+        return tuple(part for part in parts if len(part) >= OPAQUE and not set(part) <= _PLAIN)
 
 
 class ServerSettings(_Group):
@@ -381,6 +500,9 @@ class Settings(BaseSettings):
     execution: ExecutionSettings = ExecutionSettings()
     effectiveness: EffectivenessSettings = EffectivenessSettings()
     datastorage: DataStorageSettings = DataStorageSettings()
+    audit: AuditSettings = AuditSettings()
+    prometheus: PrometheusSettings = PrometheusSettings()
+    loki: LokiSettings = LokiSettings()
     herald: HeraldSettings = HeraldSettings()
     server: ServerSettings = ServerSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
@@ -389,6 +511,10 @@ class Settings(BaseSettings):
     """Named in notices and in the policy input."""
     replica: str = "inquest-0"
     """Name of this replica, unique among the living; a pod's name in a cluster."""
+    retention: Span = timedelta(days=7)
+    """How long an ended Investigation and its Signal stay once DataStorage holds the case; 0 keeps them."""
+    retention_count: Annotated[int, Field(ge=0)] = 500
+    """Ended Investigations that one namespace keeps; 0: any number. What ended within a day stays."""
     status_max_bytes: Annotated[int, Field(ge=4096)] = 65536
     """Largest status of an Investigation."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -397,6 +523,11 @@ class Settings(BaseSettings):
     """One line for each unit of work."""
     access_allow_excess: tuple[str, ...] = ()
     """Rights that Inquest should not have and that are tolerated, `verb resource`."""
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret value that this process itself holds; never logged."""
+        stack = (*self.prometheus.secrets(), *self.loki.secrets())
+        return (*self.model.secrets(), *self.datastorage.secrets(), *self.herald.secrets(), *stack)
 
     @classmethod
     def settings_customise_sources(

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import re
 import secrets
-import string
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
 
 import httpx2
 import structlog
-from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest import telemetry
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
-from inquest.adapters.datastorage import DataStorageClient
+from inquest.adapters.datastorage import DataStorageClient, token_of
 from inquest.adapters.eyes import ClusterEyes
 from inquest.adapters.herald import KubeHerald, WebhookReceiver
 from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
 from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, Price
+from inquest.adapters.loki import Loki
 from inquest.adapters.observing import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
 from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
+from inquest.adapters.playbooks import library
+from inquest.adapters.prometheus import Prometheus
 from inquest.adapters.redact import Redactor
+from inquest.adapters.stack import Address, Line
 from inquest.adapters.tools import Tools
-from inquest.adapters.tools.desk import Backends, Desk, ResourceContextOf
+from inquest.adapters.tools.desk import Backends, Desk, Place, ResourceContextOf
 from inquest.adapters.tools.guard import Scope
 from inquest.api.shared import TargetRef
 from inquest.conductor import Conductor, House, Look
@@ -37,11 +39,20 @@ from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
-from inquest.ports import Json, Model, Policy, Reach, ResourceKind
-from inquest.settings import EndpointSettings, ModelSettings, Settings
+from inquest.ports import Eyes, Json, Logs, Metrics, Model, Policy, Reach, ResourceKind
+from inquest.settings import (
+    DataStorageSettings,
+    EndpointSettings,
+    LokiSettings,
+    ModelSettings,
+    PrometheusSettings,
+    Settings,
+)
+from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, Retry, ToolResult, ToolSchema
-from inquest.story.history import UNAVAILABLE, envelope
+from inquest.story.history import UNAVAILABLE, History, envelope
 from inquest.story.inquiry import Run
+from inquest.story.playbooks import Book
 from inquest.telemetry import know
 
 log = structlog.stdlib.get_logger(__name__)
@@ -80,11 +91,13 @@ class ToolBench:
             reach.filters,
             reach.infrastructure,
             {item.id: item for item in reach.evidence},
+            window=reach.window,
+            contexts=dict(known_answers(reach)),
         )
         return await self._tools.batch(invocation, runs, desk, seconds=reach.seconds)
 
 
-def _context_tool(eyes: ClusterEyes, datastorage: DataStorageClient) -> ResourceContextOf:
+def context_tool(eyes: Eyes, datastorage: DataStorageClient) -> ResourceContextOf:
     """The resource-context tools' answer (pipeline, section 12.3): about the root, gaps by name, never an empty lie."""
 
     async def read(kind: str, name: str, namespace: str) -> Json:
@@ -92,41 +105,44 @@ def _context_tool(eyes: ClusterEyes, datastorage: DataStorageClient) -> Resource
         if context.failure:
             raise Unavailable("kubernetes", context.failure)
         known = await datastorage.history(context.root, context.spec_hash) if context.spec_hash else UNAVAILABLE
-        return {
-            "root_owner": context.root.to_object(),
-            "owner_chain": [ref.to_object() for ref in context.chain],
-            "current_spec_hash": context.spec_hash,
-            "detected_labels": context.labels.to_object(),
-            "quota_details": {key: {"hard": found.hard, "used": found.used} for key, found in context.quota.items()},
-            "remediation_history": envelope(known, context.spec_hash) if known.available else "unavailable",
-            "gaps": [f"{gap.what}: {gap.why}" for gap in context.gaps],
-        }
+        return answer_about(context, known)
 
     return read
 
 
-OPAQUE: Final = 16
-"""Least length of a part of a webhook's address that may be its key."""
+def answer_about(context: ResourceContext, known: History) -> Json:
+    """All parts are about the root."""
+    return {
+        "root_owner": context.root.to_object(),
+        "owner_chain": [ref.to_object() for ref in context.chain],
+        "current_spec_hash": context.spec_hash,
+        "detected_labels": context.labels.to_object(),
+        "quota_details": {key: {"hard": found.hard, "used": found.used} for key, found in context.quota.items()},
+        "remediation_history": envelope(known, context.spec_hash) if known.available else "unavailable",
+        "gaps": [f"{gap.what}: {gap.why}" for gap in context.gaps],
+    }
 
 
-def redactor_of(settings: Settings) -> Redactor:
-    """The redactor, knowing the secrets that this process itself holds."""
-    password = make_url(settings.datastorage.database).password
-    # The address of a chat's webhook is its key; a short one is a word that may stand anywhere.
-    words = (word for url in settings.herald.webhooks for word in re.split(r"[/?&=]", url))
-    opaque = (word for word in words if len(word) >= OPAQUE and not set(word) <= set(string.ascii_lowercase + ".-:"))
-    return Redactor((*settings.model.secrets(), *filter(None, (password, *opaque))))
+def known_answers(reach: Reach) -> Iterator[tuple[Place, Json]]:
+    """What the tools would read again of each target and of its root, which differs by the chain alone."""
+    for context, known in reach.contexts:
+        answer = answer_about(context, known)
+        yield _place(context.root), {**answer, "owner_chain": []}
+        yield _place(context.target), answer
+
+
+def _place(ref: TargetRef) -> Place:
+    return ref.kind.lower(), ref.name, ref.namespace or ""
 
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, offer: Offer, must_hold: Callable[[], None], found: Redactor | None = None
+    settings: Settings, offer: Offer, must_hold: Callable[[], None], redactor: Redactor
 ) -> AsyncIterator[Wired]:
-    """Everything open; closed in reverse order, whatever happens. `found`: the redactor that the log uses already."""
+    """Everything open; closed in reverse order, whatever happens. The log masks what the same redactor knows."""
     async with AsyncExitStack() as stack:
-        clock, known = SystemClock(), found or redactor_of(settings)
-        redactor = ObservedRedactor(known)
-        gauging = Gauging(clock, redactor, settings.telemetry.content)
+        clock, redacting = SystemClock(), ObservedRedactor(redactor)
+        gauging = Gauging(clock, redacting, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
         kube = await stack.enter_async_context(Kube(source, clock))
         policy, fault = await _policy(settings, stack)
@@ -134,10 +150,16 @@ async def opened(
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
         herald = KubeHerald(kube.status, clock, await _receivers(settings, stack), instance=settings.replica)
         stack.push_async_callback(herald.aclose)
-        eyes = ClusterEyes(kube.cluster, redactor, clock)
-        backends = Backends(kube.cluster, redactor, clock, datastorage, _context_tool(eyes, datastorage))
+        eyes = ClusterEyes(kube.cluster, redacting, clock)
+        books = playbooks_of(settings)
+        runbooks = {book.name: book.text for book in books}
+        context, blocked = context_tool(eyes, datastorage), frozenset(settings.rca.blocked_kinds)
+        backends = Backends(kube.cluster, redacting, clock, datastorage, context, runbooks, blocked)
+        backends = replace(
+            backends, metrics=metrics_of(settings, redactor, stack), logs=logs_of(settings, redactor, stack)
+        )
         tools = ObservedTools(backends, gauging)
-        know(models=_models(settings.model), tools=tools.names)
+        know(models=model_names(settings.model), tools=tools.names)
         house = House(
             settings=settings,
             cluster=kube.cluster,
@@ -148,12 +170,13 @@ async def opened(
             datastorage=observed("datastorage", datastorage),
             herald=herald,
             clock=clock,
-            redactor=redactor,
+            redactor=redacting,
             journal=Journal(kube.status, settings.kubernetes.namespace),
-            model=_watched(await _model(settings.model, clock, known.learn, stack), settings.model, gauging),
+            model=_watched(await model_of(settings.model, clock, redactor.learn, stack), settings.model, gauging),
             replica=replica,
             random=Random(secrets.randbits(64)),
             must_hold=must_hold,
+            playbooks=books,
             offer=offer,
         )
         yield Wired(_conductor(house), kube, clock, replica, fault)
@@ -177,6 +200,16 @@ def _conductor(house: House) -> Conductor:
     ports = {name: counter.around(name, getattr(house, name)) for name in PORTS}
     counted = replace(house, **ports, journal=Journal(ports["status"], house.namespace))
     return CountedConductor(counted, counter)
+
+
+def playbooks_of(settings: Settings) -> tuple[Book, ...]:
+    """Those of the product and of the user; a file that cannot be used is named, and the others are taken."""
+    if not settings.rca.playbooks:
+        return ()
+    found = library(settings.rca.playbooks_folder)
+    for fault in found.faults:
+        log.error("playbook left out", fault=fault)
+    return found.books
 
 
 async def _policy(settings: Settings, stack: AsyncExitStack) -> tuple[Policy, Callable[[], str]]:
@@ -207,7 +240,7 @@ async def _datastorage(settings: Settings, clock: SystemClock, stack: AsyncExitS
     """A service elsewhere, or the bundled one in this process: the same client either way."""
     chosen = settings.datastorage
     if chosen.mode == "external":
-        client = DataStorageClient.remote(chosen.url, clock=clock)
+        client = external_datastorage(chosen, clock)
         stack.push_async_callback(client.close)
         return client
     engine: AsyncEngine = open_engine(chosen.database)
@@ -220,9 +253,18 @@ async def _datastorage(settings: Settings, clock: SystemClock, stack: AsyncExitS
     return client
 
 
-async def _model(
+def external_datastorage(chosen: DataStorageSettings, clock: SystemClock) -> DataStorageClient:
+    """The client of a service elsewhere; not connected yet."""
+    token = partial(token_of, chosen.token_file) if chosen.token_file else None
+    return DataStorageClient.remote(
+        chosen.url, clock=clock, token=token, profile=chosen.profile, authorities=chosen.ca_bundle
+    )
+
+
+async def model_of(
     chosen: ModelSettings, clock: SystemClock, on_key: Callable[[str], None], stack: AsyncExitStack
 ) -> OpenAIModel | None:
+    """The endpoints of the settings, open; None without a model."""
     if chosen.provider == "none":
         return None
     model = OpenAIModel(
@@ -243,14 +285,48 @@ async def _model(
     return model
 
 
-def _models(chosen: ModelSettings) -> tuple[str, ...]:
+def metrics_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Metrics | None:
+    """The Prometheus of the settings; None where there is none."""
+    chosen = settings.prometheus
+    if not chosen.url:
+        return None
+    shared, line = chosen.shared_metrics, _line("prometheus", chosen, redactor, stack)
+    return observed("prometheus", Prometheus(line, label=chosen.namespace_label, confine=chosen.confine, shared=shared))
+
+
+def logs_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Logs | None:
+    """The Loki of the settings; None where there is none."""
+    chosen = settings.loki
+    if not chosen.url:
+        return None
+    line = _line("loki", chosen, redactor, stack)
+    return observed("loki", Loki(line, label=chosen.namespace_label, confine=chosen.confine))
+
+
+def _line(system: str, chosen: PrometheusSettings | LokiSettings, redactor: Redactor, stack: AsyncExitStack) -> Line:
+    address = Address(
+        chosen.url,
+        token_file=chosen.token_file,
+        ca_bundle=chosen.ca_bundle,
+        proxy=chosen.proxy.get_secret_value(),
+        tenant=chosen.tenant,
+        connect=chosen.connect_timeout.total_seconds(),
+        whole=chosen.timeout.total_seconds(),
+        on_token=redactor.learn,
+    )
+    line = Line(system, address)
+    stack.push_async_callback(line.aclose)
+    return line
+
+
+def model_names(chosen: ModelSettings) -> tuple[str, ...]:
     """Names of the configured models; none without a model."""
     return () if chosen.provider == "none" else tuple(dict.fromkeys(one.name for one in chosen.endpoints))
 
 
 def _watched(model: OpenAIModel | None, chosen: ModelSettings, gauging: Gauging) -> Model | None:
     provider = "azure.ai.openai" if chosen.provider == "azure" else "openai"
-    return ObservedModel(model, gauging, provider=provider, models=_models(chosen)) if model is not None else None
+    return ObservedModel(model, gauging, provider=provider, models=model_names(chosen)) if model is not None else None
 
 
 def _count_retry(phase: str, retry: Retry) -> None:
@@ -282,4 +358,4 @@ async def _receivers(settings: Settings, stack: AsyncExitStack) -> tuple[Webhook
     return tuple(WebhookReceiver(client, url) for url in settings.herald.webhooks)
 
 
-__all__ = ["Offer", "Redactor", "Wired", "opened", "redactor_of"]
+__all__ = ["Offer", "Redactor", "Wired", "opened"]

@@ -1,7 +1,7 @@
 """Observe, decide, perform, record: one room for each kind, and one value that holds what they need.
 
-`signals` opens cases, `cases` works on them, `approvals` asks people, `executions` runs Jobs and looks whether they
-helped, `catalogue` keeps DataStorage in step, `archive` closes the books.
+`signals` opens cases, `advice` says what a person should do meanwhile, `cases` works on them, `approvals` asks people,
+`executions` runs Jobs and looks whether they helped, `catalogue` keeps DataStorage in step, `archive` closes the books.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from inquest.api.approval import RemediationApprovalRequest
+from inquest.conductor.advice import Recommendations
 from inquest.conductor.cases import Cases
 from inquest.conductor.catalogue import Catalogue
 from inquest.conductor.executions import Executions
@@ -28,12 +29,14 @@ class Conductor:
 
     house: House
     signals: Signals = field(init=False)
+    recommendations: Recommendations = field(init=False)
     cases: Cases = field(init=False)
     executions: Executions = field(init=False)
     catalogue: Catalogue = field(init=False)
 
     def __post_init__(self) -> None:
         self.signals = Signals(self.house)
+        self.recommendations = Recommendations(self.house)
         self.cases = Cases(self.house)
         self.executions = Executions(self.house)
         self.catalogue = Catalogue(self.house)
@@ -43,6 +46,7 @@ class Conductor:
         """By kind."""
         return {
             "Signal": self.signals.look,
+            "Advice": self.recommendations.look,
             "Investigation": self.cases.look,
             "RemediationApprovalRequest": self._decision,
             "WorkflowExecution": self.executions.look,
@@ -51,9 +55,10 @@ class Conductor:
         }
 
     async def sweep(self) -> None:
-        """What was deleted while nobody watched leaves nothing behind."""
+        """What was deleted while nobody watched leaves nothing behind, and what is past its time goes."""
         await self.catalogue.sweep()
         await self.cases.archive.sweep()
+        await self.cases.archive.retire()
 
     async def _decision(self, namespace: str, name: str) -> timedelta | None:
         """A request changed: its case is looked at now, whatever else is going on."""

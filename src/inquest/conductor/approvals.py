@@ -15,12 +15,13 @@ from inquest.api.investigation import Investigation
 from inquest.api.meta import GROUP, duration_from_timedelta
 from inquest.api.names import approval_name, execution_name
 from inquest.api.shared import ApprovalPhase, ApprovalState, VoidReason
-from inquest.conductor.guards import Guards
+from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, House
 from inquest.conductor.publish import publish, sealed
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
 from inquest.ports import Access
 from inquest.story import plot
+from inquest.story.context import ResourceContext
 from inquest.story.plot import Case
 from inquest.story.remedy import ApprovalView, Stand, Standing, approval_stands, decided_at, digest_of_execution
 
@@ -43,8 +44,13 @@ class Approvals:
 
     house: House
 
-    async def look(self, inv: Investigation, case: Case, *, signal_resolved: bool) -> Looked | None:
-        """None where there is no request: it was deleted, and is made again."""
+    async def look(
+        self, inv: Investigation, case: Case, *, signal_resolved: bool, context: ResourceContext | None = None
+    ) -> Looked | None:
+        """None where there is no request: it was deleted, and is made again.
+
+        `context` is the target of the proposal as the same look has read it already.
+        """
         try:
             raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
         except NotFound:
@@ -52,15 +58,19 @@ class Approvals:
         found = RemediationApprovalRequest.from_object(raw)
         moment = decided_at(raw)
         view = await self._view(inv, case, found, moment, signal_resolved=signal_resolved)
-        return Looked(found, await self._judged(view, found), found.spec.decided_by or "", moment)
+        same = context is not None and context.target == bare(found.spec.target)
+        stand = await self._judged(view, found, context if same else None)
+        return Looked(found, stand, found.spec.decided_by or "", moment)
 
-    async def _judged(self, view: ApprovalView, found: RemediationApprovalRequest) -> Stand:
+    async def _judged(
+        self, view: ApprovalView, found: RemediationApprovalRequest, context: ResourceContext | None
+    ) -> Stand:
         """Drift is asked last: a service that is away delays the use of an approval, never a rejection or expiry."""
         stand = approval_stands(view)
         if stand.standing not in (Standing.STANDS, Standing.PENDING):
             return stand
         try:
-            drift = await Guards(self.house).drift(found.spec.target, found.spec.workflow)
+            drift = await Guards(self.house).drift(found.spec.target, found.spec.workflow, context)
         except Retryable as error:
             late = stand.standing is Standing.STANDS
             return Stand(Standing.WAIT, f"the target cannot be read: {error}") if late else stand

@@ -16,20 +16,24 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation, Transcript
 from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.shared import TERMINAL_PHASES
-from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, House
+from inquest.api.signal import Signal
+from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
 from inquest.conductor.publish import publish
 from inquest.conductor.reading import parsed
 from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first
 from inquest.errors import InquestError, NotFound, Retryable, Tampered
 from inquest.ports import AuditEvent, Json
-from inquest.story import plot, records
+from inquest.story import plot, recording, records
 from inquest.story.conversation import Invocation
+from inquest.story.retention import Keeping, retiring
 from inquest.story.triage import EndedCase, TriageRules
 from inquest.telemetry import JOURNAL_BYTES, UNRECORDED
 
 log = structlog.stdlib.get_logger(__name__)
 
 RETRY: Final = timedelta(seconds=30)
+MOST_RETIRED: Final = 50
+"""Objects of a kind that one sweep deletes: writes are scarce."""
 MOST_BYTES: Final = 2_000_000
 """Of the texts that are sent at once: a batch is stored whole or not at all, and a service takes 8 MiB of JSON."""
 
@@ -79,6 +83,21 @@ class Archive:
                 gone += 1
         return gone
 
+    async def retire(self) -> int:
+        """Delete what is past its time, a bounded number at once; says how many objects there were."""
+        chosen, now = self.house.settings, await self.house.now()
+        keeping = Keeping(chosen.retention, chosen.retention_count)
+        signals = parsed(Signal, await self.house.status.list(SIGNAL))
+        cases = parsed(Investigation, await self.house.status.list(INVESTIGATION))
+        spent, gone = retiring(cases, signals, now, keeping, MOST_RETIRED)
+        for signal in spent:
+            await self.house.status.delete(SIGNAL, signal.name, signal.namespace, uid=signal.uid)
+        for case in gone:
+            await self.house.status.delete(INVESTIGATION, case.name, case.namespace, uid=case.uid)
+        if gone or spent:
+            log.info("retired", investigations=len(gone), signals=len(spent))
+        return len(gone) + len(spent)
+
     async def _record(self, inv: Investigation) -> Transcript | None:
         """Send the records; the ids of a repeat are the same. Gives where they are found."""
         journal = await self.house.journal.read(inv.uid)
@@ -87,13 +106,13 @@ class Archive:
             return None
         offered = {invocation: self.house.tools.schemas(invocation) for invocation in Invocation}
         run = await self._run(inv)
-        # Texts of megabytes pass the redactor: in a thread, so that Leases are renewed meanwhile.
-        found = await asyncio.to_thread(records.records, case, inv.uid, run, offered)
+        # Megabytes of text: in a thread, so that Leases are renewed meanwhile.
+        told = await asyncio.to_thread(records.records, case, inv.uid, run, offered)
+        found = await asyncio.to_thread(lambda: (*told, *recording.pieces(case, inv.uid)))
         for batch in batches(tuple(_addressed(inv, record) for record in found)):
-            await self.house.datastorage.record(await asyncio.to_thread(self.house.redactor.strings, batch))
-        if not found:
-            return None
-        return Transcript(correlation_id=inv.uid, digest=records.digest_of_records(found), entries=len(found))
+            await self.house.datastorage.record(await self.house.redacted(batch))
+        digest = await asyncio.to_thread(records.digest_of_records, found)
+        return Transcript(correlation_id=inv.uid, digest=digest, entries=len(found))
 
     async def _run(self, inv: Investigation) -> dict[str, Any]:
         try:

@@ -7,7 +7,7 @@ only then used. Right before anything with consequences the case is fenced and t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -33,6 +33,7 @@ from inquest.api.shared import (
     Phase,
     Resolution,
     SignalPhase,
+    SubReason,
 )
 from inquest.api.signal import Signal
 from inquest.conductor.approvals import Approvals, Looked
@@ -42,6 +43,7 @@ from inquest.conductor.guards import Guards
 from inquest.conductor.house import EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
 from inquest.conductor.inquiries import Inquiries
 from inquest.conductor.ownership import Claim, Ownership
+from inquest.conductor.performing import Performer, performers
 from inquest.conductor.publish import Pace, publish
 from inquest.conductor.reading import parsed
 from inquest.conductor.selections import Selections
@@ -50,23 +52,32 @@ from inquest.conductor.work import Work, fold, must_be_readable
 from inquest.errors import (
     Conflict,
     Fenced,
+    InquestError,
     NotFound,
     Retryable,
     Tampered,
 )
 from inquest.journal import Draft
 from inquest.ports import Json, Notice, Redacted
-from inquest.story import chronicle, ends, measures, outcome, plot, remedy, steps
-from inquest.story.conversation import Invocation
-from inquest.story.effectiveness import Assessment, Component, resolution_of
+from inquest.story import chronicle, ends, measures, notices, outcome, plot, remedy, steps
+from inquest.story.context import ResourceContext
+from inquest.story.conversation import Invocation, Usage
+from inquest.story.effectiveness import POD_OWNERS, Assessment, Component, resolution_of
 from inquest.story.plot import Case
 from inquest.story.triage import EndedCase, next_allowed
 from inquest.telemetry import FENCED, INVESTIGATIONS_ACTIVE, count, tracing
 
 log = structlog.stdlib.get_logger(__name__)
 
+SIGHT_SECONDS: Final = 5.0
+"""How old may be what a step without consequences looks at: as old as a status that tells of progress.
+
+A slot fences off who owns the case no more, and a person's stop rings at once; this is for what did not ring.
+"""
 MAX_STARTS_WITHOUT_SLOT: Final = 3
 MAX_LOSSES: Final = 5
+MAX_FAULTS: Final = 3
+"""Tries of one step that end in an error that nobody foresaw (behaviours, section 12.4)."""
 UNUSABLE: Final = {
     remedy.Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
     remedy.Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
@@ -102,8 +113,12 @@ class Cases:
     """Cases with progress that the status does not show yet."""
     _hindrances: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why a decision is not acted on, by case."""
+    _faults: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """By case: the newest slot, and how often the step after it failed in itself."""
     _open: dict[tuple[str, str], str] = field(default_factory=dict)
     """Mode of every open case of this replica."""
+    _closed: dict[str, None] = field(default_factory=dict)
+    """Uids of cases that ended and of which nothing is left to do; after a restart they are looked at once more."""
 
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.house)
@@ -142,7 +157,7 @@ class Cases:
         try:
             found = await self.ownership.read(namespace, name)
         except NotFound:
-            self._is_open(namespace, name, None)
+            self._count_open(namespace, name, None)
             return None
         if found.status.phase in TERMINAL_PHASES:
             return await self._finish(found)
@@ -150,12 +165,12 @@ class Cases:
             return None
         claim = await self.ownership.claim(found)
         if claim is None:
-            self._is_open(namespace, name, None)
+            self._count_open(namespace, name, None)
             return timedelta(seconds=5)
-        self._is_open(namespace, name, str(found.spec.signal.mode))
+        self._count_open(namespace, name, str(found.spec.signal.mode))
         return await self._work(claim)
 
-    def _is_open(self, namespace: str, name: str, mode: str | None) -> None:
+    def _count_open(self, namespace: str, name: str, mode: str | None) -> None:
         """Keep count of the cases that are this replica's, by mode; None: not, or no more."""
         place = (namespace, name)
         known = self._open.pop(place, None)
@@ -165,6 +180,7 @@ class Cases:
             self.pace.forget(place)
             self._untold.discard(place)
             self._hindrances.pop(place, None)
+            self._faults.pop(place, None)
         for word in {known, mode} - {None}:
             INVESTIGATIONS_ACTIVE.labels(word).set(list(self._open.values()).count(str(word)))
 
@@ -179,15 +195,35 @@ class Cases:
                 continue
 
     async def _work(self, claim: Claim) -> timedelta | None:
+        work: Work | None = None
         try:
             journal = await self.house.journal.read(claim.investigation.uid)
-            work = Work(claim, journal, fold(journal))
+            work = Work(claim, journal, fold(journal), self.house.clock.monotonic())
             lost = self._lost(work)
             if lost is not None and work.case.closed is None:
                 await self._record(work, plot.Closed(lost, await self.house.now()))
             return await self._loop(work)
         except Tampered as error:
             return await self._condemn(claim, error)
+        except InquestError:
+            raise
+        except Exception as error:  # a fault of ours: the case must not meet it for ever
+            if work is not None:
+                await self._blame(work, error)
+            raise
+
+    async def _blame(self, work: Work, error: Exception) -> None:
+        """A step that fails in itself is tried again; after the third time the case ends, and a person looks."""
+        place = (work.investigation.namespace, work.investigation.name)
+        seq, failed = self._faults.get(place, (work.journal.seq, 0))
+        failed = failed + 1 if seq == work.journal.seq else 1
+        self._faults[place] = (work.journal.seq, failed)
+        if failed < MAX_FAULTS or work.case.closed is not None or work.case.phase not in ACTIVE:
+            return
+        said = f"the same step failed {failed} times: {type(error).__name__}: {error}"
+        verdict = outcome.internal_error(said, SubReason.PERMANENT_ERROR)
+        await self._record(work, plot.Closed(verdict, await self.house.now()))
+        await self._publish(work)
 
     async def _loop(self, work: Work) -> timedelta | None:
         """Step after step until there is nothing to do but to wait."""
@@ -221,17 +257,21 @@ class Cases:
     # --- observe ----------------------------------------------------------------------------------------------
 
     async def _view(self, work: Work) -> steps.View:
-        """What a decision may look at besides the journal, read just now."""
-        work.claim = replace(work.claim, investigation=await self._fresh(work))
-        inv, phase = work.investigation, work.case.phase
-        resolved = phase is not Phase.VERIFYING and await resolved_time(self.house, inv) is not None
+        """What a decision may look at besides the journal: read just now where it may act on the world."""
+        phase = work.case.phase
+        if self._must_look(work):
+            await self._fresh(work)
+            work.resolved = None
+        inv = work.investigation
+        if work.resolved is None:
+            work.resolved = phase is not Phase.VERIFYING and await resolved_time(self.house, inv) is not None
         now = await self.house.now()
         view = steps.View(
             now=now,
             waited=now - (inv.metadata.creation_timestamp or now),
             queue_limit=self.house.settings.limits.queue_timeout,
             cancelled=inv.spec.cancel,
-            signal_resolved=resolved,
+            signal_resolved=work.resolved,
             tools=self._offered(work),
         )
         if inv.spec.cancel:
@@ -245,12 +285,22 @@ class Cases:
             return replace(view, execution=await self._execution(work))
         return view
 
+    def _must_look(self, work: Work) -> bool:
+        """Whether what was read last may not be what the next step goes by."""
+        inv = work.investigation
+        may_act = work.case.phase not in ACTIVE or work.case.last(plot.Ruled) is not None
+        is_stopped = self._stops[inv.namespace, inv.name].is_set()
+        return may_act or is_stopped or self.house.clock.monotonic() - work.seen_at > SIGHT_SECONDS
+
     async def _fresh(self, work: Work) -> Investigation:
+        """The Investigation as it is now, still ours."""
         found = await self.ownership.read(work.investigation.namespace, work.investigation.name)
         owner = found.status.owner
         if owner is None or owner.replica != self.house.replica or owner.epoch != work.claim.author.epoch:
             FENCED.inc()
             raise Conflict(f"{found.name} is owned by another replica")
+        work.claim = replace(work.claim, investigation=found)
+        work.seen_at = self.house.clock.monotonic()
         return found
 
     def _offered(self, work: Work) -> dict[Invocation, Any]:
@@ -259,10 +309,15 @@ class Cases:
         return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
 
     async def _approval_view(self, work: Work, view: steps.View) -> steps.View:
-        decided = work.case.last(plot.ApprovalDecided)
+        """The request and, once it was approved, the guards too: both go by one reading of the target."""
+        decided, target = work.case.last(plot.ApprovalDecided), None
         if decided is not None and decided.state is ApprovalState.APPROVED:
-            view = await self._guarded(work, view)
-        looked = await Approvals(self.house).look(work.investigation, work.case, signal_resolved=view.signal_resolved)
+            selected = work.case.last(plot.Selected)
+            target = await Guards(self.house).pin(selected.proposal.target) if selected else None
+            view = await self._guarded(work, view, target)
+        looked = await Approvals(self.house).look(
+            work.investigation, work.case, signal_resolved=view.signal_resolved, context=target
+        )
         if looked is None:
             return view
         await self._settle(looked, view.now)
@@ -289,16 +344,16 @@ class Cases:
             # Somebody has just decided: the next look sees it.
             self.house.offer(INVESTIGATION, looked.request.namespace, looked.request.spec.investigation_ref.name, "")
 
-    async def _guarded(self, work: Work, view: steps.View) -> steps.View:
+    async def _guarded(self, work: Work, view: steps.View, target: ResourceContext | None = None) -> steps.View:
         """The guards as they are now; what cannot be read holds every effect back and nothing else."""
         try:
-            halt = await self._halt(work, view.signal_resolved)
+            halt = await self._halt(work, view.signal_resolved, target)
         except Retryable as error:
             log.warning("guards cannot be read", investigation=work.investigation.name, error=str(error))
             return replace(view, frozen=True)
         return replace(view, halt=halt, frozen=await Guards(self.house).is_frozen())
 
-    async def _halt(self, work: Work, resolved: bool) -> remedy.Halt | None:
+    async def _halt(self, work: Work, resolved: bool, target: ResourceContext | None) -> remedy.Halt | None:
         selected = work.case.last(plot.Selected)
         if selected is None:
             return None
@@ -311,6 +366,7 @@ class Cases:
             execution_uid=own.uid if own else "",
             signal_resolved=resolved,
             approved_by_person=by_person,
+            context=target,
         )
         return remedy.guard(view)
 
@@ -334,27 +390,20 @@ class Cases:
 
     async def _perform(self, work: Work, step: steps.Step) -> tuple[plot.Fact, ...]:
         """One step; what fails for good is a fact too, what may succeed later is raised."""
-        performers: dict[type, Callable[[Work, Any], Awaitable[plot.Fact]]] = {
-            steps.Open: self.inquiries.open,
-            steps.TakeSnapshot: self.inquiries.snapshot,
-            steps.ResolveContext: self.inquiries.context,
-            steps.Ask: self.inquiries.ask,
-            steps.RunBatch: self.inquiries.batch,
-            steps.AskGroup: self.selections.ask_group,
-            steps.SeekTarget: self.selections.seek,
-            steps.LookAgain: self.selections.look_again,
-            steps.ChooseByCode: self.selections.choose,
-            steps.LookUp: self.selections.look_up,
-            steps.Propose: self.selections.propose,
+        performing = self._performers[type(step)](work, step)
+        if not isinstance(step, steps.Ask | steps.AskGroup | steps.RunBatch | steps.AskStreams | steps.RunStreams):
+            return (await performing,)
+        return await self._unless_stopped(work, performing)
+
+    @property
+    def _performers(self) -> Mapping[type, Performer]:
+        return {
+            **performers(self.inquiries, self.selections),
             steps.Rule: self.selections.rule,
             steps.RequestApproval: self.effects.request,
             steps.Execute: self.effects.execute,
             steps.Record: self._as_said,
         }
-        performing = performers[type(step)](work, step)
-        if not isinstance(step, steps.Ask | steps.AskGroup | steps.RunBatch):
-            return (await performing,)
-        return await self._unless_stopped(work, performing)
 
     async def _unless_stopped(self, work: Work, performing: Awaitable[plot.Fact]) -> tuple[plot.Fact, ...]:
         """The fact, or nothing where the case was cancelled meanwhile: the next view says so."""
@@ -403,7 +452,7 @@ class Cases:
 
     async def _record(self, work: Work, fact: plot.Fact) -> None:
         """Write the fact into the journal and go on with what stands there."""
-        payload: Redacted[Json] = self.house.redactor.strings(plot.dump(fact))
+        payload: Redacted[Json] = await self.house.redacted(plot.dump(fact))
         must_be_readable(work.case, payload.value)
         draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
 
@@ -438,24 +487,38 @@ class Cases:
             text = self.house.redactor.text(said.message)
             await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 
-    async def _notify(self, inv: Investigation, case: Case, now: datetime) -> tuple[NoticeSent, ...]:
+    async def _notify(self, work: Work, told: dict[str, NoticeSent], now: datetime) -> tuple[NoticeSent, ...]:
         """Tell what the journal says is worth telling and the status does not know: also after a crash in between."""
-        sent = {notice.key: notice for notice in inv.status.notices}
-        for number, told in _notices(case):
-            key = f"{inv.uid}/{told.type}/{number}"
-            if key in sent:
+        inv = work.investigation
+        known = {notice.key: notice for notice in inv.status.notices}
+        for number, said in _notices(work.case):
+            key = f"{inv.uid}/{said.type}/{number}"
+            if key in known or key in told:
                 continue
-            message = Notice(key, told.type, told.priority, told.title, told.body, inv.namespace, inv.name)
-            await self.house.herald.tell(self.house.redactor.strings(message))
-            priority = NoticePriority(told.priority)
-            sent[key] = NoticeSent(
-                key=key, type=NoticeType(told.type), priority=priority, state=NoticeState.SENT, at=now
+            message = Notice(key, said.type, said.priority, said.title, said.body, inv.namespace, inv.name)
+            await self.house.herald.tell(await self.house.redacted(message))
+            priority = NoticePriority(said.priority)
+            told[key] = NoticeSent(
+                key=key, type=NoticeType(said.type), priority=priority, state=NoticeState.SENT, at=now
             )
-        return tuple(sent.values())
+        return tuple({**known, **told}.values())
 
     async def _publish(self, work: Work) -> None:
-        """The status as it follows from the journal; the terminal one is the last write."""
-        inv = await self._fresh(work)
+        """The status as it follows from the journal; the terminal one is the last write.
+
+        It goes by the Investigation as it was read last. Who wrote it meanwhile makes the write fail, and it is read
+        and written once more.
+        """
+        told: dict[str, NoticeSent] = {}
+        try:
+            await self._write(work, told)
+        except Conflict:
+            await self._fresh(work)
+            await self._write(work, told)
+
+    async def _write(self, work: Work, told: dict[str, NoticeSent]) -> None:
+        """One try; `told` are the notices of the tries before."""
+        inv = work.investigation
         now, place = await self.house.now(), (inv.namespace, inv.name)
         self.pace.wrote(place)
         self._untold.discard(place)
@@ -466,7 +529,7 @@ class Cases:
             changes["phase_started_at"] = now
         if inv.status.context is not None and inv.status.context.set_at is not None:
             changes.pop("context", None)
-        changes["notices"] = await self._notify(inv, work.case, now)
+        changes["notices"] = await self._notify(work, told, now)
         written = await publish(
             self.house,
             INVESTIGATION,
@@ -491,8 +554,17 @@ class Cases:
     # --- the end ----------------------------------------------------------------------------------------------
 
     async def _finish(self, inv: Investigation) -> timedelta | None:
-        """After the terminal status: the Lease goes, the records go out, the slots go (reliability, section 3.8)."""
-        self._is_open(inv.namespace, inv.name, None)
+        """After the terminal status, each time that it rings: its books are closed once, by whoever comes first."""
+        self._count_open(inv.namespace, inv.name, None)
+        again = None if inv.uid in self._closed else await self._close_books(inv)
+        if again is None:
+            _remember(self._closed, inv.uid)
+        if REVIEWED_ANNOTATION in inv.metadata.annotations:
+            await self._ring_for_held(inv)
+        return again
+
+    async def _close_books(self, inv: Investigation) -> timedelta | None:
+        """The Lease goes, the records go out, the slots go (reliability, section 3.8)."""
         for lease in await self.house.status.list(
             LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
         ):
@@ -503,8 +575,6 @@ class Cases:
         again = await self.archive.store(inv)
         if inv.spec.signal_ref is not None:
             self.house.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
-        if REVIEWED_ANNOTATION in inv.metadata.annotations:
-            await self._ring_for_held(inv)
         return again
 
     async def _ring_for_held(self, inv: Investigation) -> None:
@@ -533,16 +603,25 @@ class Cases:
         return None
 
 
+MOST_CLOSED: Final = 1_000
+
+
+def _remember(closed: dict[str, None], uid: str) -> None:
+    closed[uid] = None
+    while len(closed) > MOST_CLOSED:
+        del closed[next(iter(closed))]
+
+
 def _stretch(step: steps.Step) -> str:
     """The span under which a step stands."""
     return str(step.invocation) if isinstance(step, steps.Ask | steps.RunBatch) else measures.INVESTIGATION
 
 
-def _notices(case: Case) -> Iterator[tuple[int, chronicle.Told]]:
+def _notices(case: Case) -> Iterator[tuple[int, notices.Told]]:
     """Every notice of the case, by the number of the fact that it tells of."""
     for number, fact in enumerate(case.facts, start=1):
         if isinstance(fact, plot.ApprovalRequested | plot.Closed):
-            told = chronicle.notice(replace(case, facts=case.facts[:number]))
+            told = notices.notice(replace(case, facts=case.facts[:number]))
             if told is not None:
                 yield number, told
 
@@ -552,13 +631,15 @@ def _effect(found: WorkflowExecution) -> ends.Effect:
     seen = found.status.effectiveness
     if seen is None or seen.reason is None:
         return ends.Effect(Resolution.REMEDIATED, None, None)
-    health_, alert, metrics = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
-    assessed = Assessment(health_, alert, metrics, EffectivenessReason(seen.reason))
+    alert, metrics = (Component(score is not None, score) for score in (seen.alert, seen.metrics))
+    looked = seen.health is not None or found.spec.target.kind not in POD_OWNERS
+    assessed = Assessment(Component(looked, seen.health), alert, metrics, EffectivenessReason(seen.reason))
     return ends.Effect(resolution_of(assessed), seen.reason, seen.score)
 
 
 def _usage(fact: plot.Fact) -> dict[str, int]:
-    if not isinstance(fact, plot.Turned | plot.SelectionTurned):
+    replies = plot.replies_in(fact)
+    if not replies:
         return {}
-    usage = fact.reply.usage
+    usage = sum((reply.usage for reply in replies), Usage())
     return {"prompt": usage.prompt, "cached": usage.cached, "completion": usage.completion}

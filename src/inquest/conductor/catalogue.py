@@ -53,8 +53,14 @@ class Catalogue:
         oldest = await self._action_type(found.spec.name)
         if oldest is not None and oldest.uid != found.uid:
             return await self._told(ACTION_TYPE, found, _second(found, oldest))
-        result = await self._attempt_action_type(found.spec.name, _words(found))
+        result = await self._attempt_action_type(found.spec.name, words_of(found))
         return await self._told(ACTION_TYPE, found, result)
+
+    async def fill(self) -> None:
+        """Look at everything once, in order: the database may be younger than the resources."""
+        for kind, look in ((ACTION_TYPE, self.action_type), (WORKFLOW, self.workflow)):
+            for found in await self.house.status.list(kind):
+                await look(found["metadata"]["namespace"], found["metadata"]["name"])
 
     async def workflow(self, namespace: str, name: str) -> timedelta | None:
         """Look at one RemediationWorkflow; gives when to look again."""
@@ -79,13 +85,15 @@ class Catalogue:
 
     async def sweep(self) -> int:
         """Disable what no resource carries any more; says how many."""
+        # First what is held: a workflow that is applied and registered between the two reads is no orphan.
+        registered = await self.house.datastorage.registered()
         listed = await self.house.status.list(WORKFLOW)
         readable = parsed(RemediationWorkflow, listed)
         if len(readable) < len(listed):
             # What an unreadable one carries is not known: a list in part proves nothing.
             return 0
         hashes = {content_hash(content_of(one)) for one in readable}
-        orphans = [held for held in await self.house.datastorage.registered() if _is_orphan(held, hashes)]
+        orphans = [held for held in registered if _is_orphan(held, hashes)]
         for orphan in orphans:
             await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow is gone")
             log.info("workflow disabled", workflow=orphan.name, version=orphan.version, id=orphan.id)
@@ -130,7 +138,7 @@ class Catalogue:
             return Attempt({"registration": Registered.INVALID, "message": message}, verdicts, again=True)
         try:
             # The order in which resources arrive is nobody's: what the workflow rests on is registered first.
-            await self.house.datastorage.register_action_type(action.spec.name, _words(action))
+            await self.house.datastorage.register_action_type(action.spec.name, words_of(action))
             held = await self.house.datastorage.register_workflow(content_of(found))
         except Unavailable as error:
             return _pending(error, "Registered")
@@ -159,7 +167,8 @@ class Catalogue:
         return RETRY if result.again else None
 
 
-def _words(found: ActionType) -> dict[str, str]:
+def words_of(found: ActionType) -> dict[str, str]:
+    """What an action type is registered with, beside its name."""
     return {key: value for key, value in found.spec.to_object().items() if key != "name"}
 
 

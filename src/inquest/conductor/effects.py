@@ -24,8 +24,7 @@ from inquest.errors import (
     Tampered,
 )
 from inquest.ports import Json, ResourceKind
-from inquest.story import chronicle, plot, remedy, steps
-from inquest.story.plot import Case
+from inquest.story import notices, plot, remedy, steps
 
 Recorder = Callable[[Work, plot.Fact], Awaitable[None]]
 
@@ -53,7 +52,7 @@ class Effects:
             work.parent,
             selected.proposal,
             ruled.ruling,
-            _account(case),
+            notices.account(case),
             expires_at=expires,
             required_approvals=self.house.settings.approval.required,
         )
@@ -100,16 +99,3 @@ class Effects:
         if not any(owner.get("uid") == work.parent.uid for owner in owners):
             raise Tampered(f"{name} belongs to something else")
         return found
-
-
-def _account(case: Case) -> remedy.Account:
-    """What the approver is told."""
-    diagnosed, selected = case.last(plot.Diagnosed), case.last(plot.Selected)
-    merged = selected.verdict.merged if selected else None
-    return remedy.Account(
-        summary=diagnosed.diagnosis.summary if diagnosed else "",
-        overall_confidence=merged.confidence if merged else None,
-        claims=chronicle.claims_of(case),
-        contributing_factors=diagnosed.diagnosis.contributing_factors if diagnosed else (),
-        alternatives=chronicle.alternatives_of(case),
-    )

@@ -106,9 +106,10 @@ class Executions:
     async def _start(self, found: WorkflowExecution, now: datetime) -> Change:
         """Begin, or wake from a hold: everything is asked anew, because the world went on (resources, 8.2, 9.4)."""
         inv = await self._investigation(found)
-        if inv is not None and await self._is_awaited(found, inv):
+        facts = await self._facts(inv) if inv is not None else ()
+        if inv is not None and _is_awaited(found, inv, facts):
             return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=2))
-        fault = await self._fault(found, inv)
+        fault = _fault(found, inv, facts)
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
         if await Guards(self.house).is_frozen():
@@ -141,26 +142,6 @@ class Executions:
         )
         return guard(view)
 
-    async def _is_awaited(self, found: WorkflowExecution, inv: Investigation) -> bool:
-        """The case has announced it and will name it in a moment, or after a restart."""
-        facts = await self._facts(inv)
-        announced = any(isinstance(fact, plot.Intended) and fact.name == found.name for fact in facts)
-        return announced and inv.status.phase not in TERMINAL_PHASES and not _names(facts, found)
-
-    async def _fault(self, found: WorkflowExecution, inv: Investigation | None) -> tuple[FailureReason, str] | None:
-        """Why this execution must not run at all."""
-        text = target_fault(found.spec.target)
-        if text:
-            return FailureReason.CONFIGURATION_ERROR, text
-        if inv is not None and inv.spec.cancel:
-            return FailureReason.CANCELLED, "the investigation was cancelled"
-        facts = await self._facts(inv) if inv is not None else ()
-        if any(isinstance(fact, plot.Closed) for fact in facts):
-            return FailureReason.CANCELLED, "the case has ended before the execution began"
-        if inv is None or not _names(facts, found):
-            return FailureReason.CONFIGURATION_ERROR, "no journal of a case names this execution"
-        return None
-
     async def _facts(self, inv: Investigation) -> tuple[plot.Fact, ...]:
         log = await self.house.journal.read(inv.uid)
         return tuple(plot.load(entry.payload) for entry in log.entries)
@@ -183,7 +164,9 @@ class Executions:
         return _held(Halt("ResourceBusy", "another execution is changing the target", until=now + BUSY_POLL), now)
 
     async def _running(self, found: WorkflowExecution, made: Json, now: datetime, how: str) -> Change:
-        context = await self.house.eyes.context(bare(found.spec.target))
+        before = found.status.pre_spec_hash or found.spec.target.spec_hash
+        if not before:
+            before = (await self.house.eyes.pin(bare(found.spec.target))).spec_hash
         meta = made["metadata"]
         ref = JobRef(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
         changes = {
@@ -193,7 +176,7 @@ class Executions:
             "job": ref,
             "started_at": found.status.started_at or datetime.fromisoformat(meta["creationTimestamp"]),
             "dropped_parameters": dropped_parameters(found.spec),
-            "pre_spec_hash": found.status.pre_spec_hash or found.spec.target.spec_hash or context.spec_hash or None,
+            "pre_spec_hash": before or None,
             "blocked_by": None,
             "blocked_until": None,
         }
@@ -207,7 +190,8 @@ class Executions:
         there = await self._job(found)
         if inv is not None and inv.spec.cancel and there is not None:
             await self._delete_job(found, there)
-            return _failure(found, JobOutcome(True, reason=FailureReason.CANCELLED, message="cancelled", ran=True), now)
+            told = f"cancelled: its Job had run for {_seconds(found.status.started_at, now)} s and is deleted"
+            return _failure(found, JobOutcome(True, reason=FailureReason.CANCELLED, message=told, ran=True), now)
         if there is None or lock_on(there, found.uid) is not Lock.OURS:
             message = "its Job is gone before it ended"
             return _failure(found, JobOutcome(True, reason=FailureReason.UNKNOWN, message=message, ran=True), now)
@@ -225,7 +209,8 @@ class Executions:
         return pods, tuple(one for one in events if (one.get("involvedObject") or {}).get("name") in names)
 
     async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
-        context = await self.house.eyes.context(bare(found.spec.target))
+        # That somebody's Git drives the target says how long its state takes to settle.
+        context = await self.house.eyes.pin(bare(found.spec.target))
         ended = outcome.ended_at or now
         changes = {
             "completed_at": ended,
@@ -272,7 +257,7 @@ class Executions:
 
     async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
         target = found.spec.target
-        context = await self.house.eyes.context(bare(target))
+        context = await self.house.eyes.pin(bare(target))
         shown = await self._target(target)
         when = found.status.effectiveness or Effectiveness()
         ended = found.status.completed_at or now
@@ -394,6 +379,28 @@ def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
     """A Blocked execution waits an hour at the most (resources, section 14.1)."""
     made = found.metadata.creation_timestamp
     return made is not None and now - made > MAX_BLOCKED
+
+
+def _is_awaited(found: WorkflowExecution, inv: Investigation, facts: tuple[plot.Fact, ...]) -> bool:
+    """The case has announced it and will name it in a moment, or after a restart."""
+    announced = any(isinstance(fact, plot.Intended) and fact.name == found.name for fact in facts)
+    return announced and inv.status.phase not in TERMINAL_PHASES and not _names(facts, found)
+
+
+def _fault(
+    found: WorkflowExecution, inv: Investigation | None, facts: tuple[plot.Fact, ...]
+) -> tuple[FailureReason, str] | None:
+    """Why this execution must not run at all."""
+    text = target_fault(found.spec.target)
+    if text:
+        return FailureReason.CONFIGURATION_ERROR, text
+    if inv is not None and inv.spec.cancel:
+        return FailureReason.CANCELLED, "the investigation was cancelled"
+    if any(isinstance(fact, plot.Closed) for fact in facts):
+        return FailureReason.CANCELLED, "the case has ended before the execution began"
+    if inv is None or not _names(facts, found):
+        return FailureReason.CONFIGURATION_ERROR, "no journal of a case names this execution"
+    return None
 
 
 def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:

@@ -50,10 +50,14 @@ class Guards:
         execution_uid: str = "",
         signal_resolved: bool = False,
         approved_by_person: bool = False,
+        context: ResourceContext | None = None,
     ) -> GuardView:
-        """Everything in one value; what cannot be read holds the execution back."""
+        """Everything in one value; what cannot be read holds the execution back.
+
+        `context` is the target as the same look has read it already.
+        """
         now = await self.house.now()
-        context = await self.house.eyes.context(bare(target))
+        context = context or await self.pin(target)
         labels, unknown = await self._scope(context, target)
         return GuardView(
             target=target,
@@ -71,11 +75,15 @@ class Guards:
             recent=await self._recent(target, now),
         )
 
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        """The target as it is now, as far as guards compare it."""
+        return await self.house.eyes.pin(bare(target))
+
     async def drift(
         self, target: PinnedTarget, workflow: WorkflowPin, context: ResourceContext | None = None
     ) -> VoidReason | None:
         """Why the proposal no longer fits; a read that fails raises, for not knowing is neither yes nor no."""
-        context = context or await self.house.eyes.context(bare(target))
+        context = context or await self.pin(target)
         if context.failure:
             raise Retryable(context.failure)
         pin = context.target_pin
@@ -96,13 +104,16 @@ class Guards:
         return record.content_hash, record.status == ACTIVE and record.latest
 
     async def _scope(self, context: ResourceContext, target: TargetRef) -> tuple[tuple[Mapping[str, str], ...], bool]:
+        near = (context.target_labels, context.root_labels)
         if not target.namespace:
-            return (context.target_labels, context.root_labels), False
+            return near, False
+        if context.namespace_labels and context.root.namespace == target.namespace:
+            return (*near, context.namespace_labels), False
         try:
             found = await self.house.cluster.get(NAMESPACE, target.namespace)
         except InquestError:
-            return (context.target_labels, context.root_labels), True
-        return (context.target_labels, context.root_labels, dict(found["metadata"].get("labels") or {})), False
+            return near, True
+        return (*near, dict(found["metadata"].get("labels") or {})), False
 
     async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
         try:

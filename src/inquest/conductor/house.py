@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from inquest.api.meta import GROUP, VERSION
 from inquest.journal import Journal
@@ -18,12 +19,16 @@ from inquest.ports import (
     Herald,
     Model,
     Policy,
+    Redacted,
     Redactor,
     ResourceKind,
     Status,
     Tools,
 )
 from inquest.settings import Settings
+from inquest.story.playbooks import Book
+
+T = TypeVar("T")
 
 
 def _ours(kind: str, plural: str) -> ResourceKind:
@@ -36,6 +41,8 @@ APPROVAL: Final = _ours("RemediationApprovalRequest", "remediationapprovalreques
 EXECUTION: Final = _ours("WorkflowExecution", "workflowexecutions")
 ACTION_TYPE: Final = _ours("ActionType", "actiontypes")
 WORKFLOW: Final = _ours("RemediationWorkflow", "remediationworkflows")
+ADVICE: Final = _ours("Advice", "signals")
+"""A Signal, looked at for its recommendation alone; no kind of the API server."""
 LEASE: Final = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases", True)
 JOB: Final = ResourceKind("batch", "v1", "Job", "jobs", True)
 POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
@@ -72,6 +79,8 @@ class House:
     random: Random
     must_hold: Callable[[], None]
     """Raises Fenced where this replica cannot prove that it lives; asked before every step and effect."""
+    playbooks: tuple[Book, ...]
+    """What was learned of known faults; empty where switched off."""
     offer: Callable[[ResourceKind, str, str, str], None]
     """Ring for (kind, namespace, name, uid): somebody should look at it soon."""
 
@@ -84,6 +93,10 @@ class House:
     def execution_namespace(self) -> str:
         """Where workflows run."""
         return self.settings.execution.namespace
+
+    async def redacted(self, data: T) -> Redacted[T]:
+        """Every text in it redacted, in a thread: a long one would hold every other case up (reliability, 10.2)."""
+        return await asyncio.to_thread(self.redactor.strings, data)
 
     async def now(self) -> datetime:
         """The API server's clock: deadlines and expiry are judged by it (reliability, section 3.8)."""

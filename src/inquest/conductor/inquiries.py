@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 import structlog
@@ -13,23 +13,24 @@ from inquest.api.investigation import Investigation, Limits
 from inquest.api.meta import timedelta_from_duration
 from inquest.conductor.house import House
 from inquest.conductor.signals import known_history
-from inquest.conductor.work import Work
+from inquest.conductor.work import Work, closed
 from inquest.errors import (
     ContextOverflow,
     ModelRefused,
     RateLimited,
     Unavailable,
 )
-from inquest.ports import Model, Reach, Redacted
+from inquest.ports import Model, Reach
 from inquest.story import outcome, plot, steps
 from inquest.story.briefing import Habits
-from inquest.story.conversation import Invocation, ModelReply, ModelRequest, ToolResult
+from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import examine
 from inquest.story.evidence import Evidence, EvidenceStatus
 from inquest.story.gate import Sufficiency
 from inquest.story.health import health
-from inquest.story.inquiry import AskModel
+from inquest.story.inquiry import AskModel, RunTools
 from inquest.story.labels import infrastructure_sentence
+from inquest.story.playbooks import matching
 from inquest.story.summary import summarised, summary_request, wants_summary
 
 log = structlog.stdlib.get_logger(__name__)
@@ -87,14 +88,17 @@ class Inquiries:
             stagnant_turns=rca.max_stagnant_turns,
             model_timeout=self.house.settings.model.timeout,
             summarize_above=rca.summarize_above if rca.summarize else 0,
+            streams=rca.streams,
         )
 
-    async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.Fact:
-        found = await self.house.eyes.snapshot(step.target)
+    async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.SnapshotTaken:
+        since = work.case.opened.spec.signal.firing_time
+        found = await self.house.eyes.snapshot(step.target, since)
         findings, failed = examine(found)
         for gap in failed:
             log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
-        return plot.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found))
+        books = matching(self.house.playbooks, found, findings)
+        return plot.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found), books)
 
     async def context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
         context = await self.house.eyes.context(step.target)
@@ -105,7 +109,7 @@ class Inquiries:
         """One answer of the model; what it fails with ends the case, unless a verdict stands already."""
         model, move = self.house.model, step.move
         if model is None:
-            return await self._closed(outcome.model_unavailable("none is configured", permanent=True))
+            return await closed(self.house, outcome.model_unavailable("none is configured", permanent=True))
         if work.case.first(plot.Turned) is None:
             _log_brief(work)
         try:
@@ -119,17 +123,13 @@ class Inquiries:
     async def _answer(self, model: Model, move: AskModel) -> ModelReply:
         """A conversation that is too long is asked once more in its shorter form (behaviours, section 10.3)."""
         try:
-            return move.stamp(await model.ask(await self._sealed(move.request)))
+            return move.stamp(await model.ask(await self.house.redacted(move.request)))
         except ContextOverflow:
             shorter = move.shorter()
             if shorter is None:
                 raise
-            again = await self._sealed(replace(shorter, squeezed=True))
+            again = await self.house.redacted(replace(shorter, squeezed=True))
             return move.stamp(await model.ask(again), squeezed=True)
-
-    async def _sealed(self, request: ModelRequest) -> Redacted[ModelRequest]:
-        """In a thread: a long conversation would hold every other case up (reliability, section 10.2)."""
-        return await asyncio.to_thread(self.house.redactor.strings, request)
 
     async def _turned(self, step: steps.Ask, reply: ModelReply) -> plot.Fact:
         kind = plot.Turned if step.invocation is Invocation.RCA else plot.SelectionTurned
@@ -138,21 +138,49 @@ class Inquiries:
     async def _given_up(self, work: Work, error: Exception) -> plot.Closed:
         if isinstance(error, TimeoutError):
             phase = work.case.phase
-            return replace(await self._closed(outcome.timed_out(phase)), timeout_phase=phase)
-        return await self._closed(outcome.model_unavailable(str(error), permanent=isinstance(error, ModelRefused)))
+            return replace(await closed(self.house, outcome.timed_out(phase)), timeout_phase=phase)
+        return await closed(
+            self.house, outcome.model_unavailable(str(error), permanent=isinstance(error, ModelRefused))
+        )
 
     async def batch(self, work: Work, step: steps.RunBatch) -> plot.Fact:
-        results = await self.house.tools.run(step.invocation, step.move.runs, self._reach(work, step))
-        shown = await asyncio.gather(*(self._in_short(work, result, step.move.seconds) for result in results))
-        kept = tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in shown)
+        kept = await self._ran(work, step.invocation, step.move)
         return plot.ToolsRan(step.invocation, kept, await self.house.now())
+
+    async def _ran(self, work: Work, invocation: Invocation, move: RunTools) -> tuple[ToolResult, ...]:
+        reach = self._reach(work, invocation, move.seconds, await self.house.now())
+        results = await self.house.tools.run(invocation, move.runs, reach)
+        shown = await asyncio.gather(*(self._in_short(work, result, move.seconds) for result in results))
+        return tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in shown)
+
+    async def ask_streams(self, work: Work, step: steps.AskStreams) -> plot.Fact:
+        """One answer for each stream; a call that fails is that stream's silence and nobody else's."""
+        model = self.house.model
+        if model is None:
+            return await closed(self.house, outcome.model_unavailable("none is configured", permanent=True))
+        replies = await asyncio.gather(*(self._heard(work, model, name, move) for name, move in step.moves))
+        return plot.StreamsTurned(tuple(replies), await self.house.now())
+
+    async def _heard(self, work: Work, model: Model, name: str, move: AskModel) -> tuple[str, ModelReply]:
+        try:
+            async with asyncio.timeout(move.seconds):
+                return name, await self._answer(model, move)
+        except (ModelRefused, Unavailable, RateLimited, ContextOverflow, TimeoutError) as error:
+            log.warning("stream unanswered", investigation=work.investigation.name, stream=name, error=str(error))
+            return name, move.silence()
+
+    async def run_streams(self, work: Work, step: steps.RunStreams) -> plot.Fact:
+        """The batches of all streams at once."""
+        batches = await asyncio.gather(*(self._ran(work, Invocation.STREAM, move) for _, move in step.moves))
+        names = (name for name, _ in step.moves)
+        return plot.StreamsRan(tuple(zip(names, batches, strict=True)), await self.house.now())
 
     async def _in_short(self, work: Work, result: ToolResult, seconds: float | None) -> ToolResult:
         """A long result in fewer words where that is switched on; whatever fails, the text itself is shown."""
         model, pinned, found = self.house.model, work.case.opened.pinned, result.evidence
         if model is None or found is None or not wants_summary(result, pinned.habits.summarize_above):
             return result
-        request = self.house.redactor.strings(summary_request(pinned.model, found, pinned.seed))
+        request = await self.house.redacted(summary_request(pinned.model, found, pinned.seed))
         try:
             async with asyncio.timeout(min(SUMMARY_SECONDS, SUMMARY_SECONDS if seconds is None else seconds)):
                 reply = await model.ask(request)
@@ -161,8 +189,7 @@ class Inquiries:
             return result
         return summarised(result, reply, pinned.seed)
 
-    def _reach(self, work: Work, step: steps.RunBatch) -> Reach:
-        invocation, seconds = step.invocation, step.move.seconds
+    def _reach(self, work: Work, invocation: Invocation, seconds: float | None, now: datetime) -> Reach:
         context = steps.context_of(work.case)
         namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
         selecting = invocation is Invocation.SELECTION
@@ -172,11 +199,10 @@ class Inquiries:
             filters=steps.filters_of(work.case) if selecting else None,
             infrastructure=infrastructure_sentence(context.labels, context.quota) if selecting else "",
             evidence=work.case.evidence,
+            contexts=steps.whole_contexts(work.case),
+            window=steps.window_of(work.case, now),
             seconds=seconds,
         )
-
-    async def _closed(self, verdict: outcome.Verdict) -> plot.Closed:
-        return plot.Closed(verdict, await self.house.now())
 
 
 def _log_brief(work: Work) -> None:

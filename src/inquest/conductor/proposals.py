@@ -43,12 +43,12 @@ class Proposals:
         if not case.findings:
             return plot.Unchosen("no detector found anything", now)
         finding = case.findings[0]
-        action = selection.action_for(finding)
-        records = await self._records(action, filters) if action else ()
-        reply = selection.choose(finding, records)
+        records = [one for action in selection.actions_for(finding) for one in await self._records(action, filters)]
+        context = steps.context_of(case)
+        reply = selection.choose(finding, records, selection.Around(context.labels, context.quota))
         if reply.choice is None:
             return plot.Unchosen(reply.reasoning, now)
-        return await self.check(reply, filters, steps.context_of(case).root.kind, 1)
+        return await self.check(reply, filters, context.root.kind, 1)
 
     async def _records(self, action: str, filters: CatalogueFilters) -> tuple[WorkflowRecord, ...]:
         found: list[WorkflowRecord] = []

@@ -11,7 +11,7 @@ from inquest.conductor.guards import bare
 from inquest.conductor.house import House
 from inquest.conductor.inquiries import Inquiries
 from inquest.conductor.proposals import Proposals, Unfit
-from inquest.conductor.work import Work
+from inquest.conductor.work import Work, closed
 from inquest.errors import (
     Unavailable,
 )
@@ -38,13 +38,13 @@ class Selections:
         try:
             return await self.proposals.choose(work.case, step.filters)
         except Unavailable as error:
-            return await self._closed(outcome.catalogue_unavailable(str(error)))
+            return await closed(self.house, outcome.catalogue_unavailable(str(error)))
 
     async def look_up(self, work: Work, step: steps.LookUp) -> plot.Fact:
         try:
             return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
         except Unavailable as error:
-            return await self._closed(outcome.catalogue_unavailable(str(error)))
+            return await closed(self.house, outcome.catalogue_unavailable(str(error)))
 
     async def ask_group(self, work: Work, step: steps.AskGroup) -> plot.Fact:
         """The answer belongs to the conversation of invocation 1; asked and counted like every other."""
@@ -56,19 +56,17 @@ class Selections:
 
     async def look_again(self, work: Work, step: steps.LookAgain) -> plot.Fact:
         taken = await self.inquiries.snapshot(work, steps.TakeSnapshot(step.target))
-        if not isinstance(taken, plot.SnapshotTaken):
-            return taken
         return seen_again(work.case, taken, await self.house.now())
 
     async def propose(self, work: Work, step: steps.Propose) -> plot.Fact:
         found = await self.proposals.bind(work.case, step.verdict, step.tried)
-        return await self._closed(found.verdict) if isinstance(found, Unfit) else found
+        return await closed(self.house, found.verdict) if isinstance(found, Unfit) else found
 
     async def rule(self, work: Work, step: steps.Rule) -> plot.Fact:
         threshold = self.house.settings.policy.confidence_threshold
         environment = await self._environment(work, step.question)
         document = policy_document(replace(step.question, confidence_threshold=threshold, environment=environment))
-        answer = await self.house.policy.ask(self.house.redactor.strings(document))
+        answer = await self.house.policy.ask(await self.house.redacted(document))
         diagnosed, resolved = work.case.last(plot.Diagnosed), work.case.last(plot.ContextResolved)
         now = await self.house.now()
         found = ruling(
@@ -93,6 +91,3 @@ class Selections:
         around = Surroundings(context.namespace_labels, context.root_labels)
         plain = work.case.opened.spec.signal.model_copy(update={"environment": None, "labels": {}})
         return classify(plain, around).context.environment or Environment.UNKNOWN
-
-    async def _closed(self, verdict: outcome.Verdict) -> plot.Closed:
-        return plot.Closed(verdict, await self.house.now())

@@ -29,12 +29,13 @@ from inquest.api.names import (
 )
 from inquest.api.shared import TERMINAL_PHASES, ObjectRef, OwnerRef, Phase, Resolution, SignalPhase, TargetRef
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
-from inquest.conductor.house import INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
+from inquest.conductor.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import fault, parsed
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, InquestError, NotFound, Retryable, UnknownKind
 from inquest.ports import Json, Notice, Redacted, ResourceKind
 from inquest.story import history as history_of
+from inquest.story import notices
 from inquest.story.context import ResourceContext
 from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal
 from inquest.story.triage import (
@@ -61,8 +62,6 @@ EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
     SignalPhase.FAILED: ("SignalFailed", True),
 }
 TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
-HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
-"""Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
 ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", "ManualReviewPending"})
 """Blocks that a label or an annotation ends before their time."""
 
@@ -194,7 +193,8 @@ class Signals:
         resource = await self.house.eyes.context(found.spec.target)
         if resource.failure:
             return Surveyed(observed, _no_context(), None, resource.failure)
-        exists = await self._namespace_exists(found.spec.target.namespace or "")
+        namespace = found.spec.target.namespace or ""
+        exists = bool(_read_labels(resource, namespace)) or await self._namespace_exists(namespace)
         observed = replace(observed, target_exists=not resource.deleted, namespace_exists=exists)
         return await self._with_cases(found, observed, resource)
 
@@ -229,6 +229,9 @@ class Signals:
         near = (resource.target_labels, resource.root_labels) if resource else ({}, {})
         if not target.namespace:
             return near, False
+        known = _read_labels(resource, target.namespace)
+        if known:
+            return (*near, known), False
         try:
             found = await self.house.cluster.get(NAMESPACE, target.namespace)
         except NotFound:
@@ -367,7 +370,7 @@ class Signals:
         )
         spec = InvestigationSpec(
             signal_ref=ObjectRef(name=found.name, uid=found.uid),
-            signal=_pinned_signal(found, context, surveyed.earlier, self.house),
+            signal=pinned_signal(found, context, surveyed.earlier, self.house),
         )
         return Investigation(metadata=metadata, spec=spec).to_object()
 
@@ -390,6 +393,8 @@ class Signals:
         said = {"Recommended": true("FromPlaybook" if not _asked_a_model(inv) else "Generated")} if known else {}
         await publish(self.house, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
         ended = inv is None or inv.status.phase in TERMINAL_PHASES
+        if not ended and not is_duplicate and found.status.recommendation is None:
+            self.house.offer(ADVICE, found.namespace, found.name, found.uid)
         return None if ended else LOOK_AGAIN
 
     async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
@@ -434,7 +439,7 @@ class Signals:
         now = surveyed.observed.now
         changes = self._changes(found, surveyed, decision, now)
         verdicts = _verdicts(surveyed, decision)
-        if decision.reason in HELD_FOR_A_PERSON and found.status.phase is not decision.phase:
+        if found.status.phase is not decision.phase:
             await self._ask_for_a_look(found, surveyed, decision)
         written = await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
         if written is not None and found.status.phase is not decision.phase:
@@ -443,22 +448,14 @@ class Signals:
             await self._count(found, decision.duplicate_of, now)
 
     async def _ask_for_a_look(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
-        """A guard has stopped the repair: people are told once in its window, before the status says so."""
-        until = rfc3339(decision.until) if decision.until else "reviewed"
+        """People are told once in the window of a block, before the status says so."""
         owner = surveyed.resource.root if surveyed.resource else found.spec.target
-        body = "\n".join(
-            (
-                f"Signal: {found.namespace}/{found.name}",
-                f"Cluster: {found.spec.cluster_name or self.house.settings.cluster_name}",
-                f"Target: {owner.display}",
-                f"Held until: {until}",
-                f"Look at it: kubectl describe sig {found.name} -n {found.namespace}",
-            )
-        )
-        key = f"{surveyed.observed.fingerprint[:16]}/{decision.reason}/{until}"
-        title = f"{decision.reason}: {decision.message}"
-        notice = Notice(key, "ManualReview", "High", title, body, found.namespace, found.name)
-        await self.house.herald.tell(self.house.redactor.strings(notice))
+        told = notices.held(found, owner, decision, self.house.settings.cluster_name)
+        if told is None:
+            return
+        key = f"{surveyed.observed.fingerprint[:16]}/{decision.reason}/{notices.hold_end(decision)}"
+        message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name)
+        await self.house.herald.tell(await self.house.redacted(message))
 
     def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
         resource, seen = surveyed.resource, surveyed.observed
@@ -667,6 +664,11 @@ def _no_context() -> SignalContext:
     return SignalContext()
 
 
+def _read_labels(resource: ResourceContext | None, namespace: str) -> Mapping[str, str]:
+    """Labels of the namespace where they were read around the target just now; every namespace there is has one."""
+    return resource.namespace_labels if resource is not None and resource.root.namespace == namespace else {}
+
+
 def _owner(resource: ResourceContext | None) -> OwnerRef | None:
     return OwnerRef(**resource.root.model_dump(), uid=resource.root_uid or None) if resource else None
 
@@ -701,7 +703,8 @@ def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
     return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
 
 
-def _pinned_signal(found: Signal, context: SignalContext, earlier: tuple[datetime, ...], house: House) -> PinnedSignal:
+def pinned_signal(found: Signal, context: SignalContext, earlier: tuple[datetime, ...], house: House) -> PinnedSignal:
+    """The Signal as an Investigation pins it; `earlier` are the first sightings of those that came together here."""
     content = found.spec.model_dump(by_alias=False)
     content |= {
         "environment": context.environment,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from inquest.api.investigation import Investigation
+from inquest.conductor.house import House
 from inquest.conductor.ownership import Claim
 from inquest.errors import (
     OutOfTurn,
@@ -14,7 +15,7 @@ from inquest.errors import (
 )
 from inquest.journal import Log
 from inquest.ports import Json
-from inquest.story import plot, remedy
+from inquest.story import outcome, plot, remedy
 from inquest.story.plot import Case
 
 
@@ -25,6 +26,10 @@ class Work:
     claim: Claim
     journal: Log
     case: Case
+    seen_at: float = float("-inf")
+    """When the Investigation was last read, in monotonic seconds."""
+    resolved: bool | None = None
+    """Whether the source says that the Signal is over; None: not asked yet."""
 
     @property
     def investigation(self) -> Investigation:
@@ -36,6 +41,11 @@ class Work:
         inv = self.investigation
         signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
         return remedy.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
+
+
+async def closed(house: House, verdict: outcome.Verdict) -> plot.Closed:
+    """The end of a case by this verdict, now."""
+    return plot.Closed(verdict, await house.now())
 
 
 def fold(journal: Log) -> Case:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from inquest.ports import Clock
-from inquest.telemetry import LOOP_LAG, exposition
+from inquest.serving import metrics_app, serving
+from inquest.telemetry import LOOP_LAG
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -47,15 +45,6 @@ def health_app(*, alive: Sequence[Line], ready: Sequence[Line]) -> Starlette:
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)])
 
 
-def metrics_app() -> Starlette:
-    """Everything that Prometheus scrapes."""
-
-    async def metrics(_: Request) -> Response:
-        return Response(exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    return Starlette(routes=[Route("/metrics", metrics)])
-
-
 async def measure_lag(clock: Clock) -> None:
     """Until cancelled: how late the event loop is; above one second every task is named."""
     while True:
@@ -68,28 +57,6 @@ async def measure_lag(clock: Clock) -> None:
             _log.warning("event loop is late", seconds=round(lag, 2), tasks=names[:100])
 
 
-@asynccontextmanager
-async def serving(app: Starlette, host: str, port: int) -> AsyncIterator[int]:
-    """Serve it meanwhile; gives the port, which is a free one for 0."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        server = _Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(server.serve(sockets=[listener]))
-            yield int(listener.getsockname()[1])
-            server.should_exit = True
-
-
-class _Server(uvicorn.Server):
-    """Signals belong to the process, not to its probes."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def _answer(lines: Sequence[Line], verbose: bool) -> Response:
     faults = {line: line.fault() for line in lines}
     failed = any(fault and line.required for line, fault in faults.items())
@@ -100,3 +67,6 @@ def _answer(lines: Sequence[Line], verbose: bool) -> Response:
 def _shown(line: Line, fault: str) -> str:
     mark = "+" if not fault else "-" if line.required else "~"
     return f"[{mark}] {line.name}{f': {fault}' if fault else ''}"
+
+
+__all__ = ["Line", "health_app", "measure_lag", "metrics_app", "serving"]

@@ -27,10 +27,12 @@ from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
 from inquest.settings import Settings
 from inquest.telemetry import set_up_logging, tracing
-from inquest.wiring import Redactor, Wired, opened, redactor_of
+from inquest.wiring import Redactor, Wired, opened
 
 log = structlog.stdlib.get_logger(__name__)
 
+CATALOGUE_SECONDS: Final = 20.0
+"""Longest wait for the catalogue at start; what is missing then is registered as it rings."""
 SWEEP_SECONDS: Final = 60.0
 READY_LOOK_SECONDS: Final = 0.2
 QUEUE_AGE_SECONDS: Final = 300.0
@@ -82,10 +84,10 @@ class Process:
             lease = self.lease = self._lease(wired, supervisor)
             await lease.renew()
             await self._serve(stack, wired, supervisor)
-            self.dispatcher.start()
             self.stop_case = wired.conductor.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
             try:
+                await self.begin(wired, self.dispatcher)
                 await _first(stop.wait(), *tasks)
             finally:
                 await self._let_go(wired, lease, tasks)
@@ -108,6 +110,7 @@ class Process:
         return (
             Lane("decisions", 4, {"RemediationApprovalRequest": looks["RemediationApprovalRequest"]}),
             Lane("signals", 8, {"Signal": looks["Signal"]}),
+            Lane("recommendations", 2, {"Advice": looks["Advice"]}),
             Lane("executions", 8, {"WorkflowExecution": looks["WorkflowExecution"]}),
             Lane("investigations", chosen, {"Investigation": looks["Investigation"]}),
             Lane("catalogue", 2, {kind: looks[kind] for kind in ("ActionType", "RemediationWorkflow")}),
@@ -225,6 +228,20 @@ class Process:
             except InquestError as error:
                 log.warning("rights could not be asked about", error=str(error))
 
+    async def begin(self, wired: Wired, dispatcher: Dispatcher) -> None:
+        """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
+        await self._fill_catalogue(wired)
+        dispatcher.start()
+
+    async def _fill_catalogue(self, wired: Wired) -> None:
+        if self.too_many:
+            return
+        try:
+            async with asyncio.timeout(CATALOGUE_SECONDS):
+                await wired.conductor.catalogue.fill()
+        except (InquestError, TimeoutError) as error:
+            log.warning("catalogue not filled yet", error=str(error) or type(error).__name__)
+
     async def _sweep(self, wired: Wired) -> None:
         """What is left of objects that went, also while nobody watched."""
         while True:
@@ -264,7 +281,7 @@ async def _first(*awaited: Any) -> None:
 
 async def operate(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; a second one is a crash like any other."""
-    redactor = redactor_of(settings)
+    redactor = Redactor(settings.secrets())
     set_up_logging(level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.text(text).value)
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -26,6 +26,7 @@ from inquest.story.conversation import Invocation
 from inquest.story.detectors import DETECTORS
 from inquest.story.inquiry import Spent
 from inquest.story.measures import GUARDS, Measure
+from inquest.story.recommending import PHASE as RECOMMENDATION
 from inquest.story.transcript import UNKNOWN_TOOL, Fate
 
 REGISTRY: Final = CollectorRegistry()
@@ -64,6 +65,25 @@ LOOP_LAG: Final = _gauge("event_loop_lag_seconds", "Lag of the event loop's last
 CLOCK_OFFSET: Final = _gauge("clock_offset_seconds", "The API server's clock less this machine's.")
 API_REQUESTS: Final = _counter("api_requests", "Requests to the API server, by effect and answer.", ["effect", "code"])
 NOTICES: Final = _counter("notices", "Notices, by receiver and result.", ["receiver", "result"])
+DATASTORAGE_REQUESTS: Final = _counter(
+    "datastorage_requests", "Requests that the bundled DataStorage answered.", ["method", "route", "code"]
+)
+DATASTORAGE_SECONDS: Final = Histogram(
+    "inquest_datastorage_request_duration_seconds",
+    "Time of an answer of the bundled DataStorage.",
+    ["method", "route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30),
+    registry=REGISTRY,
+)
+DATASTORAGE_LOGINS: Final = _counter(
+    "datastorage_logins", "Requests to a DataStorage server by what its login said.", ["result"]
+)
+DATASTORAGE_LOST: Final = _counter(
+    "datastorage_own_events_lost", "Audit events of the bundled DataStorage itself that it could not store."
+)
+DATASTORAGE_UNREADABLE: Final = _counter(
+    "datastorage_unreadable_rows", "Stored rows that were left out of a history because they could not be read."
+)
 
 MODEL_REQUESTS: Final = _counter("llm_requests", "Model calls.", ["phase", "model", "status"])
 MODEL_SECONDS: Final = _seconds("llm_request_duration", "Time of a model call.", ["phase", "model"])
@@ -95,6 +115,8 @@ INVESTIGATION_SECONDS: Final = _seconds("investigation_duration", "Time of an in
 
 STATUSES: Final = tuple(str(fate) for fate in Fate if fate is not Fate.RUNNING)
 PHASES: Final = tuple(str(invocation) for invocation in Invocation)
+ASKED_FOR: Final = (*PHASES, RECOMMENDATION)
+"""What a model is called for."""
 TOKENS: Final = ("prompt", "completion", "cached")
 MODEL_FAULTS: Final = (
     "ContextOverflow",
@@ -130,6 +152,7 @@ GUARD_WORDS: Final = tuple(
 _Metric = Counter | Gauge | Histogram
 
 _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
+    DATASTORAGE_LOGINS: (("passed", "401", "403", "500"),),
     WATCH_RESTARTS: (("ended", "silent", "stalled"),),
     ATTEMPTS: (("done", "retry", "fenced", "failed", "cancelled"),),
     REPLIES: (PHASES, ("clean", "coerced", "corrected", "unusable")),
@@ -160,10 +183,10 @@ for _metric, _words in _KNOWN.items():
 def know(*, models: Iterable[str] = (), tools: Iterable[str] = ()) -> None:
     """Start the series of the configured models and of the tools that are there at 0."""
     named, offered = tuple(models), (*tools, UNKNOWN_TOOL)
-    _start_at_zero(MODEL_REQUESTS, PHASES, named, (OK, *MODEL_FAULTS))
-    _start_at_zero(MODEL_SECONDS, PHASES, named)
-    _start_at_zero(MODEL_TOKENS, PHASES, named, TOKENS)
-    _start_at_zero(MODEL_RETRIES, PHASES, named, MODEL_FAULTS)
+    _start_at_zero(MODEL_REQUESTS, ASKED_FOR, named, (OK, *MODEL_FAULTS))
+    _start_at_zero(MODEL_SECONDS, ASKED_FOR, named)
+    _start_at_zero(MODEL_TOKENS, ASKED_FOR, named, TOKENS)
+    _start_at_zero(MODEL_RETRIES, ASKED_FOR, named, MODEL_FAULTS)
     _start_at_zero(TOOL_CALLS, offered, STATUSES)
     _start_at_zero(TOOL_SECONDS, offered)
     _start_at_zero(TOOL_TRUNCATED, offered)

@@ -1,0 +1,81 @@
+"""`inquest follow`: one investigation as it goes on, from any call on that the reader has not seen."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final, Literal
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.kube import Kube
+from inquest.api.investigation import Investigation
+from inquest.conductor.house import INVESTIGATION
+from inquest.errors import Retryable
+from inquest.ports import Clock, Status
+from inquest.replaying import login
+from inquest.settings import Settings
+from inquest.story.following import Event, Reader, Told, news, resumed
+
+SECONDS: Final = 1.0
+"""Between two looks at the status."""
+MAX_FAILURES: Final = 60
+"""Looks in a row that may fail before it is given up."""
+Output = Literal["text", "json"]
+
+
+async def follow(settings: Settings, namespace: str, name: str, after: int, output: Output) -> int:
+    """Print what happens until the case has ended; the exit status is 0."""
+    clock = SystemClock()
+    async with Kube(login(settings), clock) as kube:
+        async for told in following(kube.status, clock, namespace, name, resumed(after)):
+            print(_json_line(told) if output == "json" else _text_line(told), flush=True)
+    return 0
+
+
+async def following(status: Status, clock: Clock, namespace: str, name: str, reader: Reader) -> AsyncIterator[Told]:
+    """Everything that this reader is told, up to the end."""
+    failures = 0
+    while not reader.ended:
+        try:
+            found = Investigation.from_object(await status.read(INVESTIGATION, name, namespace))
+        except Retryable as error:
+            failures += 1
+            if failures > MAX_FAILURES:
+                raise
+            print(f"inquest: {error}", file=sys.stderr)
+        else:
+            failures = 0
+            reader, told = news(found, reader)
+            for one in told:
+                yield one
+        if not reader.ended:
+            await clock.sleep(SECONDS)
+
+
+def _json_line(told: Told) -> str:
+    number = {"id": told.id} if told.event is Event.CALL else {}
+    return json.dumps({"event": told.event, **number, **told.body}, ensure_ascii=False)
+
+
+def _text_line(told: Told) -> str:
+    return _TEXTS[told.event](told.id, told.body)
+
+
+def _call_text(number: int, body: Mapping[str, Any]) -> str:
+    word = ("ok" if body["ok"] else "failed") if "ok" in body else "no answer"
+    parts = (f"{number:>4}", body.get("tool"), body.get("arguments"), word, body.get("evidence"))
+    return "  ".join(str(part) for part in parts if part)
+
+
+def _missed_text(number: int, body: Mapping[str, Any]) -> str:
+    last = "" if body["to"] is None else f" to {body['to']}"
+    return f"      calls {body['from']}{last} are not in the status any more; the transcript holds them"
+
+
+_TEXTS: Final[Mapping[Event, Callable[[int, Mapping[str, Any]], str]]] = {
+    Event.STATUS: lambda _, body: f"{body['phase']}: {body['message']}".rstrip(": "),
+    Event.MISSED: _missed_text,
+    Event.CALL: _call_text,
+    Event.END: lambda _, body: "end: " + ", ".join(body.values()),
+}
