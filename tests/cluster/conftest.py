@@ -65,14 +65,23 @@ def operator(cluster: Cluster, namespace: str) -> Kubectl:
 Person = Callable[..., Kubectl]
 
 
+def _is_in_effect(user: Kubectl, kubectl: Kubectl, role: str) -> bool:
+    """Whether they have a right that the role gives: a binding, and what a role gathers, is seen a moment later."""
+    rules = kubectl.get("clusterrole", role).get("rules") or ()
+    ours = next((rule for rule in rules if rule.get("apiGroups") == ["inquest.dev"]), None)
+    return ours is not None and user.may(ours["verbs"][0], f"{ours['resources'][0]}.inquest.dev")
+
+
 @pytest.fixture
 def person(kubectl: Kubectl) -> Person:
     """Makes users: a name and the ClusterRoles that they have in the test's namespace."""
 
     def make(name: str, *roles: str) -> Kubectl:
+        user = kubectl.user(name)
         for role in roles:
             kubectl("create", "rolebinding", f"{name}-{role}", f"--clusterrole={role}", f"--user={name}")
-        return kubectl.user(name)
+            eventually(partial(_is_in_effect, user, kubectl, role), what=f"{name} is {role}")
+        return user
 
     return make
 
@@ -140,7 +149,7 @@ def _install(cluster: Cluster) -> None:
     )
     folders = [f"-f={ROOT / folder}" for folder in ("crds", "policies/admission", "policies/rbac")]
     cluster.kubectl("apply", "--server-side", "--force-conflicts", *folders)
-    cluster.kubectl("wait", "--for=condition=Established", f"-f={ROOT / 'crds'}", "--timeout=60s")
+    cluster.kubectl("wait", "--for=condition=Established", f"-f={ROOT / 'crds'}", "--timeout=180s")
     _wait_for_policies(cluster)
 
 

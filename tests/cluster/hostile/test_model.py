@@ -216,7 +216,6 @@ def _arguments_of_every_wrong_shape(found: Played) -> None:
 
 @attack(
     heavy=True,
-    patience=30.0,
     steps=[looks(DESCRIBE, raw("kubectl_count", '{"kind": "Pod", "label_selector": "\\ud800"}'))],
 )
 def _half_a_character(found: Played) -> None:
@@ -672,18 +671,7 @@ def _parts(name: str) -> tuple[Scene, Plant | None]:
     return ATTACKS[name].scene, ATTACKS[name].plant
 
 
-WANTED = {
-    "characters-that-nobody-sees": "the status holds what nobody sees as the model wrote it",
-}
-"""What is not yet as it should be."""
-
-
-def _attack(name: str) -> Any:
-    marks = [pytest.mark.xfail(strict=True, reason=WANTED[name])] if name in WANTED else []
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", [_attack(name) for name in ATTACKS])
+@pytest.mark.parametrize("name", sorted(ATTACKS, key=lambda name: ATTACKS[name].heavy))
 def test_a_hostile_model_gets_nowhere(played: dict[str, Future[Played]], name: str) -> None:
     found = played[name].result()
     unharmed(found)

@@ -12,7 +12,7 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube, from_kubeconfig
 from inquest.operator.watcher import Ring
 
-BOUND = 60.0
+BOUND = 180.0
 """Longest wait of any test here, in seconds; nothing depends on how long it takes."""
 
 

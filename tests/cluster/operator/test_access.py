@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -10,17 +11,24 @@ from inquest.access import MUST_NOT, AccessCheck, excess
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
 from inquest.errors import Unavailable
-from tests.cluster.kube import Cluster, Kubectl
+from tests.cluster.kube import Cluster, Kubectl, eventually
 
 
-async def account(cluster: Cluster, kubectl: Kubectl, *rules: tuple[str, ...]) -> Login:
-    """A service account of the test's namespace with a Role of these `kubectl create role` options."""
+async def account(cluster: Cluster, kubectl: Kubectl, *rights: tuple[str, str]) -> Login:
+    """A service account of the test's namespace with these rights there, a verb and `plural` or `plural/name` each."""
     await asyncio.to_thread(kubectl, "create", "serviceaccount", "subject")
-    for number, rule in enumerate(rules):
-        await asyncio.to_thread(kubectl, "create", "role", f"r{number}", *rule)
-        namespace = next(option.split("=")[1] for option in kubectl.options if option.startswith("--namespace="))
-        subject = f"--serviceaccount={namespace}:subject"
-        await asyncio.to_thread(kubectl, "create", "rolebinding", f"r{number}", f"--role=r{number}", subject)
+    namespace = next(option.split("=")[1] for option in kubectl.options if option.startswith("--namespace="))
+    subject = kubectl.user(f"system:serviceaccount:{namespace}:subject")
+    for number, (verb, what) in enumerate(rights):
+        resource, _, name = what.partition("/")
+        only = (f"--resource-name={name}",) if name else ()
+        await asyncio.to_thread(
+            kubectl, "create", "role", f"r{number}", f"--verb={verb}", f"--resource={resource}", *only
+        )
+        binds = (f"--role=r{number}", f"--serviceaccount={namespace}:subject")
+        await asyncio.to_thread(kubectl, "create", "rolebinding", f"r{number}", *binds)
+        # The API server learns of a binding a moment after it has stored it.
+        await asyncio.to_thread(eventually, partial(subject.may, verb, what), what=f"{verb} {what}")
     token = (await asyncio.to_thread(kubectl, "create", "token", "subject", "--duration=10m")).strip()
     admin = await from_kubeconfig(cluster.kubeconfig)()
     return Login(admin.server, admin.ca_file, token=token)
@@ -36,7 +44,7 @@ async def test_an_administrator_has_them_all(cluster: Cluster) -> None:
 
 
 async def test_a_right_in_one_namespace_is_found_there(cluster: Cluster, kubectl: Kubectl, namespace: str) -> None:
-    login = await account(cluster, kubectl, ("--verb=get", "--resource=secrets"), ("--verb=list", "--resource=pods"))
+    login = await account(cluster, kubectl, ("get", "secrets"), ("list", "pods"))
     async with Kube(given(login), SystemClock()) as kube:
         assert await excess(kube.status) == ()
         assert await excess(kube.status, [namespace]) == ("get secrets",)
@@ -44,7 +52,7 @@ async def test_a_right_in_one_namespace_is_found_there(cluster: Cluster, kubectl
 
 
 async def test_a_right_by_resource_name_is_found_too(cluster: Cluster, kubectl: Kubectl, namespace: str) -> None:
-    login = await account(cluster, kubectl, ("--verb=get", "--resource=secrets", "--resource-name=one"))
+    login = await account(cluster, kubectl, ("get", "secrets/one"))
     async with Kube(given(login), SystemClock()) as kube:
         assert await excess(kube.status, [namespace]) == ("get secrets",)
 

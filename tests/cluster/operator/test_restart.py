@@ -34,7 +34,7 @@ async def test_a_kind_that_goes_and_comes_is_watched_again(cluster: Cluster, nam
 
     async def install() -> None:
         await asyncio.to_thread(kubectl.apply, crd(kind))
-        await asyncio.to_thread(kubectl, "wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+        await asyncio.to_thread(kubectl, "wait", "--for=condition=Established", f"crd/{name}", "--timeout=180s")
 
     async def make(what: str) -> None:
         made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": what}}

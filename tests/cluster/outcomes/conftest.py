@@ -17,7 +17,8 @@ from hack.cluster import local
 from hack.tools import build
 from tests.cluster import conftest as tier
 from tests.cluster.kube import Cluster, Kubectl, eventually
-from tests.cluster.outcomes.stage import SECOND, Stage, free_port, staged
+from tests.cluster.outcomes.stage import SECOND, Stage, staged
+from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story
 from tests.cluster.story.api import Api, opened
 from tests.cluster.story.process import Operator
@@ -60,7 +61,7 @@ def operator_kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     """Where the scripts of this file are played."""
-    with staged(Stage(free_port())) as found:
+    with staged(Stage(own_port())) as found:
         yield found
 
 
@@ -84,11 +85,12 @@ def process(
     base = {"model": model, "herald": {"webhooks": [stage.webhook]}}
     settings: dict[str, Any] = {**base, **getattr(request.module, "SETTINGS", {})}
     found = Operator(tmp_path_factory.mktemp("process"), operator_kubeconfig, build(["opa"]) / "opa", settings)
-    found.start()
     try:
+        found.start()
         if getattr(request.module, "CATALOGUE", True):
             eventually(lambda: story._registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
         yield found
         assert found.is_running(), "the operator has crashed"
+        story.emptied(api)
     finally:
         found.stop()

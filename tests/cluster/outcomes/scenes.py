@@ -47,7 +47,7 @@ class Scene:
     second: list[Json] | None = None
     unsettled: tuple[str, ...] = ()
     cancel: str = ""
-    patience: float = 120.0
+    patience: float = 300.0
     """Seconds until it must have ended."""
     ends: tuple[str, ...] = ("Completed", "Failed", "Cancelled")
 

@@ -27,12 +27,6 @@ Json = dict[str, Any]
 FIRST, SECOND, WEBHOOK = "first", "second", "webhook"
 
 
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 @dataclass
 class Stage:
     """Scripts by endpoint and namespace; an ASGI application."""

@@ -9,15 +9,16 @@ import pytest
 
 from tests.cluster.kube import Cluster
 from tests.cluster.outcomes.scenes import Scene
-from tests.cluster.outcomes.stage import Stage, free_port, staged
+from tests.cluster.outcomes.stage import Stage, staged
 from tests.cluster.outcomes.theatre import Theatre
+from tests.cluster.ports import own_port
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.process import Operator
 from tests.cluster.story.world import World, conditions, word
 
 pytestmark = pytest.mark.xdist_group("outcomes-down")
 
-SETTINGS = {"datastorage": {"mode": "external", "url": f"http://127.0.0.1:{free_port()}"}}
+SETTINGS = {"datastorage": {"mode": "external", "url": f"http://127.0.0.1:{own_port()}"}}
 CATALOGUE = False
 """Nobody can register anything."""
 
@@ -32,7 +33,7 @@ def curtain() -> Iterator[ExitStack]:
 @pytest.fixture(scope="module")
 def stage(curtain: ExitStack) -> Stage:
     """Where the scripts of this file are played, until the curtain falls."""
-    return curtain.enter_context(staged(Stage(free_port())))
+    return curtain.enter_context(staged(Stage(own_port())))
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def ended(world: World) -> Object:
     """The case of a Signal for a workload that is killed for its memory."""
     world.broken()
     name = world.opened(world.signal())["metadata"]["name"]
-    return world.shows("Investigation", name, lambda seen: "completedAt" in seen.get("status", {}), seconds=90)
+    return world.shows("Investigation", name, lambda seen: "completedAt" in seen.get("status", {}), seconds=240)
 
 
 def test_without_its_catalogue_a_case_keeps_its_root_cause(theatre: Theatre, stage: Stage) -> None:

@@ -31,7 +31,7 @@ def gadgets(cluster: Cluster) -> Iterator[None]:
     wanted = [_gadget(group) for group in GROUPS]
     cluster.kubectl.apply(*wanted)
     found = [f"crd/{one['metadata']['name']}" for one in wanted]
-    cluster.kubectl("wait", "--for=condition=Established", *found, "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", *found, "--timeout=180s")
     yield
     cluster.kubectl("delete", *found, "--wait=false")
 
@@ -60,7 +60,8 @@ def played(
     wanted = {call.params["name"] for call in found if call and call.params.get("name") in names()}
     with ExitStack() as worlds, ThreadPoolExecutor(AT_ONCE) as pool:
         theatre = Theatre(api, process, cluster, stage, worlds)
-        slow_first = sorted(map(scene, wanted), key=lambda found: -_delay(found))
+        # In the order in which the tests wait for them: none waits for the whole file.
+        slow_first = sorted(map(scene, wanted), key=lambda found: (-_delay(found), found.name))
         yield {one.name: pool.submit(theatre.play, one) for one in slow_first}
         pool.shutdown(cancel_futures=True)
 

@@ -18,7 +18,7 @@ from tests.cluster.story.world import World, conditions, inhabited, phase_of
 
 AT_ONCE = 6
 """Cases that are set up and waited for at the same time."""
-SECONDS = 120.0
+SECONDS = 300.0
 """Longest wait for anything else than the end of a case."""
 PAUSE = 0.5
 Plant = Callable[[World], None]

@@ -134,7 +134,7 @@ def opened(kubeconfig: Path) -> Iterator[Api]:
         for part in ("certificate", "key"):
             (Path(folder) / part).write_text(_decoded(user[f"client-{part}-data"]))
         context.load_cert_chain(Path(folder) / "certificate", Path(folder) / "key")
-    with httpx2.Client(base_url=server["server"], verify=context, timeout=30, trust_env=False) as client:
+    with httpx2.Client(base_url=server["server"], verify=context, timeout=120, trust_env=False) as client:
         yield Api(client)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,11 +28,17 @@ from tests.cluster import conftest as tier
 from tests.cluster.kube import Cluster, Kubectl, eventually
 from tests.cluster.story.api import Api, opened
 from tests.cluster.story.process import Operator
-from tests.cluster.story.world import World, inhabited
+from tests.cluster.story.world import PREFIX, World, inhabited
 
 CATALOGUE = Path(__file__).resolve().parents[3] / "catalogue"
-WORKFLOWS = {"increase-memory-limit", "restart-deployment", "rollback-deployment"}
+WORKFLOWS = {
+    body["spec"]["id"]
+    for path in CATALOGUE.glob("*.yaml")
+    for body in yaml.safe_load_all(path.read_text())
+    if body["kind"] == "RemediationWorkflow"
+}
 Inhabit = Callable[..., World]
+EMPTY_SECONDS = 120.0
 
 
 ROWS = re.compile(r"(?:(?:C-[A-Z]{2}-\d+|RV-\d+)(?:, )?)+")
@@ -82,11 +89,12 @@ def process(
     settings: dict[str, Any] = getattr(request.module, "SETTINGS", {})
     folder = tmp_path_factory.mktemp("process")
     found = Operator(folder, operator_kubeconfig, build(["opa"]) / "opa", settings)
-    found.start()
     try:
+        found.start()
         eventually(lambda: _registered(api) >= WORKFLOWS, what="the catalogue is registered")
         yield found
         assert found.is_running(), "the operator has crashed"
+        emptied(api)
     finally:
         found.stop()
 
@@ -109,15 +117,27 @@ def world(inhabit: Inhabit) -> World:
     return inhabit()
 
 
+def emptied(api: Api) -> None:
+    """Wait until the namespaces of the file are gone: the next operator would work on the cases in them.
+
+    The operator still runs, for it takes its finalizers off. What stays is no failure of the file.
+    """
+    end = time.monotonic() + EMPTY_SECONDS
+    while any(one["metadata"]["name"].startswith(PREFIX) for one in api.list("Namespace")) and time.monotonic() < end:
+        time.sleep(0.5)
+
+
 def _registered(api: Api) -> set[str]:
     found = api.list("RemediationWorkflow", NAMESPACE)
     return {one["spec"]["id"] for one in found if one.get("status", {}).get("registration") == "Active"}
 
 
 def _install_catalogue(cluster: Cluster) -> None:
+    bodies = []
     for path in sorted(CATALOGUE.glob("*.yaml")):
         for body in yaml.safe_load_all(path.read_text()):
             where = {} if path.name == "rbac.yaml" else {"namespace": NAMESPACE}
             body["metadata"] |= where
-            cluster.kubectl.apply(body)
+            bodies.append(body)
+    cluster.kubectl.apply(*bodies)
     assert EXECUTION_NAMESPACE == "inquest-workflows"

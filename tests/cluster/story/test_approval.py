@@ -108,14 +108,23 @@ def test_a_change_of_the_target_makes_the_request_void(world: World, request_: O
 
 
 def test_another_target_under_the_same_name_makes_the_request_void(world: World, request_: Object) -> None:
-    """C-RA-7: the new one is broken in just the same way, and is not what was approved."""
-    world.api.delete("Deployment", "shop", world.namespace)
-    world.broken()
-    world.touch("Investigation", world.case_of(request_, "AwaitingApproval", "Failed"))
+    """C-RA-7: the new one is broken in just the same way, and is not what was approved.
+
+    The operator is away meanwhile: one that looks in between sees a target that is gone.
+    """
+    world.operator.stop()
+    try:
+        world.api.delete("Deployment", "shop", world.namespace)
+        world.until(lambda: not world.pods(), "its pods are gone")
+        world.broken()
+    finally:
+        world.operator.start()
 
     case = world.case_of(request_, "Failed", "Executing")
 
     assert word(case, "reason", "subReason") == ("ApprovalVoided", "TargetDrifted")
+    voided = world.reaches("RemediationApprovalRequest", request_, "Voided")
+    assert voided["status"]["voidReason"] == "TargetDrifted"
     assert not world.decide(request_, "Approved").accepted
     assert world.api.list("WorkflowExecution", world.namespace) == []
 

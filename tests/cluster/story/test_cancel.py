@@ -33,7 +33,8 @@ def test_a_case_that_waits_for_a_person_is_cancelled(world: World) -> None:
     world.tells(case, "InvestigationCancelled")
 
 
-def test_a_case_that_runs_is_cancelled_with_its_job(inhabit: Inhabit) -> None:
+@pytest.mark.parametrize("row", ["R14"])
+def test_a_case_that_runs_is_cancelled_with_its_job(row: str, inhabit: Inhabit) -> None:
     world = inhabit("staging")
     world.broken()
     case = world.case(world.signal(), "Executing")
@@ -41,13 +42,17 @@ def test_a_case_that_runs_is_cancelled_with_its_job(inhabit: Inhabit) -> None:
 
     cancel(world, case)
 
-    assert phase_of(world.reaches("Investigation", case, "Cancelled", "Failed")) == "Cancelled"
+    ended = world.reaches("Investigation", case, "Cancelled", "Failed")
+    assert phase_of(ended) == "Cancelled"
+    assert "its Job is deleted" in ended["status"]["message"]
     world.until(lambda: world.api.find("Job", job, EXECUTION_NAMESPACE) is None, "its Job is gone")
     failed = world.execution(case, "Failed")
     assert failed["status"]["failure"]["reason"] == "Cancelled"
+    assert "its Job had run for" in failed["status"]["failure"]["message"]
 
 
-def test_what_was_done_is_not_hidden_by_a_late_cancel(inhabit: Inhabit) -> None:
+@pytest.mark.parametrize("row", ["R14"])
+def test_what_was_done_is_not_hidden_by_a_late_cancel(row: str, inhabit: Inhabit) -> None:
     """In Verifying the change has been made: the wait ends, the case does not pretend to be cancelled."""
     world = inhabit("staging")
     world.broken()

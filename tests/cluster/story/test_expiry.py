@@ -8,12 +8,14 @@ from tests.cluster.story.world import World, conditions, word
 
 pytestmark = pytest.mark.xdist_group("story-expiry")
 
-SETTINGS = {"approval": {"timeout": "6s"}}
+SETTINGS = {"approval": {"timeout": "20s"}}
+"""Long enough that the decision of the second test comes in time on a slow machine too."""
 
 
 def test_a_request_that_nobody_answers_expires(world: World) -> None:
     world.broken()
-    request = world.asked(world.signal())
+    opened = world.opened(world.signal())
+    request = world.shows("RemediationApprovalRequest", f"rar-{opened['metadata']['name']}", lambda seen: True)
 
     case = world.case_of(request, "Failed")
 

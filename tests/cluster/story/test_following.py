@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from hack.scripted_model import serve
 from hack.scripted_model.script import Script, load
+from tests.cluster.ports import own_port
 from tests.cluster.story.api import Object
 from tests.cluster.story.world import World
 
@@ -23,12 +23,7 @@ pytestmark = pytest.mark.xdist_group("story-following")
 OOM = Path(__file__).parents[3] / "hack/scripted_model/scripts/oom.yaml"
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
-PORT = _free_port()
+PORT = own_port()
 SETTINGS = {
     "model": {
         "provider": "openai",
@@ -160,6 +155,7 @@ def test_a_scripted_case_can_be_followed(world: World, followed: tuple[Object, O
         "aiagent.rca.complete",
         "aiagent.response.complete",
         "aiagent.enrichment.completed",
+        "inquest.case.fact",
         "inquest.guardrail.tripped",
     }
     assert len({data["event_id"] for data in told if "event_id" in data}) == sum("event_id" in data for data in told)

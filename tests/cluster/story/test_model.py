@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +14,8 @@ import pytest
 
 from hack.scripted_model import Serving, serve
 from hack.scripted_model.script import Script, load
+from tests.cluster.hostile.traces import rows, slots
+from tests.cluster.ports import own_port
 from tests.cluster.story.api import Object
 from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
 
@@ -23,12 +24,7 @@ pytestmark = pytest.mark.xdist_group("story-model")
 OOM = Path(__file__).parents[3] / "hack/scripted_model/scripts/oom.yaml"
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
-PORT = _free_port()
+PORT = own_port()
 KEY = "sk-" + "story" * 8
 SETTINGS = {
     "model": {
@@ -39,6 +35,8 @@ SETTINGS = {
         "max_attempts": 2,
     }
 }
+THINKS = 90.0
+"""Seconds that no test waits for: each is over long before the model has thought to its end."""
 FINDS_NOTHING = {
     "name": "submit_result",
     "arguments": {
@@ -211,23 +209,50 @@ def test_no_secret_value_leaves_the_cluster(world: World, playing: Any) -> None:
 
     kinds = ("Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution", "Event")
     written = json.dumps([world.api.list(kind, world.namespace) for kind in kinds])
-    written += json.dumps(world.api.list("ConfigMap", NAMESPACE)) + world.operator.log + json.dumps(model.requests)
+    journal = "\n".join(slots(world.api, case["metadata"]["uid"]))
+    written += journal + rows(world.operator) + world.operator.log + json.dumps(model.requests)
     assert case["metadata"]["name"] in written
+    assert "DB_PASSWORD" in journal
     assert [place for place, canary in canaries.items() if canary in written] == []
     assert KEY not in written
+
+
+def test_a_signal_has_its_recommendation_while_its_case_runs(world: World, playing: Any) -> None:
+    world.deployment()
+    world.crash()
+    model = playing(script({"delay": THINKS, **calls(FINDS_NOTHING)}))
+
+    signal = world.signal(message=f"nobody has asked about {world.namespace} and its teapots")
+    case = world.case(signal, "Investigating")
+    name = signal["metadata"]["name"]
+    world.until(lambda: "recommendation" in _status(world, name), "the recommendation is there")
+
+    found = _status(world, name)
+    assert found["recommendation"]["source"] == "Model"
+    assert found["recommendation"]["action"] == "Wait for the investigation."
+    assert found["recommendation"]["remediate"] is False
+    assert "prompt" not in found["recommendation"]
+    assert phase_of(world.api.get("Investigation", case["metadata"]["name"], world.namespace)) == "Investigating"
+    assert len(model.advised) == 1
+    assert model.advised[0]["messages"][0]["content"].count("\n- ") == len(world.api.list("ActionType", NAMESPACE))
+    world.api.change("Investigation", case["metadata"]["name"], world.namespace, {"spec": {"cancel": True}})
+
+
+def _status(world: World, signal: str) -> Object:
+    return dict(world.api.get("Signal", signal, world.namespace)["status"])
 
 
 def test_a_case_is_cancelled_while_the_model_thinks(world: World, playing: Any) -> None:
     world.deployment()
     world.crash()
-    model = playing(script({"delay": 30, **calls(FINDS_NOTHING)}))
+    model = playing(script({"delay": THINKS, **calls(FINDS_NOTHING)}))
     case = world.case(world.signal(), "Investigating")
     world.until(lambda: bool(model.requests), "the model was asked")
 
     world.api.change("Investigation", case["metadata"]["name"], world.namespace, {"spec": {"cancel": True}})
 
     ended = world.shows(
-        "Investigation", case["metadata"]["name"], lambda seen: "completedAt" in seen["status"], seconds=15
+        "Investigation", case["metadata"]["name"], lambda seen: "completedAt" in seen["status"], seconds=THINKS / 2
     )
     assert word(ended, "phase", "reason") == ("Cancelled", "Cancelled")
     assert conditions(ended)["InvestigationComplete"] == ("False", "Cancelled")

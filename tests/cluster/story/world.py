@@ -23,8 +23,10 @@ from tests.cluster.story.process import Operator, now
 IMAGE = "registry.example/shop:1.0"
 ENDED = ("Completed", "Failed", "Cancelled")
 JANE = "jane"
-SECONDS = 40.0
-"""Longest wait for anything."""
+PREFIX = "story-"
+"""Of the namespaces that tests make."""
+SECONDS = 150.0
+"""Longest wait for anything, on a machine that is many times slower."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +297,7 @@ def _waits(reason: str, message: str = "") -> Object:
 @contextmanager
 def inhabited(api: Api, operator: Operator, kubectl: Kubectl, labels: Mapping[str, str]) -> Iterator[World]:
     """A namespace with these labels, in which jane may approve; it goes at the end."""
-    name = f"story-{uuid4().hex[:10]}"
+    name = f"{PREFIX}{uuid4().hex[:10]}"
     meta = {"name": name, "labels": {"inquest.dev/managed": "true", **labels}}
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
     api.create(_may_approve(name))

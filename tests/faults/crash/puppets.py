@@ -14,7 +14,7 @@ KILLED = {
     "startedAt": "2026-01-01T00:00:00Z",
     "finishedAt": "2026-01-01T00:00:09Z",
 }
-WORLD_SECONDS = 60.0
+WORLD_SECONDS = 240.0
 MENDED = "64Mi"
 """What the workflow makes of the 32Mi in the example."""
 

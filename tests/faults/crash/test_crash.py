@@ -12,7 +12,7 @@ from hack.scripted_model import serve
 from hack.scripted_model.script import Script
 from tests.faults.crash.conftest import MakeScene
 
-pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(900)]
 
 POINTS = {
     "the snapshot is in its slot": Point(1, "after", call="create ConfigMap/Snapshot"),

@@ -20,7 +20,7 @@ from inquest.operator.watcher import Doorbell, Jitter, Plan, Ring, Watched, sett
 from inquest.ports import Json, ResourceKind
 
 GIZMO = ResourceKind("example.com", "v1", "Gizmo", "gizmos", True)
-BOUND = 15.0
+BOUND = 90.0
 
 
 def gizmo(name: str, version: int = 5) -> Json:
@@ -107,7 +107,7 @@ async def watching(script: Script) -> AsyncIterator[tuple[Doorbell, asyncio.Queu
     try:
         yield bell, rings
     finally:
-        assert await bell.stop()
+        assert await bell.stop(BOUND)
         await runner.cleanup()
 
 
