@@ -1,4 +1,4 @@
-"""Reference pages that come from code: settings, metrics, conditions and reasons, phases, rights.
+"""Reference pages that come from code: settings, metrics, conditions and reasons, phases, detectors.
 
 python -m hack.gen.docs            writes them
 python -m hack.gen.docs --check    exits 1 with a diff where one is out of date
@@ -19,6 +19,7 @@ from inquest.api.conditions import CONDITIONS
 from inquest.api.meta import duration_from_timedelta
 from inquest.api.shared import Phase
 from inquest.settings import Settings
+from inquest.story.detectors import DETECTORS
 from inquest.story.plot import ENDS, PLOT
 from inquest.telemetry import REGISTRY
 
@@ -33,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         "metrics.md": metrics_page(),
         "conditions.md": conditions_page(),
         "phases.md": phases_page(),
+        "detectors.md": detectors_page(),
     }
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     return reconcile({FOLDER / name: NOTE + text for name, text in pages.items()}, check=check)
@@ -65,6 +67,29 @@ def _metric_row(collector: Any) -> str:
     name = f"{family.name}_total" if family.type == "counter" else family.name
     labels = ", ".join(f"`{label}`" for label in collector._labelnames) or "–"
     return f"| `{name}` | {family.type} | {labels} | {family.documentation} |\n"
+
+
+def detectors_page() -> str:
+    """Every detector with what it finds, family by family, the more specific first."""
+    families: dict[str, list[str]] = {}
+    for detector in DETECTORS:
+        family = _opening(sys.modules[detector.__module__].__doc__)
+        families.setdefault(family, []).append(f"| `{detector.__name__}` | {_opening(detector.__doc__)} |")
+    tables = "\n\n".join(
+        f"{family}\n\n| detector | finds |\n|---|---|\n" + "\n".join(rows) for family, rows in families.items()
+    )
+    return (
+        "# Detectors\n\nCode that concludes something from a snapshot without a model: pure functions "
+        "`(Snapshot) -> Iterable[Finding]` in `inquest/story/detectors/`. How their findings are ranked stands in "
+        "[how a diagnosis is made](../explanation/diagnosis.md#findings), how often the first one is right in "
+        "[recorded cases](scenarios.md), how to add one in the folder's `__init__.py`. "
+        f"There are {len(DETECTORS)}.\n\n{tables}\n"
+    )
+
+
+def _opening(text: str | None) -> str:
+    """The first paragraph of a docstring."""
+    return " ".join((text or "").partition("\n\n")[0].split())
 
 
 def conditions_page() -> str:
