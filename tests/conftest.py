@@ -28,7 +28,7 @@ def _counted(reporter: pytest.TerminalReporter, outcome: str) -> Counter[str]:
     return Counter(_tier(report.nodeid) for report in reports)
 
 
-ROW = re.compile(r"[\[-](?P<own>(?:C-[A-Z]{2}-|FA-|RV-|[CDGILMNPRTX])\d{1,2}(?![0-9A-Za-z]))")
+ROW = re.compile(r"[\[-](?P<own>(?:C-[A-Z]{2}-|FA-|RV-|[ACDGHILMNPRSTX])\d{1,2}(?![0-9A-Za-z]))")
 PLACE = re.compile(r"(?P<table>(?:pipeline|behaviours|datastorage|reliability|resources)-\d+(?:\.\d+)?)-(?P<row>\d+)")
 """A row of a conformance table is named in a test's id: by its own name, or by table and number where it has none."""
 
@@ -56,6 +56,17 @@ def _lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
     for tier in TIERS:
         note = f", {skipped[tier]} could not run here" if skipped[tier] else ""
         yield f"{tier:>10}: {ran[tier]} tests ran{note}" + ("" if ran[tier] else "   <-- THIS TIER DID NOT RUN")
+
+
+CLUSTER_SECONDS = 900.0
+"""Bound of a test that may have to bring a control plane up first, on a machine that is many times slower."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        needs_cluster = {"cluster", "stage", "make_scene"} & set(getattr(item, "fixturenames", ()))
+        if needs_cluster and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(CLUSTER_SECONDS))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
