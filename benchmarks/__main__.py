@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks [--json FILE] [--only steps cases] [--sizes 20 50]`.
+"""The command: `python -m benchmarks [--json FILE] [--only steps replays] [--sizes 20 50]`.
 
 Exit status 1 says that something could not be measured. A goal that was missed is told and changes nothing.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -24,7 +25,7 @@ from benchmarks.load import Idle, Played
 from benchmarks.model import served
 from benchmarks.report import Row
 
-SECTIONS: Final = ("steps", "redaction", "cases")
+SECTIONS: Final = ("steps", "redaction", "tokens", "replays", "datastorage", "cases")
 BUSY_LOAD: Final = 1.0
 """Above it something else runs on this machine, and times say less."""
 
@@ -71,6 +72,9 @@ def main() -> int:
     sections: dict[str, Callable[[Results, argparse.Namespace], None]] = {
         "steps": _steps,
         "redaction": _redaction,
+        "tokens": _tokens,
+        "replays": _replays,
+        "datastorage": _datastorage,
         "cases": _cases,
     }
     try:
@@ -92,6 +96,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--alone", type=int, default=5, metavar="N", help="cases one after the other")
     parser.add_argument("--turn-seconds", type=float, default=1.0, help="how long the scripted model takes for a turn")
     parser.add_argument("--rest-seconds", type=float, default=70.0, help="at rest: one round of resync and sweep")
+    parser.add_argument("--engines", nargs="+", default=["sqlite", "postgres"], help="of DataStorage")
+    rows = int(os.environ.get("ROWS", 1_000_000))
+    parser.add_argument("--rows", type=int, default=rows, metavar="N", help="of the audit trail; also ROWS=N")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for logs, requests and prompts")
     return parser.parse_args()
 
@@ -110,6 +117,25 @@ def _redaction(results: Results, _: argparse.Namespace) -> None:
     from benchmarks import redaction  # imported late: whoever measures cases needs none of it
 
     results.show("Redaction", list(report.of_redaction(redaction.measure())))
+
+
+def _tokens(results: Results, _: argparse.Namespace) -> None:
+    from benchmarks import tokens  # imported late: whoever measures cases needs none of it
+
+    results.show("What a model reads of each kind of tool result", list(tokens.rows()))
+
+
+def _replays(results: Results, _: argparse.Namespace) -> None:
+    from benchmarks import replays  # imported late: whoever measures cases needs none of it
+
+    results.show("A thousand recorded cases", list(replays.rows()))
+
+
+def _datastorage(results: Results, options: argparse.Namespace) -> None:
+    from benchmarks import datastorage  # imported late: whoever measures cases needs none of it
+
+    for title, rows in datastorage.sections(results.say, options.engines, options.rows):
+        results.show(title, rows)
 
 
 def _cases(results: Results, options: argparse.Namespace) -> None:

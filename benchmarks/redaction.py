@@ -54,6 +54,7 @@ HOSTILE: Final = (
 class Row:
     """One text: what was redacted, in how long, and how long the baseline took; times in milliseconds of CPU."""
 
+    kind: str
     name: str
     characters: int
     milliseconds: float
@@ -72,8 +73,8 @@ class Row:
 def measure(sizes: tuple[int, ...] = SIZES) -> tuple[Row, ...]:
     """Logs and JSON of each size; the best of several runs, since everything else on a machine only adds."""
     redactor = Redactor(["the-key-of-a-model-endpoint", "the-token-of-an-account"])
-    texts = ((f"{kind}, {size:,}", make(size)) for kind, make in (("log", log), ("JSON", objects)) for size in sizes)
-    return tuple(_row(name, text, redactor) for name, text in texts)
+    texts = ((kind, f"{kind}, {size:,}", make(size)) for kind, make in KINDS.items() for size in sizes)
+    return tuple(_row(kind, name, text, redactor) for kind, name, text in texts)
 
 
 def growth(size: int = HOSTILE_SIZE) -> tuple[tuple[str, float, float], ...]:
@@ -91,10 +92,10 @@ def _repeated(scrap: str, size: int) -> tuple[str, str]:
     return scrap * (size // len(scrap)), scrap * (4 * size // len(scrap))
 
 
-def _row(name: str, text: str, redactor: Redactor) -> Row:
+def _row(kind: str, name: str, text: str, redactor: Redactor) -> Row:
     runs = RUNS.get(len(text), 3)
     mine = _seconds(lambda: redactor.text(text), runs)
-    return Row(name, len(text), mine * 1000, _seconds(lambda: _BASELINE.sub("#", text), runs) * 1000)
+    return Row(kind, name, len(text), mine * 1000, _seconds(lambda: _BASELINE.sub("#", text), runs) * 1000)
 
 
 def _seconds(work: Callable[[], object], runs: int) -> float:
@@ -180,6 +181,9 @@ def _pod(source: random.Random) -> dict[str, object]:
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-04T11:59:00Z"}],
         },
     }
+
+
+KINDS: Final = {"log": log, "JSON": objects}
 
 
 def _cut(lines: Iterator[str], size: int) -> str:

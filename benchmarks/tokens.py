@@ -1,0 +1,147 @@
+"""What a model reads of each kind of tool result: twelve calls on two recorded cases, counted by characters.
+
+The same call on the same case gives the same text, so each figure is exact, and a change of what is shown changes it.
+`benchmarks/ranges.yaml` holds what each may be (reliability, section 15.2); `--check` fails where one is above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from benchmarks.report import Row
+from inquest.adapters.playbooks import library
+from inquest.adapters.recorded import RecordedClock, RecordedCluster, RecordedMetrics, read_case
+from inquest.adapters.redact import Redactor
+from inquest.adapters.tools import Scope, Tools
+from inquest.adapters.tools.desk import Backends, Desk
+from inquest.story.conversation import Invocation, ToolCall
+from inquest.story.inquiry import Run, boundary_of
+
+SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios" / "memory-cpu"
+RANGES: Final = Path(__file__).with_name("ranges.yaml")
+ABOVE: Final = 1.05
+"""Limit of tokens and bytes over their mean (reliability, section 15.2)."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One call on one recorded case."""
+
+    case: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+KILLED: Final = {"kind": "Pod", "name": "pricing-569dd47947-kzrcm", "namespace": "music-eu"}
+THROTTLED: Final = (
+    'rate(container_cpu_cfs_throttled_periods_total{namespace="shop",container="search"}[5m]) / '
+    'rate(container_cpu_cfs_periods_total{namespace="shop",container="search"}[5m])'
+)
+INPUTS: Final = (
+    Input("memory-limit-too-low", "kubectl_describe", KILLED),
+    Input("memory-limit-too-low", "kubectl_get", {"kind": "Pod"}),
+    Input("memory-limit-too-low", "kubectl_get_yaml", {**KILLED, "kind": "Deployment", "name": "pricing"}),
+    Input("memory-limit-too-low", "kubectl_find_resource", {"kind": "Pod", "keyword": "pricing"}),
+    Input("memory-limit-too-low", "kubectl_events", {"namespace": "music-eu"}),
+    Input("memory-limit-too-low", "kubectl_count", {"kind": "ConfigMap"}),
+    Input("memory-limit-too-low", "kubectl_logs", {"name": KILLED["name"]}),
+    Input("memory-limit-too-low", "kubectl_previous_logs", {"name": KILLED["name"]}),
+    Input("cpu-throttled", "kubectl_top_pods", {"namespace": "shop"}),
+    Input("memory-limit-too-low", "kubectl_memory_requests", {"namespace": "music-eu"}),
+    Input("cpu-throttled", "query_prometheus", {"query": THROTTLED}),
+    Input("memory-limit-too-low", "get_runbook", {"name": "OOMKilled"}),
+)
+
+
+async def _shown(asked: Input) -> str:
+    recorded = read_case(SCENARIOS / asked.case)
+    runbooks = {book.name: book.text for book in library().books}
+    backends = Backends(
+        RecordedCluster(recorded),
+        Redactor(),
+        RecordedClock(recorded.taken_at),
+        runbooks=runbooks,
+        metrics=RecordedMetrics(recorded),
+    )
+    target = recorded.signal.spec.target
+    run = Run(ToolCall("call-1", asked.tool, json.dumps(asked.arguments)), "E1", boundary_of("seed", "E1"))
+    desk = Desk(backends, Scope(target.namespace or ""))
+    (result,) = await Tools(backends).batch(Invocation.RCA, (run,), desk)
+    if result.error:
+        raise RuntimeError(f"{asked.tool} on {asked.case}: {result.content}")
+    return result.content
+
+
+def counted() -> dict[str, int]:
+    """Characters of each kind of result."""
+    return {asked.tool: len(asyncio.run(_shown(asked))) for asked in INPUTS}
+
+
+def ranges() -> Mapping[str, Mapping[str, Any]]:
+    """What each may be, by tool."""
+    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(RANGES.read_text())["tool results"]
+    return found
+
+
+def rows() -> Iterator[Row]:
+    """Each figure beside its limit."""
+    limits = ranges()
+    for tool, characters in counted().items():
+        yield Row(tool, characters, "characters", limits[tool]["limit"])
+
+
+def above(figures: Mapping[str, int], limits: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for each figure that is above its limit, and for each that only one side knows."""
+    unknown = [f"{tool}: stands on one side only" for tool in sorted(figures.keys() ^ limits.keys())]
+    known = [tool for tool in figures if tool in limits]
+    return unknown + [
+        f"{tool}: {figures[tool]} characters, limit {limits[tool]['limit']}"
+        for tool in known
+        if figures[tool] > limits[tool]["limit"]
+    ]
+
+
+def _calibrated(figures: Mapping[str, int], commit: str) -> str:
+    found = {
+        tool: {
+            "unit": "characters",
+            "kind": "count",
+            "mean": figure,
+            "limit": int(figure * ABOVE),
+            "runs": 1,
+            "commit": commit,
+        }
+        for tool, figure in figures.items()
+    }
+    head = "# What a model reads of each kind of tool result, and what it may be: mean + 5 %. One run is enough.\n"
+    return head + yaml.safe_dump({"tool results": found}, sort_keys=False)
+
+
+def main() -> int:
+    """Check, or write anew after a change on purpose."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tokens")
+    parser.add_argument("--check", action="store_true", help="fail where a figure is above its limit")
+    parser.add_argument("--calibrate", metavar="COMMIT", help="write the ranges anew, measured at this commit")
+    options = parser.parse_args()
+    figures = counted()
+    if options.calibrate:
+        RANGES.write_text(_calibrated(figures, options.calibrate))
+    for tool, figure in figures.items():
+        print(f"{figure:>8}  {tool}")
+    faults = above(figures, ranges()) if options.check else []
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
