@@ -27,7 +27,7 @@ tools: install ## Build Kubernetes and the other Go tools into the cache
 # --- checks ---------------------------------------------------------------------------------------
 
 .PHONY: check
-check: install lint types layers generated policy-test ## Format, lint, types, layers, generated files, spelling, policy tests
+check: install lint types layers generated ranges policy-test ## Format, lint, types, layers, generated files, ranges, spelling, policy tests
 
 .PHONY: fmt
 fmt: install ## Format the code
@@ -52,6 +52,11 @@ layers: install ## Who may import whom
 generated: install ## CRDs, policies, RBAC and reference pages equal what the code gives
 	$(BIN)/python -m hack.gen.crds --check
 	$(BIN)/python -m hack.gen.docs --check
+	$(BIN)/python -m hack.gen.scenarios --check
+
+.PHONY: ranges
+ranges: install ## What a model reads of each kind of tool result stays within benchmarks/ranges.yaml
+	$(BIN)/python -m benchmarks.tokens --check
 
 .PHONY: policy-test
 policy-test: install ## The approval policy's own tests, on a real OPA
@@ -65,6 +70,7 @@ crds: install ## Generate CRDs, admission policies and RBAC from the code
 .PHONY: docs
 docs: install ## Generate the reference pages from the code
 	$(BIN)/python -m hack.gen.docs
+	$(BIN)/python -m hack.gen.scenarios
 
 # --- tests ----------------------------------------------------------------------------------------
 
@@ -72,6 +78,11 @@ docs: install ## Generate the reference pages from the code
 test: install ## Set up what the tests need, run them, count each tier
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 2400 $(BIN)/python -m hack.test
+
+.PHONY: scenarios
+scenarios: install ## Every scenario with a live recipe on real clusters (SCENARIOS='probes images/never-pulled')
+	$(BIN)/python -m hack.tools
+	timeout --kill-after=60 7200 $(BIN)/python -m hack.scenarios $(SCENARIOS)
 
 .PHONY: crash-all
 crash-all: install ## kill -9 of the operator at every numbered point of the demo's case (long)
@@ -81,6 +92,11 @@ crash-all: install ## kill -9 of the operator at every numbered point of the dem
 .PHONY: real-model
 real-model: install ## The protocol against a real engine with a real, very small model (long, 350 MB)
 	timeout --kill-after=30 3600 $(BIN)/python -m hack.real_model
+
+.PHONY: loki
+loki: install ## The contract of the logs on a real Loki, built from source (long, 2.3 GB; RECORD=yes keeps its answers)
+	$(BIN)/python -m hack.tools loki
+	INQUEST_RECORD_LOKI=$(filter yes,$(RECORD)) timeout --kill-after=30 900 $(BIN)/pytest -n0 tests/adapters/stack/test_loki.py -m long
 
 .PHONY: bench
 bench: install ## What cases cost, alone, 20 and 50 at once, beside goals and baselines (BENCH='--json FILE')

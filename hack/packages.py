@@ -1,15 +1,18 @@
 """Debian's packages for what is not built here: the container runtime, its network plugins and the image builder.
 
-Only the real node and the images need them. A machine that already has the programs is left as it is.
+Only the real node and the images need them. A machine that already has the programs is left as it is. What tests alone
+need is unpacked and not installed.
 """
 
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from hack import HackError
+from hack.cache import cache_folder, locked
 
 INSTALL_SECONDS = 10 * 60
 SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -77,11 +80,11 @@ def _install(packages: list[str]) -> None:
         subprocess.run(["systemctl", "disable", "--now", "containerd"], check=False, timeout=60, capture_output=True)
 
 
-def _apt(*arguments: str) -> None:
+def _apt(*arguments: str, folder: Path | None = None) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": SYSTEM_PATH}
     command = ["apt-get", *arguments]
     done = subprocess.run(
-        command, env=environment, timeout=INSTALL_SECONDS, capture_output=True, text=True, check=False
+        command, env=environment, timeout=INSTALL_SECONDS, capture_output=True, text=True, check=False, cwd=folder
     )
     if done.returncode != 0:
         raise HackError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
@@ -93,3 +96,43 @@ def _service_runs() -> bool:
         return False
     asked = subprocess.run(["systemctl", "is-active", "--quiet", "containerd"], check=False, timeout=60)
     return asked.returncode == 0
+
+
+# --- programs that are not installed --------------------------------------------------------------------------------
+
+
+def unpacked(package: str, program: str) -> Path:
+    """A program from the path, else out of its package, which is unpacked into the cache and not installed.
+
+    So no service of the machine is started or set up, and no right is needed but to fetch.
+    """
+    found = shutil.which(program, path=SYSTEM_PATH)
+    if found:
+        return Path(found)
+    home = cache_folder() / "packages" / package
+    with locked(home.with_name(f".{package}.lock"), seconds=INSTALL_SECONDS):
+        if not home.exists():
+            _unpack(package, home)
+    return home / "usr" / "bin" / program
+
+
+def _unpack(package: str, home: Path) -> None:
+    if not shutil.which("apt-get"):
+        raise HackError(f"please install {package}: it is fetched automatically on Debian and Ubuntu only")
+    with tempfile.TemporaryDirectory(dir=home.parent) as folder:
+        _download(package, Path(folder))
+        (archive,) = Path(folder).glob("*.deb")
+        fresh = Path(folder) / "root"
+        subprocess.run(["dpkg-deb", "-x", str(archive), str(fresh)], check=True, timeout=INSTALL_SECONDS)
+        fresh.rename(home)
+
+
+def _download(package: str, folder: Path) -> None:
+    """With the lists of packages as they are; where they are old or missing, and we may, with new ones."""
+    try:
+        _apt("download", "-qq", package, folder=folder)
+    except HackError:
+        if os.geteuid() != 0:
+            raise
+        _apt("update", "-qq")
+        _apt("download", "-qq", package, folder=folder)

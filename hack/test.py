@@ -8,7 +8,7 @@ import sys
 
 from hack.cluster import local
 
-CLUSTERS = ("test", "scenarios", "crash", "adapters-kube", "contract")
+CLUSTERS = ("test", "scenarios", "scenarios-simulated", "crash", "adapters-kube", "contract")
 """Every cluster that a test brings up; the one of the demo is not among them."""
 
 

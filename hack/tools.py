@@ -1,10 +1,10 @@
 """Builds the Go binaries that the cluster and the tests need, each once for all checkouts of this machine.
 
-The versions stand in the go.mod files of `hack/kubernetes`, `hack/tools` and `images/pause`, and go.sum pins every
-byte. A binary is stored under the hash of its module's files and of its recipe, so a change in one module rebuilds
-nothing of another; `bin/<hash of all>` links together the set that belongs to this checkout.
+The versions stand in the go.mod files of `hack/kubernetes`, `hack/tools`, `hack/loki` and `images/pause`, and go.sum
+pins every byte. A binary is stored under the hash of its module's files and of its recipe, so a change in one module
+rebuilds nothing of another; `bin/<hash of all>` links together the set that belongs to this checkout.
 
-    python -m hack.tools                 builds what is missing
+    python -m hack.tools                 builds what is missing, but for Loki
     python -m hack.tools kubectl helm    only these
     python -m hack.tools --print-bin     names the folder and builds nothing
 """
@@ -42,6 +42,8 @@ class Tool:
     package: str
     stamped: bool = False
     """Whether it reports Kubernetes' version, which clients refuse as v0.0.0 unless the linker writes it."""
+    usual: bool = True
+    """Whether it is built where no name is given; what takes minutes and serves one target is not."""
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -61,18 +63,21 @@ TOOLS: Mapping[str, Tool] = {
         Tool("kube-proxy", "hack/kubernetes", "k8s.io/kubernetes/cmd/kube-proxy", stamped=True),
         Tool("metrics-server", "hack/tools", "sigs.k8s.io/metrics-server/cmd/metrics-server"),
         Tool("pause", "images/pause", "."),
+        Tool("loki", "hack/loki", "github.com/grafana/loki/v3/cmd/loki", usual=False),
     )
 }
+
+USUAL = tuple(tool.name for tool in TOOLS.values() if tool.usual)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command; exit code 1 with one message when a build fails."""
     parser = argparse.ArgumentParser(prog="python -m hack.tools", description="Build the Go tools that are missing.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(TOOLS)}; all if none is given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(TOOLS)}; none: the usual")
     parser.add_argument("--print-bin", action="store_true", help="print the folder of the binaries and build nothing")
     options = parser.parse_args(arguments)
     try:
-        print(bin_folder() if options.print_bin else build(options.names or TOOLS))
+        print(bin_folder() if options.print_bin else build(options.names or USUAL))
     except HackError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

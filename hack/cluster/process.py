@@ -17,8 +17,8 @@ from hack import HackError
 from hack.cache import hash_of, log_tail
 
 POLL_SECONDS = 0.05
-START_SECONDS = 10
-STOP_SECONDS = 15
+START_SECONDS = 60
+STOP_SECONDS = 90
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 RECORD_AND_BECOME = 'cat /proc/$$/stat "$1" > "$0.new" && mv "$0.new" "$0" && shift && exec "$@"'

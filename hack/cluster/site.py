@@ -22,7 +22,7 @@ from hack.cluster.state import Identity, write_atomically
 LOOPBACK = "127.0.0.1"
 ADMIN = Subject("admin", "admin", "system:masters")
 REQUEST_SECONDS = 5
-KUBECTL_SECONDS = 60
+KUBECTL_SECONDS = 180
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,11 @@ def killed_at(log: Path) -> str:
     return f"{last['phase']}: {lines[-1]['killed']} {last['call']} (call {last['n']})"
 
 
+def deaths_in(log: Path) -> int:
+    """How often a process has killed itself by now."""
+    return sum("killed" in line for line in _lines(log))
+
+
 def in_phase(calls: Iterable[Call], phase: str, runs: int) -> list[Point]:
     """So many points spread over the calls of a phase, first and last among them, the sides taking turns."""
     here = sum(1 for call in calls if call.phase == phase)

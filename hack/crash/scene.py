@@ -15,15 +15,15 @@ from typing import Any
 
 from hack import HackError
 from hack.crash.oracle import TERMINAL, Seen
-from hack.crash.points import NOWHERE, Point, killed_at
+from hack.crash.points import NOWHERE, Point, deaths_in, killed_at
 from hack.crash.watch import Watch, watching
 from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, start_operator, stop_operator, tail
 from inquest.api.names import INVESTIGATION_LABEL, SIGNAL_LABEL
 
-CASE_SECONDS = 240.0
+CASE_SECONDS = 480.0
 WORKLOAD_SECONDS = 300.0
-CLEAN_SECONDS = 60.0
-STOP_SECONDS = 40.0
+CLEAN_SECONDS = 180.0
+STOP_SECONDS = 120.0
 FIRST_WAIT = 10.0
 """Seconds that the kubelet waits before the second restart; doubled for each further one, up to five minutes."""
 STILL_SECONDS = 50.0
@@ -35,6 +35,18 @@ KILLED = -9
 APPROVAL = '{"spec":{"decision":"Approved","decisionReason":"raise it"}}'
 SETTINGS = {"INQUEST_EFFECTIVENESS__STABILIZATION": "3s"}
 """A few seconds: what is looked at here is the crash, not the effect."""
+
+
+class Dead:
+    """An operator that came to its point before it had said that it was ready."""
+
+    def poll(self) -> int:
+        """How it ended."""
+        return KILLED
+
+    def wait(self, seconds: float) -> int:
+        """The same; it is over already."""
+        return KILLED
 
 
 @dataclass
@@ -63,7 +75,7 @@ class Scene:
     """Of the operator, as variables."""
     elder: bool = False
     """Beside another one: begins before it."""
-    operator: subprocess.Popen[bytes] | None = None
+    operator: subprocess.Popen[bytes] | Dead | None = None
     watch: Watch = field(init=False)
 
     @property
@@ -228,8 +240,14 @@ class Scene:
 
     def _start(self, point: Point) -> None:
         crash = {} if point == NOWHERE else point.environment(self.log)
+        before = deaths_in(self.log)
         with environment({**self.settings, **crash}):
-            self.operator = start_operator(self.stage, self.model)
+            try:
+                self.operator = start_operator(self.stage, self.model)
+            except HackError:
+                if deaths_in(self.log) == before:
+                    raise
+                self.operator = Dead()
 
     def _keep_log(self, which: str) -> None:
         shutil.copyfile(self.stage.folder / "operator.log", self.home / f"operator-{which}.log")

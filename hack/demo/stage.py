@@ -110,11 +110,13 @@ def install_catalogue(stage: Stage, pinned: str) -> None:
         stage.kubectl("apply", *namespace, "-f", "-", stdin=text)
 
 
-def start_operator(stage: Stage, model: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Run the operator on this machine with the token of its own account, never as administrator."""
+def start_operator(
+    stage: Stage, model: Mapping[str, str], changes: Mapping[str, Any] | None = None
+) -> subprocess.Popen[bytes]:
+    """Run the operator on this machine with the token of its own account; `changes` are groups of other settings."""
     stop_operator(stage.folder)
     settings = stage.folder / "settings.yaml"
-    write_atomically(settings, yaml.safe_dump(_settings(stage, model)))
+    write_atomically(settings, yaml.safe_dump({**_settings(stage, model), **(changes or {})}))
     with (stage.folder / "operator.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "inquest.cli.main", "run", "--settings", str(settings)],

@@ -32,6 +32,15 @@ from hack import HackError
 Request = Mapping[str, Any]
 
 
+ADVICE: Final = """\
+DIAGNOSIS: The script has not looked at it.
+ACTION: Wait for the investigation.
+URGENCY: soon
+---
+REMEDIATE: no
+"""
+
+
 class ScriptError(HackError):
     """The script does not say what it should."""
 
@@ -133,6 +142,8 @@ class Script(_Part):
     model: str = "script"
     let: dict[str, Lookup] = {}
     steps: tuple[Step, ...]
+    advice: str = ADVICE
+    """Answer to a question for a recommendation; it uses no step up and stands apart from the requests."""
 
 
 def load(path: str | Path) -> Script:

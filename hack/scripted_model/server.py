@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hack.scripted_model.script import Call, Failure, Reply, Script, ScriptError, Step, choose, filled, load, values_of
+from inquest.story.recommending import TASK
 
 MARK: Final = {"x-scripted-model": "these replies come from a script, not from a model"}
 CHARACTERS_PER_TOKEN: Final = 4
@@ -52,6 +53,7 @@ class Play:
     requests: list[Json] = field(default_factory=list)
     used: Counter[int] = field(default_factory=Counter)
     heads: list[Head] = field(default_factory=list)
+    advised: list[Json] = field(default_factory=list)
     running: int = 0
     arrivals: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -77,6 +79,8 @@ class Serving:
     """Bodies in the order in which they came."""
     heads: list[Head]
     """What came with each of them."""
+    advised: list[Json]
+    """Bodies of questions for a recommendation."""
 
     @property
     def azure_url(self) -> str:
@@ -110,7 +114,8 @@ def serve(script: Script | str | Path, *, port: int = 0, tls: Tls | None = None)
         thread.start()
         try:
             scheme = "https" if tls else "http"
-            yield Serving(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/v1", play.requests, play.heads)
+            url = f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/v1"
+            yield Serving(url, play.requests, play.heads, play.advised)
         finally:
             server.should_exit = True
             server.force_exit = True
@@ -122,6 +127,9 @@ def application(play: Play) -> Starlette:
 
     async def complete(http: Request) -> Response:
         request = await http.json()
+        if _asks_for_advice(request):
+            play.advised.append(request)
+            return _answer(play, Step(reply=Reply(text=play.script.advice)), request)
         play.running += 1
         play.heads.append(Head(http.url.path, dict(http.query_params), dict(http.headers), play.running))
         async with play.arrivals:
@@ -154,6 +162,11 @@ def application(play: Play) -> Starlette:
             Route("/requests", asked),
         ]
     )
+
+
+def _asks_for_advice(request: Json) -> bool:
+    first: Json = next(iter(request.get("messages") or ()), {})
+    return str(first.get("content") or "").startswith(TASK)
 
 
 async def _played(play: Play, request: Json) -> Response:
