@@ -7,19 +7,18 @@ import subprocess
 import sys
 
 from hack.cluster import local
-
-CLUSTERS = ("test", "scenarios", "scenarios-simulated", "crash", "adapters-kube", "contract")
-"""Every cluster that a test brings up; the one of the demo is not among them."""
+from hack.cluster.state import cluster_names
 
 
 def main() -> int:
-    """Exit status of the test run; what it started is stopped afterwards, also after a failure."""
+    """Exit status of the test run; the clusters it brought up are taken down afterwards, also after a failure."""
     environment = {**os.environ, **({"INQUEST_ALL_TIERS": "1"} if os.environ.get("CI") == "true" else {})}
     command = [sys.executable, "-m", "pytest", "tests", "-n", "2", "--dist", "loadgroup", "-m", "not long"]
+    others = cluster_names()
     try:
         return subprocess.run(command, env=environment, check=False).returncode
     finally:
-        for name in CLUSTERS:
+        for name in cluster_names() - others:
             local.down(name=name)
 
 

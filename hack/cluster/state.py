@@ -103,6 +103,12 @@ def cluster_folder(name: str) -> Path:
     return clusters_folder() / cluster_id(name)
 
 
+def cluster_names() -> set[str]:
+    """The clusters of this checkout that were brought up and not taken down, running or not."""
+    known = (load_identity(folder) for folder in _folders())
+    return {identity.name for identity in known if identity and identity.id == cluster_id(identity.name)}
+
+
 def load_identity(folder: Path) -> Identity | None:
     """What was chosen earlier, or nothing if this cluster is new."""
     path = folder / "identity.json"

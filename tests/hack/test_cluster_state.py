@@ -1,6 +1,7 @@
 """Two clusters on one machine never meet, and what is written down is read back."""
 
 import socket
+from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -107,3 +108,14 @@ def test_a_size_is_written_as_people_say_it(size: Size) -> None:
 
 def test_a_link_name_fits_the_kernel() -> None:
     assert len(IDENTITY.link) <= 15
+
+
+def test_only_the_clusters_of_this_checkout_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INQUEST_CACHE", str(tmp_path))
+    own = replace(IDENTITY, id=state.cluster_id(IDENTITY.name))
+    strange = replace(IDENTITY, id=state.cluster_id("theirs", tmp_path), name="theirs")
+    for identity in (own, strange):
+        state.save_identity(state.clusters_folder() / identity.id, identity)
+    (state.clusters_folder() / "half-made").mkdir()
+
+    assert state.cluster_names() == {IDENTITY.name}
