@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import httpx2
 import structlog
@@ -22,7 +22,6 @@ from inquest.adapters.datastorage import DataStorageClient, token_of
 from inquest.adapters.eyes import ClusterEyes
 from inquest.adapters.herald import KubeHerald, WebhookReceiver
 from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, Price
 from inquest.adapters.loki import Loki
 from inquest.adapters.observing import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
 from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
@@ -54,6 +53,9 @@ from inquest.story.history import UNAVAILABLE, History, envelope
 from inquest.story.inquiry import Run
 from inquest.story.playbooks import Book
 from inquest.telemetry import know
+
+if TYPE_CHECKING:
+    from inquest.adapters.llm import Endpoint, OpenAIModel
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -267,6 +269,8 @@ async def model_of(
     """The endpoints of the settings, open; None without a model."""
     if chosen.provider == "none":
         return None
+    from inquest.adapters.llm import OpenAIModel, Patience  # imported late: its client is a tenth of the memory at rest
+
     model = OpenAIModel(
         [_endpoint(one, on_key) for one in chosen.endpoints],
         clock=clock,
@@ -334,6 +338,8 @@ def _count_retry(phase: str, retry: Retry) -> None:
 
 
 def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], None]) -> Endpoint:
+    from inquest.adapters.llm import Endpoint, Price
+
     price = chosen.price
     return Endpoint(
         chosen.endpoint,

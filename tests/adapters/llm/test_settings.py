@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 from decimal import Decimal
 from pathlib import Path
@@ -193,3 +195,11 @@ COSTS = {
 @pytest.mark.parametrize(("costs", "total"), COSTS.values(), ids=COSTS.keys())
 def test_a_sum_with_an_unknown_part_is_unknown(costs: list[Decimal | None], total: Decimal | None) -> None:
     assert total_cost(ModelReply("", (), "stop", Usage(), "m", cost=cost) for cost in costs) == total
+
+
+def test_an_operator_without_a_model_does_not_load_its_client() -> None:
+    asked = "import sys, inquest.operator.main; print('openai' in sys.modules)"
+
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=300)
+
+    assert said.stdout.strip() == "False"
