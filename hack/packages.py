@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from hack import HackError
@@ -42,12 +43,22 @@ def ensure_node_programs() -> None:
 
 def ensure_programs(programs: Mapping[str, str], extra: list[str] | None = None) -> list[str]:
     """Install the packages of the programs that are missing, and say which those were."""
-    packages = {package for program, package in programs.items() if not shutil.which(program, path=SYSTEM_PATH)}
-    missing = sorted(packages.union(extra or []))
+    missing = _missing(programs, extra or [])
     if missing:
         require_root()
-        _install(missing)
+        with _one_at_a_time():
+            _install(_missing(programs, extra or []))
     return missing
+
+
+def _missing(programs: Mapping[str, str], extra: list[str]) -> list[str]:
+    packages = {package for program, package in programs.items() if not shutil.which(program, path=SYSTEM_PATH)}
+    return sorted(packages.union(extra))
+
+
+def _one_at_a_time() -> AbstractContextManager[None]:
+    """Fetching lists of packages may, as container images set it up, delete what another run has just fetched."""
+    return locked(cache_folder() / ".apt.lock", seconds=INSTALL_SECONDS)
 
 
 def require_root() -> None:
@@ -69,6 +80,8 @@ def _plugin_folder() -> Path | None:
 
 
 def _install(packages: list[str]) -> None:
+    if not packages:
+        return
     if not shutil.which("apt-get"):
         raise HackError(
             f"please install {' '.join(packages)}: they are fetched automatically on Debian and Ubuntu only"
@@ -82,7 +95,7 @@ def _install(packages: list[str]) -> None:
 
 def _apt(*arguments: str, folder: Path | None = None) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": SYSTEM_PATH}
-    command = ["apt-get", *arguments]
+    command = ["apt-get", "-o", f"DPkg::Lock::Timeout={INSTALL_SECONDS}", *arguments]
     done = subprocess.run(
         command, env=environment, timeout=INSTALL_SECONDS, capture_output=True, text=True, check=False, cwd=folder
     )
@@ -129,10 +142,11 @@ def _unpack(package: str, home: Path) -> None:
 
 def _download(package: str, folder: Path) -> None:
     """With the lists of packages as they are; where they are old or missing, and we may, with new ones."""
-    try:
-        _apt("download", "-qq", package, folder=folder)
-    except HackError:
-        if os.geteuid() != 0:
-            raise
-        _apt("update", "-qq")
-        _apt("download", "-qq", package, folder=folder)
+    with _one_at_a_time():
+        try:
+            _apt("download", "-qq", package, folder=folder)
+        except HackError:
+            if os.geteuid() != 0:
+                raise
+            _apt("update", "-qq")
+            _apt("download", "-qq", package, folder=folder)
