@@ -1,13 +1,22 @@
-"""What the catalogue disables, while people go on applying workflows (resources, section 7.3)."""
+"""What the catalogue disables while people apply, and what stands while its store is away (resources, 7.3 and 6.3)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 
 from inquest.api.catalogue import RemediationWorkflow
+from inquest.api.shared import VoidReason, WorkflowPin
 from inquest.conductor.catalogue import Catalogue, content_hash, content_of
+from inquest.conductor.guards import Guards
+from inquest.errors import Unavailable
 from inquest.ports import Json, Registration, ResourceKind
+from inquest.story.context import ResourceContext
+from inquest.story.selection import CatalogueFilters, WorkflowRecord
 from tests.cluster.kube import proposal
+from tests.story import cases
 from tests.story.test_signals import HOME, World
 
 
@@ -32,13 +41,16 @@ class Busy(World):
     async def disable_workflow(self, id: str, reason: str) -> None:  # noqa: A002 - the port's word
         self.disabled.append(id)
 
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
+        raise Unavailable("DataStorage", "connection refused")
+
     def _somebody_applies(self) -> None:
         if self.coming:
             self.coming = False
             self.apply("new")
 
-    def apply(self, name: str) -> None:
-        spec = proposal("RemediationWorkflow")["spec"] | {"id": name}
+    def apply(self, name: str, **spec: Any) -> None:
+        spec = proposal("RemediationWorkflow")["spec"] | {"id": name} | spec
         body = self.put("RemediationWorkflow", name, HOME, apiVersion="inquest.dev/v1alpha1", spec=spec)
         digest = content_hash(content_of(RemediationWorkflow.from_object(body)))
         self.registrations.append(Registration(name, digest, "Active"))
@@ -52,3 +64,47 @@ async def test_what_is_applied_during_a_sweep_is_no_orphan() -> None:
     await Catalogue(world.house()).sweep()
 
     assert world.disabled == ["gone"]
+
+
+def chosen(world: Busy, name: str) -> WorkflowPin:
+    """What a case has chosen, as it stands in the catalogue now."""
+    found = next(one for one in world.registrations if one.name == name or one.id == name)
+    return WorkflowPin(
+        id=name,
+        version="1.0.0",
+        action_type="IncreaseMemoryLimits",
+        content_hash=found.content_hash,
+        engine="job",
+    )
+
+
+TARGET = cases.PINNED_DEPLOYMENT
+SAME = ResourceContext(target=TARGET, root=TARGET, target_pin=TARGET)
+
+
+async def test_a_chosen_workflow_that_stands_as_it_was_may_be_used_while_the_store_is_away() -> None:
+    world = Busy(coming=False)
+    world.apply("restart")
+
+    assert await Guards(world.house()).drift(TARGET, chosen(world, "restart"), SAME) is None
+
+
+@pytest.mark.parametrize("change", [{"version": "9.0.0"}, {"description": {"what": "other", "whenToUse": "never"}}])
+async def test_a_chosen_workflow_that_changed_is_seen_while_the_store_is_away(change: dict[str, Any]) -> None:
+    world = Busy(coming=False)
+    world.apply("restart")
+    pin = chosen(world, "restart")
+
+    world.apply("restart", **change)
+
+    assert await Guards(world.house()).drift(TARGET, pin, SAME) is VoidReason.WORKFLOW_CHANGED
+
+
+async def test_a_workflow_that_is_registered_from_elsewhere_waits_for_the_store() -> None:
+    world = Busy(coming=False)
+    world.apply("restart")
+    pin = chosen(world, "restart")
+    world.held.clear()
+
+    with pytest.raises(Unavailable, match="connection refused"):
+        await Guards(world.house()).drift(TARGET, pin, SAME)

@@ -32,7 +32,7 @@ from inquest.story.conversation import ModelReply
 from inquest.story.evidence import Gap, Health
 from inquest.story.plot import Case, advance
 from inquest.story.rca import Diagnosis
-from inquest.story.remedy import Halt, Stand, Standing
+from inquest.story.remedy import HELD, Halt, Stand, Standing
 from inquest.story.steps import Wait, next_step
 from tests.story import cases
 from tests.story.cases import World, view
@@ -279,7 +279,7 @@ def test_what_is_not_approved_is_not_executed(
     assert case.last(plot.ExecutionCreated) is None
 
 
-@pytest.mark.parametrize("standing", [Standing.PENDING, Standing.WAIT, Standing.NOT_APPROVED])
+@pytest.mark.parametrize("standing", [Standing.PENDING, Standing.WAIT, Standing.UNREAD, Standing.NOT_APPROVED])
 def test_c_ra_4_a_request_that_nobody_decided_is_looked_at_again(standing: Standing) -> None:
     seen = view(stand=cases.stand(standing))
 
@@ -297,8 +297,9 @@ def test_a_decision_that_does_not_count_expires_with_the_request() -> None:
     assert "bob may not approve" in case.closed.verdict.message
 
 
-def test_missing_policies_hold_a_decision_whatever_the_time() -> None:
-    seen = view(cases.TIMEOUT.total_seconds() + 1, stand=cases.stand(Standing.WAIT))
+@pytest.mark.parametrize("standing", sorted(HELD))
+def test_what_hinders_holds_a_decision_whatever_the_time(standing: Standing) -> None:
+    seen = view(cases.TIMEOUT.total_seconds() + 1, stand=cases.stand(standing))
 
     assert isinstance(next_step(cases.reached(Phase.AWAITING_APPROVAL), seen), Wait)
 

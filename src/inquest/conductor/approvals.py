@@ -73,7 +73,7 @@ class Approvals:
             drift = await Guards(self.house).drift(found.spec.target, found.spec.workflow, context)
         except Retryable as error:
             late = stand.standing is Standing.STANDS
-            return Stand(Standing.WAIT, f"the target cannot be read: {error}") if late else stand
+            return Stand(Standing.UNREAD, f"held until it can be read: {error}") if late else stand
         return approval_stands(replace(view, drift=drift))
 
     async def _view(

@@ -80,6 +80,7 @@ MAX_FAULTS: Final = 3
 """Tries of one step that end in an error that nobody foresaw (behaviours, section 12.4)."""
 UNUSABLE: Final = {
     remedy.Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
+    remedy.Standing.UNREAD: ("RemediationBlocked", "the target or the workflow cannot be read"),
     remedy.Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
 }
 """A decision that is not acted on says so: event and sentence."""

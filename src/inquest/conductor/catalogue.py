@@ -68,20 +68,15 @@ class Catalogue:
         if not isinstance(found, RemediationWorkflow):
             await self.sweep()
             return None
-        same = await self._versions(found.spec.id)
-        newest = max(same, key=lambda one: version_key(one.spec.version), default=found)
-        if version_key(newest.spec.version) > version_key(found.spec.version):
+        same = await versions(self.house, found.spec.id)
+        newest = max(same, key=by_version, default=found)
+        if by_version(newest) > by_version(found):
             return await self._told(WORKFLOW, found, _superseded(found, newest))
         again = await self._told(WORKFLOW, found, await self._attempt_workflow(found))
         for older in same:
             if older.spec.version != found.spec.version and older.status.registration is not Registered.SUPERSEDED:
                 self.house.offer(WORKFLOW, older.namespace, older.name, older.uid)
         return again
-
-    async def _versions(self, id_: str) -> tuple[RemediationWorkflow, ...]:
-        """Every resource of a workflow: registering an older one again would bring it back into force."""
-        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
-        return tuple(one for one in found if one.spec.id == id_)
 
     async def sweep(self) -> int:
         """Disable what no resource carries any more; says how many."""
@@ -107,7 +102,7 @@ class Catalogue:
                 self.house.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
         found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
         newest: dict[str, RemediationWorkflow] = {}
-        for one in sorted(found, key=lambda one: version_key(one.spec.version)):
+        for one in sorted(found, key=by_version):
             newest[one.spec.id] = one
         for one in newest.values():
             if one.status.registration is Registered.SUPERSEDED:
@@ -188,8 +183,19 @@ def content_hash(content: str) -> str:
     return sha256(content.encode()).hexdigest()
 
 
+async def versions(house: House, id_: str) -> tuple[RemediationWorkflow, ...]:
+    """Every resource of a workflow: registering an older one again would bring it back into force."""
+    found = parsed(RemediationWorkflow, await house.status.list(WORKFLOW))
+    return tuple(one for one in found if one.spec.id == id_)
+
+
 def _is_orphan(held: Registration, hashes: set[str]) -> bool:
     return held.status == "Active" and held.content_hash not in hashes
+
+
+def by_version(found: RemediationWorkflow) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:
+    """Sorts the resources of a workflow by semantic version."""
+    return version_key(found.spec.version)
 
 
 def version_key(version: str) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:

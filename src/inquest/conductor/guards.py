@@ -10,6 +10,7 @@ from typing import Final
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
 from inquest.api.shared import ExecutionPhase, PinnedTarget, TargetRef, VoidReason, WorkflowPin
+from inquest.conductor.catalogue import by_version, content_hash, content_of, versions
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
 from inquest.conductor.reading import parsed
 from inquest.conductor.signals import chain_rules, known_history
@@ -101,7 +102,19 @@ class Guards:
             record = await self.house.datastorage.workflow(workflow.workflow_id or workflow.id, ANY)
         except NotFound:
             return "", False
+        except Retryable as away:
+            return await self._as_applied(workflow, away)
         return record.content_hash, record.status == ACTIVE and record.latest
+
+    async def _as_applied(self, workflow: WorkflowPin, away: Retryable) -> tuple[str, bool]:
+        """The resource that the catalogue is registered from: a store that is away delays no decision (6.3).
+
+        Raises what the store said where no resource of that workflow is here: it may be registered from elsewhere.
+        """
+        newest = max(await versions(self.house, workflow.id), key=by_version, default=None)
+        if newest is None:
+            raise away
+        return content_hash(content_of(newest)), True
 
     async def _scope(self, context: ResourceContext, target: TargetRef) -> tuple[tuple[Mapping[str, str], ...], bool]:
         near = (context.target_labels, context.root_labels)

@@ -372,6 +372,8 @@ class Standing(StrEnum):
     """Nobody has decided."""
     WAIT = "PolicyMissing"
     """The admission policies are not in place: nothing that was decided is acted on."""
+    UNREAD = "RemediationBlocked"
+    """What was approved cannot be held against the cluster: a read failed, which is neither yes nor no."""
     TAMPERED = "JournalTampered"
     """Not the request of this case."""
     NOT_APPROVED = "NotApproved"
@@ -382,6 +384,10 @@ class Standing(StrEnum):
     USED = "Used"
     """Another execution has it already."""
     STANDS = "Approved"
+
+
+HELD: Final = frozenset({Standing.WAIT, Standing.UNREAD})
+"""Decided, and acted on as soon as what hinders it is over."""
 
 
 @dataclass(frozen=True)

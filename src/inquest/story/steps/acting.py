@@ -9,7 +9,7 @@ from inquest.api.shared import ApprovalState, ExecutionPhase, Phase, Resolution
 from inquest.story import ends, plot
 from inquest.story.judgement import Question, Tally, what_follows
 from inquest.story.plot import Case
-from inquest.story.remedy import Stand, Standing
+from inquest.story.remedy import HELD, Stand, Standing
 from inquest.story.steps.known import (
     chosen,
     diagnosis_of,
@@ -95,7 +95,7 @@ def awaiting(case: Case, view: View) -> Step:
         return Record(
             plot.Closed(ends.not_approved(chosen(case), decided.state, decided.reason, decided.void), view.now)
         )
-    if view.frozen or (view.stand is not None and view.stand.standing is Standing.WAIT):
+    if view.frozen or (view.stand is not None and view.stand.standing in HELD):
         return Wait(view.now + LOOK)
     return _use(case, view)
 
