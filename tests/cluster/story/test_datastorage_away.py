@@ -1,4 +1,4 @@
-"""The store of the whole trail goes in the middle of a case and comes back: same end, each record once (resources, 6.3; reliability, 6)."""
+"""The store of the trail goes in the middle of a case and comes back: same end, each record once (resources, 6.3)."""
 
 from __future__ import annotations
 
