@@ -29,7 +29,7 @@ from inquest.api.shared import (
 )
 from inquest.story import ends, plot, steps
 from inquest.story.conversation import ModelReply
-from inquest.story.evidence import Gap, Health
+from inquest.story.evidence import Gap, Health, Listing, Observed
 from inquest.story.plot import Case, advance
 from inquest.story.rca import Diagnosis
 from inquest.story.remedy import HELD, Halt, Stand, Standing
@@ -846,6 +846,54 @@ def test_a_cause_that_nobody_here_reads_is_a_whole_diagnosis(kind: str) -> None:
     assert isinstance(step.fact, plot.Closed)
     assert step.fact.verdict.outcome == "NoMatchingWorkflows"
     assert "a person must act" in step.fact.verdict.message
+
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-2"}}
+NODES = Listing("Node", "", "E1", names=("/worker-1", "/worker-2"))
+
+
+def case_of_a_node(*, namespace: str, **seen: Any) -> Case:
+    """Code has proven that a node is the cause of what the Signal says of a workload."""
+    named = TargetRef(api_version="v1", kind="Node", name="worker-2")
+    first = replace(cases.opened(model="", home="inquest-system"), namespace=namespace)
+    found = Diagnosis(summary="disk", target=named, confidence=0.9, signal_type="NodePressure")
+    taken = cases.taken(cases.finding(object=named), **seen)
+    return plot.fold([first, cases.resolved(), taken, plot.Diagnosed(found, cases.AT)])
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param((Observed(NODE, "E1"),), id="read"),
+        pytest.param((), id="in the listing by its name only"),
+    ],
+)
+def test_what_is_in_no_namespace_is_not_said_to_be_missing_from_one(objects: tuple[Observed, ...]) -> None:
+    case = case_of_a_node(namespace="inquest-system", objects=objects, listings=(NODES,))
+
+    step = next_step(case, view())
+
+    assert isinstance(step, steps.ResolveContext)
+    assert step.target.display == "Node/worker-2"
+
+
+def test_a_node_that_no_whole_listing_has_is_missing() -> None:
+    case = case_of_a_node(namespace="inquest-system", objects=(), listings=(replace(NODES, names=("/worker-1",)),))
+
+    step = next_step(case, view())
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert "Node/worker-2 does not exist: a person must act" in step.fact.verdict.message
+
+
+def test_a_tenants_case_with_a_node_as_its_cause_is_a_whole_diagnosis() -> None:
+    step = next_step(case_of_a_node(namespace="shop", objects=(Observed(NODE, "E1"),), listings=(NODES,)), view())
+
+    assert isinstance(step, steps.Record)
+    assert isinstance(step.fact, plot.Closed)
+    assert step.fact.verdict.outcome == "NoMatchingWorkflows"
+    assert "outside the namespaces of this case: a person must act" in step.fact.verdict.message
 
 
 @pytest.mark.parametrize(

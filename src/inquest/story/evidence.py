@@ -140,9 +140,9 @@ class Listing:
     """`namespace/name` of everything in it, also of what was not kept; cluster-scoped: `/name`."""
 
     def excludes(self, ref: TargetRef) -> bool:
-        """Whether this object would be in it, and is not."""
+        """Whether this object would be in it, and is not; what is in no namespace is meant by its name alone."""
         is_of_it = self.kind == ref.kind and self.namespace in ("", ref.namespace or "")
-        return is_of_it and f"{ref.namespace or ''}/{ref.name}" not in self.names
+        return is_of_it and not {f"{ref.namespace or ''}/{ref.name}", f"/{ref.name}"} & {*self.names}
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,13 @@ def is_outside(case: Case, ref: TargetRef) -> bool:
 
 
 def placed(case: Case, named: TargetRef) -> TargetRef:
-    """A reference without a namespace means the Signal's; a look-up drops it where the kind has none."""
-    return named if named.namespace else named.model_copy(update={"namespace": case.target.namespace})
+    """A reference without a namespace means the Signal's, but for what was seen to be in none.
+
+    Of what was not seen nobody knows here whether its kind has namespaces; a look-up drops it where it has none.
+    """
+    taken = case.first(plot.SnapshotTaken)
+    is_whole = named.namespace or (taken is not None and taken.snapshot.find(named) is not None)
+    return named if is_whole else named.model_copy(update={"namespace": case.target.namespace})
 
 
 def is_near(case: Case, named: TargetRef) -> bool:
