@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from inquest.adapters.playbooks import _FIELDS, library
+from inquest.adapters.snapshot.rules import ROWS
 from inquest.story.playbooks import Trigger
+from inquest.story.playbooks.words import KINDS
 
 THE_TEN = [
     "ContainerCreatingStuck",
@@ -43,19 +49,66 @@ def test_the_ten_are_shipped_and_sound() -> None:
     assert all(book.steps and book.expected and book.fix for book in found.books)
 
 
+def test_every_kind_that_a_snapshot_lists_can_be_meant_by_a_trigger() -> None:
+    assert {row.kind for row in ROWS} - {"Event"} <= {*KINDS}
+
+
 def test_every_field_of_a_trigger_can_be_written() -> None:
     assert {*_FIELDS.values(), "min_age"} == set(Trigger.__dataclass_fields__)
+
+
+UNDER_A_C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+LOADED = """
+import json, locale, sys
+from pathlib import Path
+from inquest.adapters.playbooks import library
+
+found = library(Path(sys.argv[1]))
+steps = [step for book in found.books if book.name == "Mine" for step in book.steps]
+print(json.dumps([locale.getpreferredencoding(), steps, found.faults]))
+"""
+
+
+@pytest.mark.parametrize((), [()], ids=["T37"])
+def test_a_file_is_utf_8_whatever_the_locale_says(tmp_path: Path) -> None:
+    content = f"name: Mine\ntriggers: [{CRASH}]\ninvestigation_steps: ['prüfe → 確認']\n"
+    (tmp_path / "mine.yaml").write_bytes(content.encode())
+
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED, str(tmp_path)],
+        env={**os.environ, **UNDER_A_C_LOCALE},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    encoding, steps, faults = json.loads(run.stdout)
+    assert encoding != "utf-8"
+    assert (steps, faults) == (["prüfe → 確認"], [])
 
 
 @pytest.mark.parametrize(
     ("trigger", "rule"),
     [
-        pytest.param("{pod_status_regex: Running}", "fires on health: it hits Running", id="M14 running"),
-        pytest.param("{pod_status_regex: 'Compl|Crash'}", "fires on health: it hits Completed", id="completed"),
-        pytest.param("{pod_status_regex: '.*'}", "fires on health: it hits Running", id="anything"),
-        pytest.param("{pod_status_regex: '^Crashed$'}", "can never fire", id="no such word"),
-        pytest.param("{last_termination_regex: '^Evil$'}", "can never fire", id="no such end"),
-        pytest.param("{kind_regex: '^Gadget$', condition_regex: x}", "can never fire", id="a kind that is not read"),
+        pytest.param("{pod_status_regex: Running}", "fires on health: it hits Running", id="M14 T38 running"),
+        pytest.param("{pod_status_regex: 'Compl|Crash'}", "fires on health: it hits Completed", id="T38 completed"),
+        pytest.param("{pod_status_regex: '.*'}", "fires on health: it hits Running", id="T38 anything"),
+        pytest.param("{last_termination_regex: '.'}", "fires on health: it hits Completed", id="T38 any end"),
+        pytest.param("{condition_regex: '^Ready'}", "fires on health: it hits Ready=True/", id="T38 ready"),
+        pytest.param("{pod_status_regex: '^Crashed$'}", "can never fire", id="T38 no such word"),
+        pytest.param("{last_termination_regex: '^Evil$'}", "can never fire", id="T38 no such end"),
+        pytest.param(
+            "{kind_regex: '^Gadget$', condition_regex: x}", "can never fire", id="T38 a kind that is not read"
+        ),
+        pytest.param("{kind_regex: '^Node$', pod_status_regex: Crash}", "can never fire", id="T38 a word of no pod"),
+        pytest.param("{kind_regex: '^Job$', last_termination_regex: OOM}", "can never fire", id="T38 an end of no pod"),
+        pytest.param(
+            "{kind_regex: '^Node$', condition_regex: x, event_reason_regex: y}",
+            "can never fire",
+            id="T38 events of pods",
+        ),
+        pytest.param("{finding_regex: x, pod_status_regex: Crash}", "only kind_regex", id="T38 a finding and a word"),
+        pytest.param("{finding_regex: x, min_age_seconds: 9}", "only kind_regex", id="T38 a finding and an age"),
         pytest.param("{kind_regex: Pod}", "names nothing that can be seen", id="a kind alone"),
         pytest.param("{}", "names nothing that can be seen", id="nothing at all"),
         pytest.param(r"{event_message_regex: '(a+)+\1'}", "invalid escape sequence", id="needs backtracking"),

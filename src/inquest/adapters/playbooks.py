@@ -169,10 +169,22 @@ def _inside(node: Any, part: int | str) -> Any:
 
 def _trigger(said: TriggerFile, node: Any, number: int) -> Trigger:
     patterns = {part: _read_pattern(said, name, part, node, number) for name, part in _FIELDS.items()}
-    if all(patterns[part] is None for part in _FIRING):
-        raise _Unusable(f"triggers.{number}: names nothing that can be seen", _line(node, ("triggers", number)))
     age = None if said.min_age_seconds is None else timedelta(seconds=said.min_age_seconds)
-    return Trigger(**patterns, min_age=age)
+    trigger = Trigger(**patterns, min_age=age)
+    if fault := next(_unfit(trigger), ""):
+        raise _Unusable(f"triggers.{number}: {fault}", _line(node, ("triggers", number)))
+    return trigger
+
+
+def _unfit(trigger: Trigger) -> Iterator[str]:
+    """What is wrong with its fields together."""
+    if not (trigger.of_object or trigger.of_event or trigger.finding is not None):
+        yield "names nothing that can be seen"
+    if trigger.finding is not None and trigger.fields > 1 + (trigger.kind is not None):
+        yield "finding_regex takes only kind_regex beside it"
+    of_pods = trigger.status or trigger.termination or (trigger.of_object and trigger.of_event)
+    if of_pods and trigger.kind is not None and not trigger.kind.search("Pod"):
+        yield "can never fire: only a pod has all of that"
 
 
 def _read_pattern(said: TriggerFile, name: str, part: str, node: Any, number: int) -> Pattern:
@@ -196,15 +208,13 @@ _FIELDS: Final[Mapping[str, str]] = {
     "finding_regex": "finding",
     "kind_regex": "kind",
 }
-_FIRING: Final = tuple(part for part in _FIELDS.values() if part != "kind")
 
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {"status": STATUSES, "termination": TERMINATIONS, "kind": KINDS}
 """Fields whose words are known: a pattern that hits none of them can never fire."""
 
 
 def _faults(part: str, pattern: Pattern) -> Iterator[str]:
-    if part == "status":
-        yield from (f"fires on health: it hits {word}" for word in WELL if pattern.search(word))
+    yield from (f"fires on health: it hits {word}" for word in WELL.get(part, ()) if pattern.search(word))
     if part in _WORDS and not any(pattern.search(word) for word in _WORDS[part]):
         yield "can never fire: it hits no word that is ever seen there"
 

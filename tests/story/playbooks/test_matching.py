@@ -83,6 +83,10 @@ TAINTED = (
 )
 REFUSED = "Readiness probe failed: dial tcp 10.0.0.7:8080: connect: connection refused"
 KILLED = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": at(30)}
+PORTS = (
+    "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, "
+    "2 node(s) didn't have free ports for the requested pod ports."
+)
 AFFINITY = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
 
 ROWS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
@@ -108,6 +112,22 @@ ROWS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         [],
     ),
     "M12 two that run": ([running(), running(name="api-2")], []),
+    "T35 a control plane's taint beside a crash loop": (
+        [waiting("CrashLoopBackOff"), event("FailedScheduling", PORTS)],
+        ["CrashLoopBackOff", "PendingSchedulingConstraints"],
+    ),
+    "T35 a control plane's taint beside a shortage and a crash loop": (
+        [waiting("CrashLoopBackOff"), event("FailedScheduling", TAINTED)],
+        ["PendingInsufficientResources", "CrashLoopBackOff", "PendingSchedulingConstraints"],
+    ),
+    "T35 a control plane's taint beside a rule that no node meets": (
+        [waiting("CrashLoopBackOff"), event("FailedScheduling", f"{TAINTED} {AFFINITY}")],
+        ["PendingInsufficientResources", "PendingSchedulingConstraints", "CrashLoopBackOff"],
+    ),
+    "T35 another taint": (
+        [waiting("CrashLoopBackOff"), event("FailedScheduling", PORTS.replace("node-role", "team"))],
+        ["PendingSchedulingConstraints", "CrashLoopBackOff"],
+    ),
     "M16 an init container": ([init_waiting("CrashLoopBackOff")], ["CrashLoopBackOff"]),
     "M17 a ConfigMap that is not there": (
         [pod(), event("Failed", 'Error: configmap "app-cfg" not found')],

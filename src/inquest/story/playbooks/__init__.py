@@ -6,6 +6,7 @@ run in linear time, whoever wrote them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -98,19 +99,29 @@ class _Seen:
     evidence: tuple[str, ...]
     own: bool
     fields: int
+    usual: bool = False
+    """Nothing but the taint of a control plane was hit, which stands in every such message."""
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """The lowest is the best."""
+        return self.usual, not self.own, -self.fields
 
 
 def matching(books: Iterable[Book], snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Playbook, ...]:
-    """The playbooks that match: the target's own first, then the most specific trigger, then by name."""
+    """The playbooks that match: the target's own first, then the most specific trigger, then by name.
+
+    What only the taint of a control plane has brought in stands last: it is normal, and in every scheduler's message.
+    """
     found = tuple(findings)
     fired = [(best, book) for book in books if (best := _best(book, snapshot, found)) is not None]
-    fired.sort(key=lambda pair: (not pair[0].own, -pair[0].fields, pair[1].name))
+    fired.sort(key=lambda pair: (*pair[0].rank, pair[1].name))
     return tuple(_told(book, seen) for seen, book in fired[:NAMED])
 
 
 def _best(book: Book, snapshot: Snapshot, findings: tuple[Finding, ...]) -> _Seen | None:
     fired = [seen for trigger in book.triggers for seen in _fires(trigger, snapshot, findings)]
-    return min(fired, key=lambda seen: (not seen.own, -seen.fields), default=None)
+    return min(fired, key=lambda seen: seen.rank, default=None)
 
 
 def _told(book: Book, seen: _Seen) -> Playbook:
@@ -230,8 +241,9 @@ def _on_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
     for event in _warnings(snapshot):
         if _of_event(trigger, event.object, snapshot.taken_at) and not _is_over(event.object, snapshot):
             about = _about(event.object)
-            says = f"event {event.object.get('reason')} of {about.get('kind')}/{about.get('name')}"
-            yield _Seen(says + _timeless(event), (event.evidence,), is_about(event.object, snapshot), trigger.fields)
+            says = f"event {event.object.get('reason')} of {about.get('kind')}/{about.get('name')}{_timeless(event)}"
+            mine, usual = is_about(event.object, snapshot), _is_usual(trigger, event.object)
+            yield _Seen(says, (event.evidence,), mine, trigger.fields, usual)
 
 
 def _on_objects_with_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
@@ -244,7 +256,8 @@ def _on_objects_with_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_S
             if _names(event.object, pod) and _of_event(trigger, event.object, snapshot.taken_at):
                 mine = (pod.kind, pod.namespace, pod.name) in own
                 says = f"{says} and event {event.object.get('reason')} of Pod/{pod.name}{_timeless(event)}"
-                yield _Seen(says, (pod.evidence, event.evidence), mine, trigger.fields)
+                usual = _is_usual(trigger, event.object)
+                yield _Seen(says, (pod.evidence, event.evidence), mine, trigger.fields, usual)
                 break
 
 
@@ -260,6 +273,16 @@ def _of_event(trigger: Trigger, event: Json, now: datetime) -> bool:
         and _hits(trigger.kind, str(_about(event).get("kind") or ""))
         and (trigger.of_object or _lasted(trigger.min_age, None if first is None else now - first))
     )
+
+
+_USUAL: Final = re.compile(
+    r"\d+ node\(s\) had untolerated taint \{node-role\.kubernetes\.io/(?:control-plane|master)[^}]*\}"
+)
+
+
+def _is_usual(trigger: Trigger, event: Json) -> bool:
+    """Whether the message is hit no more once the taint of the control plane's nodes is out of it."""
+    return not _hits(trigger.message, _USUAL.sub("", str(event.get("message") or "")))
 
 
 def _is_over(event: Json, snapshot: Snapshot) -> bool:

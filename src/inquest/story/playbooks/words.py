@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-WELL: Final = ("Running", "Completed", "Succeeded", "Ready")
-"""A trigger that hits one of these fires on health."""
+WELL: Final[Mapping[str, tuple[str, ...]]] = {
+    "status": ("Running", "Completed", "Succeeded", "Ready"),
+    "termination": ("Completed",),
+    "condition": ("Ready=True/", "Ready=True/KubeletReady", "Available=True/MinimumReplicasAvailable"),
+}
+"""Field of a trigger → words of what is well: a pattern that hits one of them fires on health."""
 
 _CONTAINER: Final = (
     "CrashLoopBackOff",
@@ -87,5 +92,25 @@ KINDS: Final = (
     "LimitRange",
     "ConfigMap",
     "ServiceAccount",
+    "ControllerRevision",
+    "Role",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "Certificate",
+    "Lease",
+    "PodMetrics",
+    "NodeMetrics",
+    "IngressClass",
+    "CSIDriver",
+    "CSINode",
+    "VolumeAttachment",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "APIService",
+    "PriorityClass",
+    "RuntimeClass",
+    "Kustomization",
+    "HelmRelease",
+    "Application",
 )
 """Kinds that a snapshot reads or that its events name."""
