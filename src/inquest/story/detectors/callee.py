@@ -13,8 +13,8 @@ from typing import Final
 
 from inquest.api.shared import TargetRef
 from inquest.story.detectors.reading import behind, containers_of, culprit, ref_of
+from inquest.story.detectors.workload_reading import is_ready
 from inquest.story.evidence import Json, Observed, Snapshot
-from inquest.story.health import condition
 from inquest.story.labels import selects
 
 EXTERNAL: Final = "External"
@@ -60,11 +60,7 @@ class Callee:
     @property
     def is_down(self) -> bool:
         """Whether there are pods behind it and none is ready."""
-        return bool(self.pods) and not any(is_ready(pod) for pod in self.pods)
-
-
-def is_ready(pod: Observed) -> bool:
-    return condition(pod.object.get("status") or {}, "Ready").get("status") == "True"
+        return bool(self.pods) and not any(is_ready(pod.object) for pod in self.pods)
 
 
 def callee(snapshot: Snapshot, host: str, namespace: str) -> Callee:

@@ -106,7 +106,7 @@ def _full_finding(snapshot: Snapshot, pod: Observed, log: LogTail, line: str) ->
 def _volume_at(pod: Json, container: str, line: str) -> Json:
     """The volume mounted above a path of the line; the container's only claim where no path is told."""
     spec = pod_spec_of(pod)
-    own = next((each for each in listed(spec, "containers") if each.get("name") == container), {})
+    own = _container(pod, container)
     mounts = [each for each in listed(own, "volumeMounts") if "serviceaccount" not in str(each.get("mountPath"))]
     paths = [match["path"] for match in _PATH.finditer(line)]
     above = [each for each in mounts if any(_is_below(path, str(each.get("mountPath"))) for path in paths)]
@@ -144,8 +144,12 @@ def _place(
     return owner, field, _ephemeral_limit(pod.object, container), pod
 
 
+def _container(pod: Json, name: str) -> Json:
+    return next((each for each in listed(pod_spec_of(pod), "containers") if each.get("name") == name), {})
+
+
 def _ephemeral_limit(pod: Json, container: str) -> str:
-    own = next((each for each in listed(pod_spec_of(pod), "containers") if each.get("name") == container), {})
+    own = _container(pod, container)
     return str(((own.get("resources") or {}).get("limits") or {}).get("ephemeral-storage") or "")
 
 
@@ -236,7 +240,7 @@ def _node_lacked(owner: TargetRef, pod: Json, said: str) -> tuple[str, str, dict
         return "status.reason", "Evicted", {"cause": ""}, 0.5
     containers = listed(pod_spec_of(pod), "containers")
     name = match["container"] or str(next(iter(containers), {}).get("name", ""))
-    own = next((each for each in containers if each.get("name") == name), {})
+    own = _container(pod, name)
     asked = str(((own.get("resources") or {}).get("requests") or {}).get(match["resource"]) or "")
     field = template_field(owner, "containers", name, f"resources.requests.{match['resource']}")
     return field, asked, {"container": name, "cause": "nodePressure", "resource": match["resource"]}, 0.65

@@ -40,7 +40,7 @@ from inquest.story.detectors.workload_reading import (
     workload_named,
     workload_of,
 )
-from inquest.story.evidence import Citation, Finding, Observed, Snapshot
+from inquest.story.evidence import Citation, Finding, Json, Observed, Snapshot
 from inquest.story.health import condition, controller_of, quantity
 
 NAME: Final = "quota_exceeded"
@@ -276,10 +276,15 @@ def _service_findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield from _missing_service(snapshot, quota, resource)
 
 
-def _is_used_up(quota: Observed, resource: str) -> bool:
+def _amounts_of(quota: Observed) -> tuple[Json, Json]:
+    """What a quota allows and what is used of it, by resource; as it was counted last, else as it was wanted."""
     status = status_of(quota.object)
-    hard = (status.get("hard") or spec_of(quota.object).get("hard") or {}).get(resource)
-    top, used = quantity(hard), quantity((status.get("used") or {}).get(resource))
+    return status.get("hard") or spec_of(quota.object).get("hard") or {}, status.get("used") or {}
+
+
+def _is_used_up(quota: Observed, resource: str) -> bool:
+    hard, taken = _amounts_of(quota)
+    top, used = quantity(hard.get(resource)), quantity(taken.get(resource))
     return top is not None and used is not None and used >= top
 
 
@@ -290,7 +295,7 @@ def _missing_service(snapshot: Snapshot, quota: Observed, resource: str) -> Iter
         if not place or not proof or not address.explicit:
             continue
         ref, caller = ref_of(quota.object), address.caller_ref
-        top = str((spec_of(quota.object).get("hard") or {}).get(resource, ""))
+        top = str(_amounts_of(quota)[0].get(resource, ""))
         yield Finding(
             detector=NAME,
             category="QuotaExceeded",
@@ -329,10 +334,9 @@ def _claim_findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _full_of_storage(quota: Observed) -> str:
     """The storage resource of a quota that has no room for another claim."""
-    status = status_of(quota.object)
-    hard = status.get("hard") or spec_of(quota.object).get("hard") or {}
+    hard, used = _amounts_of(quota)
     for resource, top in hard.items():
-        room = (quantity(top) or 0.0) - (quantity((status.get("used") or {}).get(resource)) or 0.0)
+        room = (quantity(top) or 0.0) - (quantity(used.get(resource)) or 0.0)
         counts = resource.endswith("persistentvolumeclaims")
         if (counts and room < 1) or (resource.endswith("requests.storage") and room < SMALL_ROOM):
             return str(resource)
@@ -341,8 +345,7 @@ def _full_of_storage(quota: Observed) -> str:
 
 def _no_room_for(snapshot: Snapshot, quota: Observed, resource: str, pod: Observed, claim: str) -> Finding:
     ref, owner = ref_of(quota.object), workload_of(snapshot, pod)
-    top = str((spec_of(quota.object).get("hard") or {}).get(resource, ""))
-    used = str((status_of(quota.object).get("used") or {}).get(resource, "0"))
+    top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(
         detector=NAME,
         category="QuotaExceeded",
@@ -393,8 +396,7 @@ def _lacks_pods(snapshot: Snapshot, workload: Observed) -> bool:
 
 def _no_room_for_pod(quota: Observed, workload: Observed) -> str:
     """The resource of which one more pod of this workload would take too much."""
-    status = status_of(quota.object)
-    hard, used = status.get("hard") or {}, status.get("used") or {}
+    hard, used = _amounts_of(quota)
     for resource, top in hard.items():
         asked = _asked(workload, str(resource))
         most, now = quantity(top), quantity(used.get(resource))
@@ -414,8 +416,7 @@ def _asked(workload: Observed, resource: str) -> float:
 
 def _reckoned_finding(snapshot: Snapshot, quota: Observed, resource: str, workload: Observed) -> Finding:
     ref, owner = ref_of(quota.object), ref_of(workload.object)
-    top = str((spec_of(quota.object).get("hard") or status_of(quota.object).get("hard") or {}).get(resource, ""))
-    used = str((status_of(quota.object).get("used") or {}).get(resource, "0"))
+    top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(
         detector=NAME,
         category="QuotaExceeded",

@@ -200,7 +200,7 @@ def config_map(snapshot: Snapshot, name: str, namespace: str) -> Observed | None
 
 def culprit(snapshot: Snapshot, pod: Observed) -> TargetRef:
     """The workload rather than its pod: the topmost owner that is known (cases, section 3)."""
-    current, ref = pod, _ref_of(pod.object)
+    current, ref = pod, object_ref(pod.object)
     for _ in range(10):
         owner = controller_of(current.object)
         if not owner:
@@ -230,10 +230,11 @@ def _under_root(snapshot: Snapshot) -> set[tuple[str, str, str]]:
 
 
 def ref_of(seen: Observed) -> TargetRef:
-    return _ref_of(seen.object)
+    return object_ref(seen.object)
 
 
-def _ref_of(found: Json) -> TargetRef:
+def object_ref(found: Json) -> TargetRef:
+    """The name of an object that was read."""
     metadata = found.get("metadata", {})
     return TargetRef(
         api_version=found.get("apiVersion"),

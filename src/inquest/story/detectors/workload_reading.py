@@ -12,7 +12,7 @@ from weakref import ReferenceType, ref
 from pydantic import ValidationError
 
 from inquest.api.shared import TargetRef
-from inquest.story.detectors.reading import MAX_QUOTE, cited, culprit, pod_field
+from inquest.story.detectors.reading import MAX_QUOTE, cited, culprit, object_ref, pod_field
 from inquest.story.evidence import Citation, Finding, Json, Observed, Snapshot
 from inquest.story.health import condition, controller_of, event_moment, is_recent, moment, state_of
 from inquest.story.labels import labels_of, template_of
@@ -41,15 +41,7 @@ def remembered(function: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
     return answer
 
 
-def ref_of(found: Json) -> TargetRef:
-    """The name of an object that was read."""
-    metadata = found.get("metadata", {})
-    return TargetRef(
-        api_version=found.get("apiVersion"),
-        kind=str(found.get("kind")),
-        name=metadata["name"],
-        namespace=metadata.get("namespace"),
-    )
+ref_of: Final = object_ref
 
 
 def ref_to(kind: str, name: str, namespace: str | None, api_version: str | None = None) -> TargetRef | None:
