@@ -556,7 +556,7 @@ def _values_of(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        found = yaml.safe_load(file.read_text()) or {}
+        found = yaml.safe_load(file.read_bytes()) or {}
     except (OSError, yaml.YAMLError) as error:
         raise Misconfigured(f"settings file {file.name} cannot be read: {error}") from error
     if not isinstance(found, Mapping):

@@ -56,6 +56,16 @@ def test_what_an_endpoint_lacks_is_named(tmp_path: Path, model: dict[str, object
     assert "pa55word" not in str(raised.value)
 
 
+def test_a_settings_file_is_read_in_its_own_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_bytes("model: {provider: openai, endpoint: 'http://x/v1', name: größer}".encode())
+    assert Settings.load(file).model.name == "größer"
+
+    file.write_bytes(b"model: {name: gr\xf6\xdfer}")
+    with pytest.raises(Misconfigured, match=r"settings\.yaml cannot be read"):
+        Settings.load(file)
+
+
 def test_without_a_model_nothing_is_asked_for(tmp_path: Path) -> None:
     assert loaded(tmp_path, provider="none").endpoints == ()
 
