@@ -203,7 +203,7 @@ def reply(text: str = "", *calls: ToolCall, **changes: Any) -> ModelReply:
     return replace(made, **changes)
 
 
-def call(name: str, **arguments: Any) -> ToolCall:
+def call(name: str, /, **arguments: Any) -> ToolCall:
     return ToolCall(f"c-{name}", name, json.dumps(arguments))
 
 

@@ -13,7 +13,8 @@ from inquest.api.shared import Phase, Reason
 from inquest.errors import OutOfTurn
 from inquest.story import plot, steps
 from inquest.story.briefing import Habits
-from inquest.story.conversation import Invocation, ModelReply
+from inquest.story.conversation import Invocation, ModelReply, ToolCall, ToolSchema
+from inquest.story.evidence import EvidenceStatus, Observed
 from inquest.story.gate import Sufficiency
 from inquest.story.inquiry import Spent
 from inquest.story.plan import Step, plan_of
@@ -150,6 +151,88 @@ def test_behaviours_are_switched_off_by_the_habits_of_the_case() -> None:
     assert "INVESTIGATION_PLAN" not in prompt_of(off)
     assert found is not None
     assert found.brief.doubt == "Off"
+
+
+# --- what the snapshot has read already (behaviours, section 11.5) ---------------------------------------------------
+
+WORDS = ("kind", "name", "namespace", "api_version", "output")
+READING = {"type": "object", "properties": {word: {"type": "string", "default": ""} for word in WORDS}}
+READERS = tuple(ToolSchema(name, "reads", READING) for name in ("kubectl_describe", "kubectl_get", "kubectl_get_yaml"))
+LIVE = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api", "namespace": "shop"}}
+
+
+def having_read(**changes: Any) -> plot.SnapshotTaken:
+    """A snapshot that holds the target whole, and the events around it."""
+    target = cases.evidence(1, '{"kind":"Deployment"}', arguments={"read": "target"}, **changes)
+    events = cases.evidence(2, "none found", arguments={"read": "warning events"})
+    return cases.taken(target=cases.DEPLOYMENT, objects=(Observed(LIVE, "E1"),), logs=(), evidence=(target, events))
+
+
+def reading(taken: plot.SnapshotTaken) -> Case:
+    case = plot.fold((opened(), cases.resolved(), taken))
+    return plot.advance(case, next_step(case, view(5, tools={Invocation.RCA: READERS})).fact)  # type: ignore[union-attr]
+
+
+def told(case: Case, call: ToolCall) -> Case:
+    """The case after this one call, run or not."""
+    case = plot.advance(case, plot.Turned(asked(case).move.stamp(cases.reply("", call)), cases.AT))
+    step = next_step(case, view(10))
+    assert isinstance(step, steps.RunBatch)
+    return plot.advance(case, World().perform(step, cases.AT))
+
+
+TARGET = {"kind": "deployments", "name": "api"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        cases.call("kubectl_describe", **TARGET),
+        cases.call("kubectl_describe", **TARGET, namespace="shop", api_version="apps/v1"),
+        cases.call("kubectl_get", **TARGET, namespace="shop"),
+    ],
+    ids=["S10", "S10 in full", "S10 get"],
+)
+def test_what_the_snapshot_holds_of_the_target_is_not_read_again_and_stays_citable(call: ToolCall) -> None:
+    case = told(reading(having_read()), call)
+
+    (result,) = rca_inquiry(case).turns[-1].results
+    assert result.content.startswith("already read as E1 before the first turn")
+    assert [item.id for item in case.evidence] == ["E1", "E2"]
+    assert case.all(plot.ToolsRan)[-1].results == ()
+
+
+@pytest.mark.parametrize(
+    ("taken", "call"),
+    [
+        (having_read(status=EvidenceStatus.TRUNCATED), cases.call("kubectl_describe", **TARGET)),
+        (having_read(status=EvidenceStatus.GAP), cases.call("kubectl_describe", **TARGET)),
+        (having_read(), cases.call("kubectl_describe", **TARGET, namespace="bank")),
+        (having_read(), cases.call("kubectl_describe", kind="Pod", name="api")),
+        (having_read(), cases.call("kubectl_get", kind="Deployment")),
+        (having_read(), cases.call("kubectl_get", **TARGET, output="yaml")),
+        (having_read(), cases.call("kubectl_get_yaml", **TARGET)),
+    ],
+    ids=["cut", "not read", "another namespace", "another kind", "a list", "a form by its name", "in full"],
+)
+def test_what_the_snapshot_does_not_hold_whole_is_read(taken: plot.SnapshotTaken, call: ToolCall) -> None:
+    assert rca_inquiry(told(reading(taken), call)).turns[-1].results[0].evidence is not None
+
+
+def test_a_kind_that_somebody_added_is_known_under_its_group_only() -> None:
+    live = {**LIVE, "apiVersion": "example.com/v1"}
+    taken = replace(having_read(), snapshot=replace(having_read().snapshot, objects=(Observed(live, "E1"),)))
+    named = told(reading(taken), cases.call("kubectl_get", **TARGET, api_version="example.com/v1"))
+    bare = told(reading(taken), cases.call("kubectl_get", **TARGET))
+
+    assert [rca_inquiry(case).turns[-1].results[0].repeat for case in (named, bare)] == [True, False]
+
+
+def test_a_tool_whose_read_is_known_is_not_insisted_on() -> None:
+    case = plot.fold((opened(habits=Habits(finish_plan=True)), cases.resolved(), having_read()))
+    brief = next_step(case, view(5, tools={Invocation.RCA: READERS[:2]})).fact  # type: ignore[union-attr]
+
+    assert rca_inquiry(plot.advance(case, brief)).insist == ()
 
 
 # --- budgets ------------------------------------------------------------------------------------------------------

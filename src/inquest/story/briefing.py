@@ -5,7 +5,7 @@ A later look at the case folds the same conversation from it, whatever the clock
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,9 +13,9 @@ from typing import Final
 from inquest.api.investigation import PinnedSignal
 from inquest.api.shared import Mode
 from inquest.story.conversation import Invocation, ToolSchema
-from inquest.story.evidence import Finding, Snapshot
+from inquest.story.evidence import EvidenceStatus, Finding, Observed, Snapshot
 from inquest.story.gate import Include, Question, Sufficiency, gate
-from inquest.story.inquiry import ToolPlan, offered, plan_tools
+from inquest.story.inquiry import Known, ToolPlan, offered, plan_tools
 from inquest.story.inquiry.offering import TOOL_BUDGET
 from inquest.story.prompting import Playbook
 from inquest.story.reply import SUBMIT_TOOLS
@@ -53,6 +53,8 @@ class Brief:
     doubt: str = ""
     """Why nothing is said."""
     playbooks: tuple[Playbook, ...] = ()
+    known: tuple[Known, ...] = ()
+    """Calls that are not run, for the snapshot read the same."""
 
 
 READ_BY: Final = {
@@ -94,6 +96,7 @@ def brief(
         sufficiency=choice.text if isinstance(choice, Include) else "",
         doubt="" if isinstance(choice, Include) else str(choice.reason),
         playbooks=playbooks,
+        known=tuple(known_calls(snapshot)),
     )
 
 
@@ -106,3 +109,34 @@ def tools_of_snapshot(snapshot: Snapshot) -> frozenset[str]:
     """Tools whose first answer is there already."""
     reads = {str(item.arguments.get("read", "")) for item in snapshot.evidence if item.holds}
     return frozenset(tool for read, tool in READ_BY.items() if read in reads)
+
+
+WHOLE_READS: Final = frozenset({"target", "owner"})
+"""Reads of one object. Of logs and events the tools read more than a snapshot does, so these are other calls; and who
+asks for a form by its name, such as YAML in full, is given that."""
+WARNINGS: Final = "warning events"
+
+
+def known_calls(snapshot: Snapshot) -> Iterator[Known]:
+    """Calls that would read target and owners again; what was cut, or failed, may be asked for (behaviours, 11.5)."""
+    whole = {item.id: item.arguments.get("read") for item in snapshot.evidence if item.status is EvidenceStatus.OK}
+    warnings = next((name for name, read in whole.items() if read == WARNINGS), "")
+    for seen in snapshot.objects:
+        if whole.get(seen.evidence) not in WHOLE_READS:
+            continue
+        arguments, optional = _named(seen, snapshot.target.namespace or "")
+        if warnings:
+            yield Known("kubectl_describe", arguments, seen.evidence, optional, warnings)
+        yield Known("kubectl_get", arguments, seen.evidence, optional)
+
+
+def _named(seen: Observed, home: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """How a call names it, and which of the words it may leave out."""
+    version = str(seen.object.get("apiVersion", ""))
+    group = version.rpartition("/")[0]
+    words = {"kind": seen.kind, "name": seen.name, "namespace": seen.namespace, "api_version": version}
+    is_home = seen.namespace == home
+    # Of a kind that somebody added there may be another one of the same name.
+    is_built_in = "." not in group or group.endswith(".k8s.io")
+    optional = (("namespace", is_home), ("api_version", is_built_in))
+    return {key: word for key, word in words.items() if word}, tuple(key for key, may in optional if may)

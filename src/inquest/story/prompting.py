@@ -138,6 +138,7 @@ the cluster.
   a verdict in the same message, and give no partial answers on the way.
 - Start from the owner, not the pod. Then describe and logs; compare the declared state with the running one. Of many
   equal pods look at no more than 3. Use exact values.
+- Target and owners stand in the snapshot: a call that would read them again is not made, and gives its text.
 
 ## Guardrails
 - Look at what speaks against your theory as hard as at what speaks for it.

@@ -148,14 +148,29 @@ async def test_a_text_is_evidence_like_a_log() -> None:
     assert snapshot.since == recorded.signal.spec.firing_time
 
 
+OF_THE_DEPLOYMENT = """
+apiVersion: inquest.dev/v1alpha1
+kind: Signal
+metadata: {name: api-restarts, namespace: shop}
+spec:
+  name: KubePodCrashLooping
+  severity: critical
+  source: {type: Alertmanager}
+  target: {apiVersion: apps/v1, kind: Deployment, name: api, namespace: shop}
+  message: Pods of api restart again and again
+  firingTime: 2026-11-22T09:50:00Z
+"""
+
+
 def test_a_model_of_the_settings_works_on_a_case(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    folder = copied(tmp_path / "memory", {"signal.yaml": OF_THE_DEPLOYMENT})
     with serve(load(OOM)) as serving:
         monkeypatch.setenv("INQUEST_MODEL__PROVIDER", "openai")
         monkeypatch.setenv("INQUEST_MODEL__ENDPOINT", serving.base_url)
         monkeypatch.setenv("INQUEST_MODEL__NAME", "m-1")
-        status, out, _ = run(capsys, CASES / "memory", "--model", "m-1", "-o", "json")
+        status, out, _ = run(capsys, folder, "--model", "m-1", "-o", "json")
 
     line = json.loads(next(text for text in out.splitlines() if text.startswith("{")))
     assert status == 0

@@ -181,6 +181,7 @@ LET: Object = {
 POD = {"kind": "Pod", "name": "{{ pod }}"}
 READS: list[Object] = [
     {"name": "kubectl_get_yaml", "arguments": {"kind": "Deployment", "name": "shop"}},
+    {"name": "kubectl_describe", "arguments": {"kind": "Deployment", "name": "shop"}},
     {"name": "kubectl_get_yaml", "arguments": POD},
     {"name": "kubectl_describe", "arguments": POD},
     {"name": "kubectl_get_yaml", "arguments": {"kind": "ConfigMap", "name": "settings"}},
@@ -200,8 +201,8 @@ def turn(number: int, *calls: Object) -> Object:
     return {"when": {"turn": number, "offers": ["kubectl_describe"]}, "reply": {"calls": list(calls)}}
 
 
-DESCRIBE: Object = {"name": "kubectl_describe", "arguments": {"kind": "Deployment", "name": "shop"}}
-LOOK = turn(1, DESCRIBE, {"name": "kubectl_get", "arguments": {"kind": "Pod"}})
+READ: Object = {"name": "kubectl_get_yaml", "arguments": {"kind": "Deployment", "name": "shop"}}
+LOOK = turn(1, READ, {"name": "kubectl_get", "arguments": {"kind": "Pod"}})
 CURIOUS = Scene(
     "curious",
     "Reads everything and repeats what it has read.",

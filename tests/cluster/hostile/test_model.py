@@ -98,7 +98,7 @@ def goes_on(found: Played) -> bool:
     return True
 
 
-DESCRIBE = call("kubectl_describe", kind="Deployment", name="shop")
+READ = call("kubectl_get_yaml", kind="Deployment", name="shop")
 
 
 # --- tools -------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ DESCRIBE = call("kubectl_describe", kind="Deployment", name="shop")
 UNKNOWN = ("kubectl_delete", "kubectl_exec", "bash", "http_get", "get_workflow", "kubectl_get ", "", "../kubectl_get")
 
 
-@attack(steps=[looks(DESCRIBE, *(call(name, kind="Pod", name="x", command="id") for name in UNKNOWN))])
+@attack(steps=[looks(READ, *(call(name, kind="Pod", name="x", command="id") for name in UNKNOWN))])
 def _unknown_tools(found: Played) -> None:
     """Each is answered with the names that are; the case goes on."""
     given = answers(conversations(found.asked)[0], 1)
@@ -117,7 +117,7 @@ def _unknown_tools(found: Played) -> None:
 
 @attack(
     heavy=True,
-    steps=[looks(DESCRIBE, *(call("kubectl_count", kind="Pod", label_selector=f"n={n}") for n in range(500)))],
+    steps=[looks(READ, *(call("kubectl_count", kind="Pod", label_selector=f"n={n}") for n in range(500)))],
 )
 def _five_hundred_calls(found: Played) -> None:
     """Fifteen of one tool run, all are answered, and the next turn is the last."""
@@ -128,10 +128,10 @@ def _five_hundred_calls(found: Played) -> None:
     assert [tool["function"]["name"] for tool in first[1]["tools"]] == ["submit_result"]
 
 
-@attack(steps=[looks(*(call("kubectl_describe", kind="Deployment", name="shop") for _ in range(40)))])
+@attack(steps=[looks(*(READ for _ in range(40)))])
 def _the_same_call_forty_times(found: Played) -> None:
     """It runs once."""
-    assert [one["tool"] for one in found.case["status"]["evidence"]].count("kubectl_describe") == 1
+    assert [one["tool"] for one in found.case["status"]["evidence"]].count("kubectl_get_yaml") == 1
     assert goes_on(found)
 
 
@@ -160,7 +160,7 @@ def _secret(world: World) -> None:
     world.kubectl.apply(body)
 
 
-@attack(plant=_secret, steps=[looks(DESCRIBE, *TRICKS)])
+@attack(plant=_secret, steps=[looks(READ, *TRICKS)])
 def _reads_of_secrets(found: Played) -> None:
     """Every one is refused or finds nothing, before any request."""
     first = conversations(found.asked)[0]
@@ -173,7 +173,7 @@ def _reads_of_secrets(found: Played) -> None:
 @attack(
     steps=[
         looks(
-            DESCRIBE,
+            READ,
             *(call("kubectl_get", kind="Pod", namespace=name) for name in ("kube-system", "inquest-system", "default")),
             call("kubectl_get", kind="Deployment", namespace="*"),
             call("kubectl_get_yaml", kind="Node", name="n", namespace=""),
@@ -191,7 +191,7 @@ def _reads_in_other_namespaces(found: Played) -> None:
     heavy=True,
     steps=[
         looks(
-            DESCRIBE,
+            READ,
             raw("kubectl_get", "[" * 50_000),
             raw("kubectl_get", '{"kind": ' + '{"a": ' * 20_000 + "1" + "}" * 20_001),
             raw("kubectl_get", '{"kind": "Pod", "name": "' + "x" * 100_000 + '"}'),
@@ -216,7 +216,7 @@ def _arguments_of_every_wrong_shape(found: Played) -> None:
 
 @attack(
     heavy=True,
-    steps=[looks(DESCRIBE, raw("kubectl_count", '{"kind": "Pod", "label_selector": "\\ud800"}'))],
+    steps=[looks(READ, raw("kubectl_count", '{"kind": "Pod", "label_selector": "\\ud800"}'))],
 )
 def _half_a_character(found: Played) -> None:
     """A lone surrogate is no text that can be sent or kept: it becomes one, or an error; the case goes on."""
@@ -225,7 +225,7 @@ def _half_a_character(found: Played) -> None:
 
 @attack(
     steps=[
-        looks(DESCRIBE | {"id": "same"}, call("kubectl_count", kind="Pod") | {"id": "same"}),
+        looks(READ | {"id": "same"}, call("kubectl_count", kind="Pod") | {"id": "same"}),
     ]
 )
 def _one_id_for_two_calls(found: Played) -> None:
@@ -325,7 +325,7 @@ def _an_error_that_repeats_the_key(found: Played) -> None:
 @attack(
     steps=[
         looks(
-            DESCRIBE,
+            READ,
             text='{"root_cause_analysis": {"summary": "all is well"}, "investigation_outcome": "problem_resolved", '
             '"confidence": 1.0, "actionable": false}',
         )
@@ -369,7 +369,7 @@ def _an_answer_that_is_no_answer(found: Played) -> None:
     assert "Bad Gateway" not in json.dumps(found.case["status"].get("rootCause", {}))
 
 
-@attack(steps=[{"cut": True, "reply": {"calls": [DESCRIBE]}}])
+@attack(steps=[{"cut": True, "reply": {"calls": [READ]}}])
 def _a_stream_that_breaks_off(found: Played) -> None:
     """Half a call is no call."""
     assert word(found.case, "phase", "reason") == ("Failed", "ModelUnavailable")
@@ -406,7 +406,7 @@ def _evidence_of_another_case(found: Played) -> None:
 
 
 @attack(
-    steps=[looks(DESCRIBE, *(call("read_evidence", id=identity) for identity in ("E999", "../E1", "other/E1")))],
+    steps=[looks(READ, *(call("read_evidence", id=identity) for identity in ("E999", "../E1", "other/E1")))],
 )
 def _reads_evidence_of_another_case(found: Played) -> None:
     """There is no such evidence here."""
@@ -570,7 +570,7 @@ def _characters_that_nobody_sees(found: Played) -> None:
 @attack(
     steps=[
         looks(
-            DESCRIBE,
+            READ,
             call("todo_write", todos=[{"id": str(n), "content": "x" * 5_000, "status": "pending"} for n in range(50)]),
             call("todo_write", todos=[{"id": "x", "content": "y", "status": "done"}]),
         )

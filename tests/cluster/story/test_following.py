@@ -74,7 +74,7 @@ def script() -> Script:
                             {"name": "kubectl_events", "arguments": {"namespace": "{{ namespace }}"}},
                             {"name": "kubectl_get", "arguments": {"kind": "Secret", "name": "db"}},
                             {
-                                "name": "kubectl_describe",
+                                "name": "kubectl_get_yaml",
                                 "arguments": {
                                     "kind": "{{ kind }}",
                                     "name": "{{ resource }}",
@@ -185,7 +185,7 @@ def _check_metrics(found: Metrics, world: World) -> None:
     assert found.of("llm_tokens_total", type="prompt") > found.of("llm_tokens_total", type="completion") > 0
     assert found.of("tool_calls_total", tool="kubectl_get", status="refused") == 1
     assert found.of("tool_calls_total", tool="unknown", status="refused") == 1
-    assert found.of("tool_duration_seconds_count", tool="kubectl_describe") >= 2
+    assert found.of("tool_duration_seconds_count", tool="kubectl_describe") >= 1
     assert found.of("guardrail_total", guard="Scope") == found.of("guardrail_total", guard="UnknownTool") == 1
     assert found.of("claims_total", verdict="supported") >= 1
     assert found.of("reply_total", result="clean", phase="rca") == 1

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inquest.story.conversation import ToolCall
-from inquest.story.inquiry import Inquiry, Spent, key_of, with_reply, with_results
+from inquest.story.inquiry import Inquiry, Known, Spent, key_of, with_reply, with_results
 
 from .conftest import asked, call, found, inquiry, roomy, row, running, says, turn
 
@@ -175,3 +175,59 @@ def test_boundaries_differ_by_evidence_and_follow_from_the_seed() -> None:
     assert len({run.boundary for run in runs}) == 2
     assert all(len(run.boundary) == 32 for run in runs)
     assert json.loads(runs[0].call.arguments) == {"kind": "Pod"}
+
+
+# --- what was read before the first turn (behaviours, section 11.5) -------------------------------------------------
+
+READ = Known("kubectl_describe", {"kind": "Deployment", "name": "web"}, "E1", optional=("name",), beside="E4")
+
+
+def knowing(*known: Known) -> Inquiry:
+    return inquiry(known=[(one, "replicas: 2") for one in known], first_evidence=9)
+
+
+@row("S10")
+def test_a_read_from_before_the_first_turn_is_not_made_again_but_told() -> None:
+    state = with_reply(knowing(READ), says(call("kubectl_describe", kind="deploy", name="web")))
+
+    assert running(state) == ()
+    (result,) = with_results(state, ()).turns[-1].results
+    assert result.repeat
+    assert result.content.startswith("already read as E1 before the first turn; its warning events are E4\n")
+    assert "\nreplicas: 2\n" in result.content
+    assert state.calls.total == 0
+
+
+@row("S10")
+def test_what_was_read_before_counts_towards_stagnation_and_is_named() -> None:
+    state = turn(knowing(READ), call("kubectl_describe", kind="Deployment", name="web"))
+
+    assert state.stagnant == 1
+    assert "(E1)" in state.messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("said", "runs"),
+    [
+        (call("kubectl_describe", kind="Deployment"), 0),
+        (call("kubectl_describe", kind="Deployment", name="other"), 1),
+        (call("kubectl_get", kind="Deployment", name="web"), 1),
+    ],
+    ids=["a word left out", "another object", "another tool"],
+)
+def test_only_the_very_read_is_known(said: ToolCall, runs: int) -> None:
+    assert len(running(with_reply(knowing(READ), says(said)))) == runs
+
+
+def test_a_tool_that_is_not_offered_answers_nothing() -> None:
+    unknown = Known("kubectl_delete", {}, "E1")
+    state = with_results(with_reply(knowing(unknown), says(call("kubectl_delete"))), ())
+
+    assert "tool not found" in state.turns[-1].results[0].content
+
+
+def test_the_numbers_of_evidence_do_not_depend_on_what_was_known() -> None:
+    state = turn(knowing(READ), call("kubectl_describe", kind="Deployment", name="web"))
+    (run,) = running(with_reply(state, says(call(kind="Pod"))))
+
+    assert run.evidence_id == "E9"

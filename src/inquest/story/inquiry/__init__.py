@@ -10,7 +10,8 @@ Used by both invocations; a model's reply is a fact, its tool calls are moves. N
 
 Replies as stamped and results as the tools gave them, in their order, are all that has to be kept: folding them again
 gives an equal inquiry. `state` has the values, `machine` the moves, `calls` and `results` what becomes of a batch,
-`verdicts` how a reply is taken, `window` what is sent of it all, `offering` which tools there are.
+`known` what needs no call, `verdicts` how a reply is taken, `window` what is sent of it all, `offering` which tools
+there are.
 """
 
 from inquest.story.inquiry.calls import (
@@ -23,6 +24,7 @@ from inquest.story.inquiry.calls import (
     plan_calls,
     submit_tools,
 )
+from inquest.story.inquiry.known import Known
 from inquest.story.inquiry.machine import (
     CORRECTION_TURNS,
     begin,
@@ -71,6 +73,7 @@ __all__ = [
     "Concluded",
     "Form",
     "Inquiry",
+    "Known",
     "Move",
     "Planned",
     "Run",

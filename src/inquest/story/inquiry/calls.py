@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from inquest.story.conversation import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.story.framing import frame
-from inquest.story.inquiry.state import Answered, Calls, Inquiry, Planned, Run, Same, Seen
+from inquest.story.inquiry.state import BEFORE, Answered, Calls, Inquiry, Planned, Run, Same, Seen
 from inquest.story.reply import SUBMIT_TOOLS
 
 REPLAY_CHARACTERS: Final = 8_000
@@ -133,11 +133,18 @@ def error_text(error: str, hint: str = "") -> str:
 
 
 def _replay(inquiry: Inquiry, call: ToolCall, seen: Seen) -> ToolResult:
-    head = f"already returned as {seen.evidence} in turn {seen.turn}\n"
+    head = f"{_when(seen)}\n"
     room = REPLAY_CHARACTERS - len(head) - 200
     boundary = boundary_of(inquiry.seed, f"{seen.evidence}/{call.id}")
     text = head + frame(seen.text[:room], seen.evidence, call.name, boundary)
     return ToolResult(call.id, call.name, text, repeat=True)
+
+
+def _when(seen: Seen) -> str:
+    if seen.turn != BEFORE:
+        return f"already returned as {seen.evidence} in turn {seen.turn}"
+    rest = f"; its warning events are {seen.beside}" if seen.beside else ""
+    return f"already read as {seen.evidence} before the first turn{rest}"
 
 
 # --- the tools of a conversation ---------------------------------------------------------------------------------

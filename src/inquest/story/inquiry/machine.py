@@ -18,6 +18,7 @@ from inquest.story.conversation import (
     Usage,
 )
 from inquest.story.inquiry.calls import all_tools, plan_calls, submit_names, submit_tools
+from inquest.story.inquiry.known import Known, knowing
 from inquest.story.inquiry.offering import capped
 from inquest.story.inquiry.results import after_batch
 from inquest.story.inquiry.state import (
@@ -69,8 +70,9 @@ def begin(
     signal_kind: str = "",
     insist: tuple[str, ...] = (),
     urgency: int = 0,
+    known: Iterable[tuple[Known, str]] = (),
 ) -> Inquiry:
-    """A conversation in which nothing has been said yet."""
+    """A conversation in which nothing has been said yet; `known` are calls that need no run, with their answers."""
     begun = Inquiry(
         invocation,
         model,
@@ -86,7 +88,7 @@ def begin(
         urgency,
         turn_limit=budgets.turns,
     )
-    return replace(begun, schema_characters=schema_characters(begun))
+    return knowing(replace(begun, schema_characters=schema_characters(begun)), known)
 
 
 def fold(inquiry: Inquiry, slots: Iterable[Slot]) -> Inquiry:

@@ -19,6 +19,8 @@ from inquest.story.conversation import (
 )
 from inquest.story.reply import Reading
 
+BEFORE: Final = 0
+"""The turn of what was read before anybody was asked."""
 FIRST_MAX_TOKENS: Final = 8_192
 TRUNCATED_MAX_TOKENS: Final = 16_384
 
@@ -96,6 +98,8 @@ class Seen:
     evidence: str
     turn: int
     text: str
+    beside: str = ""
+    """Evidence that holds the rest of it."""
 
 
 class Form(IntEnum):

@@ -14,6 +14,7 @@ from inquest.story.briefing import Brief, brief, tools_of_snapshot
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, Message, Usage
 from inquest.story.evidence import Evidence, Gap
+from inquest.story.framing import visible
 from inquest.story.health import has_recovered, settling
 from inquest.story.history import history_section
 from inquest.story.incident import IncidentWindow, incident_window
@@ -22,6 +23,7 @@ from inquest.story.inquiry import (
     Budgets,
     Concluded,
     Inquiry,
+    Known,
     Move,
     RunTools,
     Slot,
@@ -239,7 +241,14 @@ def _begun(case: Case, known: Brief) -> Inquiry:
         signal_kind=case.target.kind if pinned.habits.symptom_check else "",
         insist=_insisted(case, known) if pinned.habits.finish_plan else (),
         urgency=urgency_of(case),
+        known=_known(case, known),
     )
+
+
+def _known(case: Case, known: Brief) -> list[tuple[Known, str]]:
+    """Calls that the snapshot answers, with what it read."""
+    texts = {item.id: item.text for item in snapshot_of(case).snapshot.evidence}
+    return [(one, visible(texts[one.evidence])) for one in known.known]
 
 
 def urgency_of(case: Case) -> int:
@@ -266,7 +275,7 @@ def _budgets(pinned: plot.Pinned) -> Budgets:
 
 def _insisted(case: Case, known: Brief) -> tuple[str, ...]:
     """Planned tools, but for those whose first answer the snapshot gave already."""
-    there = tools_of_snapshot(snapshot_of(case).snapshot)
+    there = tools_of_snapshot(snapshot_of(case).snapshot) | {one.tool for one in known.known}
     return tuple(score.tool for score in known.plan.selected if not score.secondary and score.tool not in there)
 
 
