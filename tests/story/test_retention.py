@@ -122,6 +122,54 @@ def test_a_case_goes_with_every_signal_that_follows_it_or_stays(phase: str) -> N
     assert retiring([old], followers, NOW, KEEPING, 2) == (tuple(followers[:2]), ())
 
 
+MARKS: dict[str, dict[str, Any]] = {
+    "Argo CD": {"annotations": {"argocd.argoproj.io/tracking-id": "ops:inquest.dev/Signal:shop/a"}},
+    "Argo CD by label": {"labels": {"argocd.argoproj.io/instance": "ops"}},
+    "Flux": {"labels": {"kustomize.toolkit.fluxcd.io/name": "ops"}},
+    "another controller": {
+        "ownerReferences": [{"apiVersion": "x/v1", "kind": "Alert", "name": "a", "uid": "1", "controller": True}]
+    },
+}
+
+
+def marked(found: Signal, marks: dict[str, Any]) -> Signal:
+    body = found.to_object()
+    return Signal.from_object({**body, "metadata": {**body["metadata"], **marks}})
+
+
+@pytest.mark.parametrize("marks", MARKS.values(), ids=MARKS.keys())
+def test_a_signal_that_would_be_created_again_stays_and_so_does_its_case(marks: dict[str, Any]) -> None:
+    """Otherwise an old alert would open a new case with every sweep."""
+    old, other = case("old", 2 * WEEK), case("other", 2 * WEEK)
+    declared = marked(signal("a", 2 * WEEK, ref="old"), marks)
+    duplicate, ignored = signal("b", 2 * WEEK, "Duplicate", ref="other"), signal("c", 2 * WEEK, "Ignored")
+
+    assert retiring([old, other], [declared, duplicate, ignored], NOW, KEEPING, 9) == ((duplicate, ignored), (other,))
+    assert retiring([], [declared, marked(ignored, marks)], NOW, KEEPING, 9) == ((), ())
+
+
+def owned(name: str, by: str, age: timedelta, **status: Any) -> Investigation:
+    """The case goes with this Signal, whoever deletes it."""
+    body = case_body(name, age, **status)
+    return Investigation.from_object({**body, "spec": {**body["spec"], "signalRef": {"name": by, "uid": f"s-{by}"}}})
+
+
+def test_a_signal_does_not_take_a_case_along_that_nobody_has_stored() -> None:
+    """Its own case ended before; since then it followed another one."""
+    unstored, old = owned("own", "a", 3 * WEEK, conditions=[]), case("old", 2 * WEEK)
+    follower = signal("a", 2 * WEEK, "Duplicate", ref="old")
+
+    assert retiring([unstored, old], [follower], NOW, KEEPING, 9) == ((), ())
+    assert retiring([unstored], [follower], NOW, KEEPING, 9) == ((), ())
+
+
+def test_whose_signal_opened_the_case_goes_after_those_that_joined_it() -> None:
+    """With it goes the case, and a duplicate that is left behind would be looked at anew."""
+    first, joined = signal("a", 2 * WEEK, ref="old"), signal("b", 2 * WEEK, "Duplicate", ref="old")
+
+    assert retiring([owned("old", "a", 2 * WEEK)], [first, joined], NOW, KEEPING, 1) == ((joined,), ())
+
+
 # --- the sweep ---------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from inquest.api.investigation import Investigation
 from inquest.api.shared import TERMINAL_PHASES, ObjectRef, SignalPhase
 from inquest.api.signal import Signal
+from inquest.story.labels import git_ops_tool
 
 HELD: Final = timedelta(hours=24)
 """What triage may still ask about an ended case is younger than this; the count takes none of it."""
@@ -70,15 +71,38 @@ def retiring(
 ) -> tuple[tuple[Signal, ...], tuple[Investigation, ...]]:
     """What goes at once, Signals first, `most` of each.
 
-    A case goes only with every Signal that follows it: a duplicate that is left behind would be investigated anew.
+    A case goes only with every Signal that follows it: a duplicate that is left behind would be investigated anew. The
+    Signal that opened a case owns it and takes it along: it goes last, and never before its case may.
     """
     found, listed = tuple(cases), tuple(signals)
-    late = overdue(found, now, keeping)[:most]
+    declared = [one for one in listed if _is_declared(one)]
+    late = tuple(one for one in overdue(found, now, keeping) if not _is_followed(one, declared))[:most]
     gone = {one.uid for one in late}
     staying = [one for one in found if one.uid not in gone]
+    kept, owners = {one.uid for one in declared} | _owners(staying), _owners(late)
     spent = [one for one in listed if _follows(one, late) or _is_spent(one, now, keeping.time, staying)]
-    left = spent[most:]
-    return tuple(spent[:most]), tuple(one for one in late if not any(_follows(each, (one,)) for each in left))
+    free = (one for one in spent if one.uid not in kept)
+    going = tuple(sorted(free, key=lambda one: one.uid in owners)[:most])
+    leaving = {one.uid for one in going}
+    left = [one for one in listed if one.uid not in leaving]
+    return going, tuple(one for one in late if not _is_followed(one, left))
+
+
+def _is_declared(signal: Signal) -> bool:
+    """Whether somebody would create it again: it would open a new case for an old alert."""
+    metadata = {"metadata": signal.metadata.to_object()}
+    return (
+        any(owner.controller for owner in signal.metadata.owner_references) or git_ops_tool(metadata, None) is not None
+    )
+
+
+def _owners(cases: Iterable[Investigation]) -> frozenset[str]:
+    """Signals with which these cases are deleted."""
+    return frozenset(one.spec.signal_ref.uid or "" for one in cases if one.spec.signal_ref is not None)
+
+
+def _is_followed(case: Investigation, signals: Iterable[Signal]) -> bool:
+    return any(_follows(one, (case,)) for one in signals)
 
 
 def _followed(signal: Signal) -> ObjectRef | None:
