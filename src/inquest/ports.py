@@ -223,6 +223,8 @@ class Reach:
     """What code has read around targets of the case, whole; it is not read again for a tool (pipeline, 13.2)."""
     seconds: float | None = None
     """After so many seconds a call that has not answered is a failed one; None: each has its own limit only."""
+    hints: bool = True
+    """Whether it is said what a known failure means."""
 
 
 class Tools(Protocol):

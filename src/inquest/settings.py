@@ -179,6 +179,8 @@ class LimitSettings(_Group):
 class RcaSettings(_Group):
     """How a model goes about finding a root cause; each may be changed alone."""
 
+    error_hints: bool = True
+    """Say what a known failure of a read means, beside its own words."""
     visible_plan: bool = True
     """Ask for a plan that people can follow."""
     sufficiency: Literal["off", "lenient", "strict"] = "lenient"

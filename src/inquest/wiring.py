@@ -95,6 +95,7 @@ class ToolBench:
             {item.id: item for item in reach.evidence},
             window=reach.window,
             contexts=dict(known_answers(reach)),
+            hints=reach.hints,
         )
         return await self._tools.batch(invocation, runs, desk, seconds=reach.seconds)
 

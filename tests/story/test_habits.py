@@ -60,6 +60,7 @@ def test_the_caps_of_the_loop_are_those_of_the_settings() -> None:
 
 def test_every_switch_reaches_the_case() -> None:
     rca = RcaSettings(
+        error_hints=False,
         visible_plan=False,
         sufficiency="strict",
         snapshot_freshness=timedelta(seconds=5),
@@ -73,6 +74,7 @@ def test_every_switch_reaches_the_case() -> None:
     )
 
     assert pinned(rca=rca, model=ModelSettings(timeout=timedelta(seconds=30))).habits == Habits(
+        error_hints=False,
         visible_plan=False,
         sufficiency=Sufficiency.STRICT,
         freshness=timedelta(seconds=5),
@@ -93,7 +95,7 @@ def test_the_defaults_are_those_of_the_behaviours() -> None:
     assert Habits().summarize_above == 0
 
 
-ALL_OFF = Habits(visible_plan=False, sufficiency=Sufficiency.OFF)
+ALL_OFF = Habits(error_hints=False, visible_plan=False, sufficiency=Sufficiency.OFF)
 
 
 @pytest.mark.parametrize((), [()], ids=["T54"])

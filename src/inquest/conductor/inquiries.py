@@ -78,6 +78,7 @@ class Inquiries:
     def _habits(self) -> Habits:
         rca = self.house.settings.rca
         return Habits(
+            error_hints=rca.error_hints,
             visible_plan=rca.visible_plan,
             sufficiency=Sufficiency(rca.sufficiency),
             freshness=rca.snapshot_freshness,
@@ -202,6 +203,7 @@ class Inquiries:
             contexts=steps.whole_contexts(work.case),
             window=steps.window_of(work.case, now),
             seconds=seconds,
+            hints=work.case.opened.pinned.habits.error_hints,
         )
 
 

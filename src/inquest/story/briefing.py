@@ -25,6 +25,8 @@ from inquest.story.reply import SUBMIT_TOOLS
 class Habits:
     """How invocation 1 goes about its work; each may be changed alone."""
 
+    error_hints: bool = True
+    """Say what a known failure of a read means, beside its own words."""
     visible_plan: bool = True
     sufficiency: Sufficiency = Sufficiency.LENIENT
     freshness: timedelta = timedelta(seconds=30)

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from hack.scripted_model import serve
-from hack.scripted_model.script import load
+from hack.scripted_model.script import Step, load
 from inquest.adapters.recorded import RecordedClock, RecordedCluster, RecordedEyes
 from inquest.adapters.redact import Redactor
 from inquest.cli.main import app
@@ -179,6 +179,36 @@ def test_a_model_of_the_settings_works_on_a_case(
     assert line["tokens"]["prompt"] > 0
     assert line["causes"][0]["category"] == "OOMKilled"
     assert line["action"]["workflow"] == "increase-memory-limit"
+
+
+SWITCHES = {"ERROR_HINTS": "false", "PLAYBOOKS": "false", "VISIBLE_PLAN": "false", "SUFFICIENCY": "off"}
+"""To gather first and then to conclude is always asked for: there is no switch for it."""
+LOST = {"name": "kubectl_describe", "arguments": {"kind": "Pod", "name": "nobody", "namespace": "shop"}}
+TRACES = {"hints": '"hint": ', "playbooks": "## Playbooks that match", "plan": "INVESTIGATION_PLAN"}
+
+
+@pytest.mark.parametrize("off", [False, True], ids=["all on", "H07 all off"])
+def test_a_crash_loop_is_investigated_with_every_habit_switched_off(
+    off: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = copied(tmp_path / "memory", {"signal.yaml": OF_THE_DEPLOYMENT})
+    base = load(OOM)
+    first = base.steps[0].model_dump(by_alias=True)
+    first["reply"]["calls"] = [*first["reply"]["calls"], LOST]
+    for name, value in SWITCHES.items() if off else ():
+        monkeypatch.setenv(f"INQUEST_RCA__{name}", value)
+    with serve(base.model_copy(update={"steps": (Step.model_validate(first), *base.steps[1:])})) as serving:
+        monkeypatch.setenv("INQUEST_MODEL__PROVIDER", "openai")
+        monkeypatch.setenv("INQUEST_MODEL__ENDPOINT", serving.base_url)
+        monkeypatch.setenv("INQUEST_MODEL__NAME", "m-1")
+        status, _, _ = run(capsys, folder, "--model", "m-1", "-o", "json")
+
+    said = [message["content"] or "" for request in serving.requests for message in request["messages"]]
+    assert status == 0
+    assert any('pods \\"nobody\\" not found' in text for text in said)
+    assert {name for name, trace in TRACES.items() if any(trace in text for text in said)} == (
+        set() if off else set(TRACES)
+    )
 
 
 def test_a_model_that_is_not_configured_is_named() -> None:

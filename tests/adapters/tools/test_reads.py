@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from inquest.adapters.tools import Scope
-from inquest.errors import Forbidden
+from inquest.errors import Forbidden, Unavailable
 from inquest.story.evidence import EvidenceStatus
 
 from .conftest import Bench, deployment, event, pod, row
@@ -293,3 +293,35 @@ async def test_the_target_may_stand_in_another_namespace(bench: Make) -> None:
     make.desk.scope = Scope("shop", frozenset({"payments"}))
 
     assert not (await make("kubectl_get", kind="Pod", name="web", namespace="payments")).error
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "hint", "terminal"),
+    [
+        ({"kind": "Pod", "name": "gone"}, "not found", False, False),
+        ({"kind": "Secret", "name": "db"}, "[refused] kind Secret is blocked", True, False),
+    ],
+    ids=["H07 a known failure", "a refusal of ours says how to go on"],
+)
+async def test_with_hints_switched_off_a_failure_has_its_own_words_only(
+    bench: Make, given: dict[str, str], said: str, hint: bool, terminal: bool
+) -> None:
+    make = bench()
+    told = await make("kubectl_describe", **given)
+    make.desk.hints = False
+    bare = await make("kubectl_describe", **given)
+
+    assert "hint" in json.loads(make.text_of(told))
+    assert said in json.loads(make.text_of(bare))["error"]
+    assert ("hint" in json.loads(make.text_of(bare))) is hint
+    assert bare.terminal is told.terminal is terminal
+
+
+async def test_what_is_hopeless_stays_so_without_its_hint(bench: Make) -> None:
+    """A switch takes no brake along (T54)."""
+    make = bench(broken={"Pod": Unavailable("the API server", "connection refused")})
+    make.desk.hints = False
+    result = await make("kubectl_get", kind="Pod")
+
+    assert result.terminal
+    assert "hint" not in json.loads(make.text_of(result))

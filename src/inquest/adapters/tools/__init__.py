@@ -226,7 +226,8 @@ class Tools:
     async def _failure(self, run: Run, desk: Desk, error: Exception) -> ToolResult:
         failure = failure_of(error, seconds=self._seconds, system=_system_of(run))
         try:
-            text = error_text(await self._redacted(desk, failure.error), failure.hint)
+            said = failure.hint if desk.hints or not failure.interpreted else ""
+            text = error_text(await self._redacted(desk, failure.error), said)
         except Exception:  # fails closed: what cannot be redacted is not shown
             text = error_text(WITHHELD)
         evidence = await self._evidence(run, desk, text, EvidenceStatus.GAP, {})

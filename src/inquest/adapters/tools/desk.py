@@ -67,6 +67,8 @@ class Desk:
     """Answers of the resource-context tools that are known already."""
     window: IncidentWindow | None = None
     """Where metrics and logs are looked for unless a call says otherwise."""
+    hints: bool = True
+    """Whether it is said what a known failure means."""
 
     def readable(self, objects: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
         """Objects without those of blocked kinds, and how many were withheld."""

@@ -202,6 +202,8 @@ class Failure:
     error: str
     hint: str = ""
     terminal: bool = False
+    interpreted: bool = False
+    """The hint says what a known failure means; others say how to call."""
 
 
 def failure_of(error: BaseException, *, seconds: float = 0.0, system: str = "") -> Failure:
@@ -216,8 +218,9 @@ def failure_of(error: BaseException, *, seconds: float = 0.0, system: str = "") 
     if system and isinstance(error, errors.InquestError):
         return _of_system(error, system)
     text = _rendered(error)
-    hint = hint_for(text)
-    return Failure(text, words_of(hint, text) if hint else _fallback(error), hint.terminal if hint else False)
+    if hint := hint_for(text):
+        return Failure(text, words_of(hint, text), hint.terminal, interpreted=True)
+    return Failure(text, _fallback(error))
 
 
 def _rendered(error: BaseException) -> str:
