@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from inquest.story.conversation import ToolCall
+from inquest.story.conversation import ToolCall, ToolSchema
 from inquest.story.inquiry import Inquiry, Known, Spent, key_of, with_reply, with_results
 
-from .conftest import asked, call, found, inquiry, roomy, row, running, says, turn
+from .conftest import TOOLS, asked, call, found, inquiry, roomy, row, running, says, turn
 
 NOT_NUMBERS = ('{"a": NaN}', '{"a": Infinity}', '{"a": -Infinity}')
 
@@ -85,6 +86,19 @@ def test_a_replay_is_short() -> None:
     assert len(content) <= 8_000
     assert "E1" in content
     assert "turn 1" in content
+
+
+@pytest.mark.parametrize(
+    ("tools", "note"),
+    [(TOOLS, 'x\n[+82293 chars: read_evidence("E1")]\n'), (TOOLS[:1], "x\n[truncated]\n")],
+    ids=["the rest can be read", "it cannot be read"],
+)
+def test_a_replay_that_is_cut_says_so(tools: tuple[ToolSchema, ...], note: str) -> None:
+    state = turn(replace(inquiry(), tools=tools), call(kind="Pod"), text="x" * 90_000)
+    content = turn(state, call(kind="Pod")).turns[-1].results[0].content
+
+    assert note in content
+    assert len(content) <= 8_000
 
 
 def test_equal_calls_of_one_batch_run_once() -> None:

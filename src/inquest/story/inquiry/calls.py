@@ -12,9 +12,12 @@ from inquest.story.conversation import Invocation, ToolCall, ToolResult, ToolSch
 from inquest.story.framing import frame
 from inquest.story.inquiry.state import BEFORE, Answered, Calls, Inquiry, Planned, Run, Same, Seen
 from inquest.story.reply import SUBMIT_TOOLS
+from inquest.story.trimming import marker
 
 REPLAY_CHARACTERS: Final = 8_000
 PAGING_TOOLS: Final = frozenset({"list_workflows", "list_available_actions", "read_evidence"})
+MARKER_ROOM: Final = 60
+TRUNCATED: Final = "[truncated]"
 EXEMPT_PREFIX: Final = "todo_"
 
 
@@ -136,8 +139,18 @@ def _replay(inquiry: Inquiry, call: ToolCall, seen: Seen) -> ToolResult:
     head = f"{_when(seen)}\n"
     room = REPLAY_CHARACTERS - len(head) - 200
     boundary = boundary_of(inquiry.seed, f"{seen.evidence}/{call.id}")
-    text = head + frame(seen.text[:room], seen.evidence, call.name, boundary)
+    text = head + frame(_fitted(inquiry, seen, room), seen.evidence, call.name, boundary)
     return ToolResult(call.id, call.name, text, repeat=True)
+
+
+def _fitted(inquiry: Inquiry, seen: Seen, room: int) -> str:
+    """What is cut says so; where the rest can be read, it says how."""
+    if len(seen.text) <= room:
+        return seen.text
+    kept = seen.text[: room - MARKER_ROOM]
+    is_readable = any(tool.name == "read_evidence" for tool in inquiry.tools)
+    note = marker(len(seen.text) - len(kept), seen.evidence) if is_readable else TRUNCATED
+    return f"{kept}\n{note}"
 
 
 def _when(seen: Seen) -> str:
