@@ -439,6 +439,37 @@ class ServerSettings(_Group):
     """`/metrics`; 0 takes a free port."""
 
 
+class IntakeSettings(_Group):
+    """Webhooks that make Signals, of Alertmanager and of any other sender; off by default."""
+
+    enabled: bool = False
+    """Take Signals over HTTP at `/api/v1/signals` and `/api/v1/signals/alertmanager`."""
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    """0 takes a free port."""
+    authentication: Literal["kubernetes", "token", "none"] = "kubernetes"
+    """`kubernetes`: tokens reviewed by the API server; `token`: `token_file`; `none`: on a loopback address only."""
+    token_file: Path | None = None
+    """File with the bearer token of all senders; one that was replaced ends within a minute. With `token` only."""
+    tls_certificate: Path | None = None
+    """PEM file of the certificate chain; unset: plain HTTP."""
+    tls_key: Path | None = None
+    """PEM file of its key."""
+    notices_per_minute: Annotated[int, Field(ge=1, le=100_000)] = 300
+    """Alerts and specs taken in a minute, after a burst of at least 500; more get 429 and a time."""
+
+    @model_validator(mode="after")
+    def _guarded(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key belong together")
+        if (self.authentication == "token") != (self.token_file is not None):
+            raise ValueError("token_file and authentication: token belong together")
+        if self.authentication == "none" and self.host not in LOOPBACK:
+            raise ValueError(f"authentication: none needs a loopback address, not {self.host}")
+        return self
+
+
 class TelemetrySettings(_Group):
     """Traces, off by default; the extra `otlp` has to be installed."""
 
@@ -507,6 +538,7 @@ class Settings(BaseSettings):
     loki: LokiSettings = LokiSettings()
     herald: HeraldSettings = HeraldSettings()
     server: ServerSettings = ServerSettings()
+    intake: IntakeSettings = IntakeSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     crash: CrashSettings = CrashSettings()
     cluster_name: str = "default"

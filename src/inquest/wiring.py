@@ -35,13 +35,17 @@ from inquest.adapters.tools.guard import Scope
 from inquest.api.shared import TargetRef
 from inquest.conductor import Conductor, House, Look
 from inquest.datastorage.app import create_app
+from inquest.datastorage.authentication import Reviewer
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
 from inquest.ports import Eyes, Json, Logs, Metrics, Model, Policy, Reach, ResourceKind
+from inquest.serving import Certificate, serving
 from inquest.settings import (
+    LOOPBACK,
     DataStorageSettings,
     EndpointSettings,
+    IntakeSettings,
     LokiSettings,
     ModelSettings,
     PrometheusSettings,
@@ -61,6 +65,9 @@ log = structlog.stdlib.get_logger(__name__)
 
 PACKAGED_POLICY: Final = Path(__file__).parent / "policies" / "approval.rego"
 SOURCE_POLICY: Final = Path(__file__).parents[2] / "policies" / "approval.rego"
+
+INTAKE_GRACE_SECONDS: Final = 10
+"""What notices in flight may still take when the process ends."""
 
 Offer = Callable[[ResourceKind, str, str, str], None]
 
@@ -365,4 +372,40 @@ async def _receivers(settings: Settings, stack: AsyncExitStack) -> tuple[Webhook
     return tuple(WebhookReceiver(client, url) for url in settings.herald.webhooks)
 
 
-__all__ = ["Offer", "Redactor", "Wired", "opened"]
+# --- the door for senders -----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def receiving(wired: Wired, redactor: Redactor) -> AsyncIterator[int | None]:
+    """The intake, open meanwhile; gives its port, None where it is off. Misconfigured where it cannot be opened."""
+    house = wired.conductor.house
+    chosen = house.settings.intake
+    if not chosen.enabled:
+        yield None
+        return
+    from inquest import intake  # imported late: most operators open no door
+
+    app = intake.create_app(house, reviewer=_reviewer(chosen, wired.kube, house.namespace, redactor))
+    if chosen.tls_certificate is None and chosen.host not in LOOPBACK:
+        log.warning("the intake speaks plain HTTP: tokens can be read on the way", host=chosen.host)
+    certificate = (
+        Certificate(chosen.tls_certificate, chosen.tls_key) if chosen.tls_certificate and chosen.tls_key else None
+    )
+    async with serving(app, chosen.host, chosen.port, grace=INTAKE_GRACE_SECONDS, certificate=certificate) as port:
+        yield port
+
+
+def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Redactor) -> Reviewer | None:
+    if chosen.authentication == "none":
+        log.warning("the intake has no login: whoever reaches its port may send", host=chosen.host)
+        return None
+    if chosen.token_file is None:
+        return kube.sender_reviews(namespace)
+    from inquest.intake import MountedToken
+
+    mounted = MountedToken(chosen.token_file, redactor.learn)
+    mounted.held()
+    return mounted
+
+
+__all__ = ["Offer", "Redactor", "Wired", "opened", "receiving"]

@@ -27,7 +27,7 @@ from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
 from inquest.settings import Settings
 from inquest.telemetry import set_up_logging, tracing
-from inquest.wiring import Redactor, Wired, opened
+from inquest.wiring import Redactor, Wired, opened, receiving
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -205,7 +205,8 @@ class Process:
         app = health_app(alive=alive, ready=ready)
         health = await stack.enter_async_context(serving(app, server.host, server.health_port))
         metrics = await stack.enter_async_context(serving(metrics_app(), server.host, server.metrics_port))
-        log.info("serving", health=health, metrics=metrics)
+        intake = await stack.enter_async_context(receiving(wired, self.redactor))
+        log.info("serving", health=health, metrics=metrics, intake=intake)
 
     def _queue_fault(self) -> str:
         oldest = self.dispatcher.oldest() if self.dispatcher else 0.0

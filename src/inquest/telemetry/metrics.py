@@ -78,6 +78,8 @@ DATASTORAGE_SECONDS: Final = Histogram(
 DATASTORAGE_LOGINS: Final = _counter(
     "datastorage_logins", "Requests to a DataStorage server by what its login said.", ["result"]
 )
+INTAKE_LOGINS: Final = _counter("intake_logins", "Requests of senders by what the login said.", ["result"])
+INTAKE_NOTICES: Final = _counter("intake_notices", "Notices of senders by what became of them.", ["way", "result"])
 DATASTORAGE_LOST: Final = _counter(
     "datastorage_own_events_lost", "Audit events of the bundled DataStorage itself that it could not store."
 )
@@ -153,6 +155,8 @@ _Metric = Counter | Gauge | Histogram
 
 _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     DATASTORAGE_LOGINS: (("passed", "401", "403", "500"),),
+    INTAKE_LOGINS: (("passed", "401", "403", "503"),),
+    INTAKE_NOTICES: (("alertmanager", "signals"), ("created", "joined", "resolved", "dropped", "refused")),
     WATCH_RESTARTS: (("ended", "silent", "stalled"),),
     ATTEMPTS: (("done", "retry", "fenced", "failed", "cancelled"),),
     REPLIES: (PHASES, ("clean", "coerced", "corrected", "unusable")),

@@ -17,6 +17,7 @@ from inquest.adapters.kube.login import Login, Source, from_kubeconfig, given, i
 from inquest.adapters.kube.reviews import KubeReviews
 from inquest.adapters.kube.status import KubeStatus
 from inquest.adapters.kube.transport import Traffic, Transport
+from inquest.api.meta import GROUP
 from inquest.ports import Clock
 
 
@@ -40,7 +41,13 @@ class Kube:
 
     def reviews(self, namespace: str, service: str) -> KubeReviews:
         """Who calls a server of ours, and may they: `create` on that Service is what they need."""
-        return KubeReviews(self._transport, namespace, service)
+        right = {"verb": "create", "resource": "services", "name": service, "namespace": namespace}
+        return KubeReviews(self._transport, right)
+
+    def sender_reviews(self, namespace: str) -> KubeReviews:
+        """Who sends to the intake, and may they: `create` on Signals of that namespace is what they need."""
+        right = {"verb": "create", "group": GROUP, "resource": "signals", "namespace": namespace}
+        return KubeReviews(self._transport, right)
 
     async def served(self, group: str, version: str) -> frozenset[str]:
         """Plurals that a group version serves right now."""

@@ -1,7 +1,8 @@
-"""Two questions for a server of ours: whose token is this, and may they (datastorage, section 3)."""
+"""Two questions for a server of ours: whose token is this, and may they (datastorage, 3; resources, 11.1)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from inquest.adapters.kube.transport import Request, Transport
@@ -13,11 +14,14 @@ AUTHORIZATION: Final = "authorization.k8s.io"
 
 
 class KubeReviews:
-    """TokenReview, then SubjectAccessReview for `create` on one Service; needs the right to create both, no other."""
+    """TokenReview, then SubjectAccessReview for one right; needs the right to create both, no other.
 
-    def __init__(self, transport: Transport, namespace: str, service: str) -> None:
+    `attributes` are the `resourceAttributes` of that right, as Kubernetes names them.
+    """
+
+    def __init__(self, transport: Transport, attributes: Mapping[str, str]) -> None:
         self._transport = transport
-        self._attributes = {"verb": "create", "resource": "services", "name": service, "namespace": namespace}
+        self._attributes = dict(attributes)
 
     async def authenticate(self, token: str) -> Json | None:
         """Username, uid, groups and extra of whose token it is; None for one that is not valid."""
@@ -30,7 +34,7 @@ class KubeReviews:
         return user
 
     async def authorise(self, user: Json) -> bool:
-        """Whether that user, groups and extra included, has the verb on the Service."""
+        """Whether that user, groups and extra included, has the right."""
         asked = {"user": user.get("username", ""), "resourceAttributes": self._attributes}
         known = {name: user[name] for name in ("uid", "groups", "extra") if user.get(name)}
         status = await self._status(AUTHORIZATION, "SubjectAccessReview", {**asked, **known})

@@ -1,0 +1,14 @@
+"""The door for senders: webhooks over HTTP that become Signals (resources, section 11).
+
+    login      who sends: a token that Kubernetes reviews, or one that is mounted
+    bounds     how much, how fast, how many at once
+    reception  what each notice does to a Signal: makes it, counts it, resolves it
+    app        routes, and what each end is as an answer
+
+What a payload means is read in `story/intake.py`; whether a Signal deserves a case is triage's to say.
+"""
+
+from inquest.intake.app import create_app
+from inquest.intake.login import MountedToken
+
+__all__ = ["MountedToken", "create_app"]
