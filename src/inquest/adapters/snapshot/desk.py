@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from inquest.adapters.context import MAX_PARALLEL, Failed, attempt
+from inquest.adapters.logs import newest
 from inquest.adapters.snapshot.bounds import LOG_BYTES, LOG_LINES, MAX_LISTED, MAX_PAGES, MAX_ROWS, MAX_TEXT
 from inquest.adapters.snapshot.parts import (
     Answer,
@@ -74,9 +75,9 @@ class Desk:
         return Found((found,))
 
     async def _log(self, namespace: str, pod: str, container: str, previous: bool) -> str:
-        return await self._cluster.logs(
-            namespace, pod, container, previous=previous, tail_lines=LOG_LINES, limit_bytes=LOG_BYTES
-        )
+        where = (self._cluster, namespace, pod, container)
+        text, _ = await newest(*where, previous=previous, tail_lines=LOG_LINES, limit_bytes=LOG_BYTES)
+        return text
 
     async def _bounded(self, read: Awaitable[T], what: str) -> T | Failed:
         async with self._slots:

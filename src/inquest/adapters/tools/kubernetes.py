@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from inquest.adapters.logs import newest
 from inquest.adapters.tools import arguments as args
 from inquest.adapters.tools.desk import Desk, Output
 from inquest.adapters.tools.guard import check_kind, check_namespace, check_word, namespace_of
@@ -216,7 +217,7 @@ async def _logs(desk: Desk, given: args.Logs, *, previous: bool) -> Output:
     if not lines:
         reasons = "; ".join(absent) or "nothing was written, or nothing matches the filters"
         return Output(f"(no logs available: {reasons})", empty=True, resolved=said)
-    cut = any(len(text.splitlines()) >= given.tail_lines for text in texts if isinstance(text, str))
+    cut = any(text[1] for text in texts if not isinstance(text, NoLog))
     return Output("\n".join([*lines, _footer(containers, lines, absent, given)]), cut=cut, resolved=said)
 
 
@@ -227,9 +228,12 @@ def _containers(pod: Mapping[str, Any]) -> list[str]:
     return stuck + [str(one["name"]) for one in spec.get("containers") or ()]
 
 
-async def _log(desk: Desk, given: args.Logs, namespace: str, container: str, *, previous: bool) -> str | NoLog:
+async def _log(
+    desk: Desk, given: args.Logs, namespace: str, container: str, *, previous: bool
+) -> tuple[str, bool] | NoLog:
     try:
-        return await desk.backends.cluster.logs(
+        return await newest(
+            desk.backends.cluster,
             namespace,
             given.name,
             container,
@@ -251,13 +255,16 @@ class NoLog:
         self.why = why
 
 
-def _joined(containers: list[str], texts: Sequence[str | NoLog], given: args.Logs) -> tuple[list[str], list[str]]:
+def _joined(
+    containers: list[str], texts: Sequence[tuple[str, bool] | NoLog], given: args.Logs
+) -> tuple[list[str], list[str]]:
     keep = _line_filter(given)
     absent = [text.why for text in texts if isinstance(text, NoLog)]
     lines: list[str] = []
     for container, text in zip(containers, texts, strict=True):
         prefix = f"[{container}] " if len(containers) > 1 else ""
-        lines += [prefix + line for line in text.splitlines() if keep(line)] if isinstance(text, str) else []
+        said = "" if isinstance(text, NoLog) else text[0]
+        lines += [prefix + line for line in said.splitlines() if keep(line)]
     return lines, absent
 
 
