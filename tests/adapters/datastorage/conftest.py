@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import shutil
-import socket
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,11 +16,12 @@ import httpx2
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from hack import postgres
+from hack.postgres import NoPostgres, Postgres
 from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
 
 NOW = datetime(2026, 5, 13, 12, 0, tzinfo=UTC)
-UNPRIVILEGED = "postgres"
 
 
 class Clock:
@@ -76,76 +72,24 @@ class Site:
         await self.app.state.service.close()
 
 
+@contextmanager
+def throwaway_postgres(*, durable: bool = False) -> Iterator[Postgres]:
+    """A server until the end of the block; where there is none, what needs it is left out, and fails in CI."""
+    try:
+        with postgres.running(durable=durable) as server:
+            yield server
+    except NoPostgres as error:
+        told = f"the PostgreSQL tier could not run: {error}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(told)
+        pytest.skip(told)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """Base URL of a PostgreSQL that lives as long as the tests."""
-    binaries = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not binaries:
-        _cannot_run("no PostgreSQL server binaries (install the package `postgresql`)")
-    with _running_postgres(Path(binaries[-1])) as url:
-        yield url
-
-
-def _cannot_run(why: str) -> None:
-    """Loud where it must not pass unseen."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"the PostgreSQL tier could not run: {why}")
-    pytest.skip(f"the PostgreSQL tier could not run: {why}")
-
-
-@contextmanager
-def _running_postgres(binaries: Path) -> Iterator[str]:
-    home = Path(tempfile.mkdtemp(prefix="inquest-pg-"))
-    as_user = _drop_root(home)
-    try:
-        _run(
-            [
-                str(binaries / "initdb"),
-                "-D",
-                str(home / "data"),
-                "-U",
-                "inquest",
-                "-A",
-                "trust",
-                "-N",
-                "-E",
-                "UTF8",
-                "--locale=C",
-            ],
-            as_user,
-        )
-        port = _free_port()
-        options = f"-c listen_addresses=127.0.0.1 -p {port} -k {home} -c fsync=off -c max_connections=60"
-        control = [str(binaries / "pg_ctl"), "-D", str(home / "data"), "-w", "-l", str(home / "log")]
-        _run([*control, "-o", options, "start"], as_user)
-        try:
-            yield f"postgresql://inquest@127.0.0.1:{port}"
-        finally:
-            _run([*control, "-m", "immediate", "stop"], as_user)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _drop_root(home: Path) -> str | None:
-    """PostgreSQL refuses to run as root, so root lends the directory to the package's own user."""
-    if os.geteuid() != 0:
-        return None
-    shutil.chown(home, UNPRIVILEGED, UNPRIVILEGED)
-    return UNPRIVILEGED
-
-
-def _run(command: list[str], user: str | None) -> None:
-    done = subprocess.run(
-        command, user=user, cwd="/", env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    if done.returncode:
-        _cannot_run(f"{command[0]}: {done.stdout.decode(errors='replace')[-500:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    with throwaway_postgres() as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -14,7 +14,7 @@ import pytest
 import stamina
 from sqlalchemy import select
 
-from hack import postgres
+from hack.postgres import Postgres
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.api.shared import TargetRef
@@ -25,6 +25,7 @@ from inquest.datastorage.tables import audit_events
 from inquest.errors import Retryable
 from inquest.ports import seal
 from inquest.story.history import UNAVAILABLE
+from tests.adapters.datastorage.conftest import throwaway_postgres
 from tests.adapters.datastorage.served import served, settings_file
 from tests.faults.datastorage.writer import BATCH, STORED, records
 
@@ -38,19 +39,16 @@ SOON = 300
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Postgres]:
-    try:
-        with postgres.running(durable=True) as found:
-            yield found
-    except postgres.NoPostgres as error:
-        pytest.skip(f"the PostgreSQL tier could not run: {error}")
+def server() -> Iterator[Postgres]:
+    with throwaway_postgres(durable=True) as found:
+        yield found
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/store.db"
-    found: postgres.Postgres = request.getfixturevalue("server")
+    found: Postgres = request.getfixturevalue("server")
     return found.create(f"t{abs(hash(request.node.name))}")
 
 
@@ -183,7 +181,7 @@ async def test_the_server_dies_under_load_and_every_record_is_stored_once(databa
 
 @pytest.mark.parametrize("how", ["fast", "immediate"])
 async def test_postgres_goes_in_the_middle_of_cases_and_comes_back(
-    server: postgres.Postgres, how: Literal["fast", "immediate"]
+    server: Postgres, how: Literal["fast", "immediate"]
 ) -> None:
     """No case waits for it, and afterwards every record of every case is there once."""
     database, outbox = server.create(f"away_{how}"), Outbox(datetime.now(UTC).replace(microsecond=0))
