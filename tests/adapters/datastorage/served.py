@@ -1,4 +1,4 @@
-"""`inquest datastorage serve` as a process of its own, for tests that need a port or a signal."""
+"""The service as it is run: in this process, or `inquest datastorage serve` where a test needs a port or a signal."""
 
 from __future__ import annotations
 
@@ -8,15 +8,43 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 import yaml
+from starlette.applications import Starlette
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.datastorage import DataStorageClient
+from inquest.datastorage.app import create_app
+from inquest.datastorage.database import migrate, open_engine
 
 START_SECONDS = 60
 STOP_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The service in this process, and its client."""
+
+    app: Starlette
+    client: DataStorageClient
+
+
+@asynccontextmanager
+async def embedded(database: str) -> AsyncIterator[Embedded]:
+    """As the operator has it: migrated, by the real clock, let go at the end of the block."""
+    async with AsyncExitStack() as stack:
+        engine = open_engine(database)
+        stack.push_async_callback(engine.dispose)
+        await migrate(engine)
+        app = create_app(engine)
+        stack.push_async_callback(app.state.service.close)
+        client = DataStorageClient.in_process(app, clock=SystemClock())
+        stack.push_async_callback(client.close)
+        yield Embedded(app, client)
 
 
 @dataclass

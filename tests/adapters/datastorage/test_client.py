@@ -389,11 +389,8 @@ async def test_equal_looking_records_are_neither_lost_nor_doubled_on_the_peer(si
     """Two of one type at one moment, without an id inside, of which a first try stored one."""
     peer = DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4", box=PATIENT)
     data = {"rr_name": "rr-1", "namespace": "shop"}
-    twins = [
-        AuditEvent(str(UUID(int=number << 80)), *("orchestrator.approval.requested", "orchestration"), *rest)
-        for number in (1, 2)
-        for rest in [("approval_requested", "success", "rr-1", NOW, "shop", data)]
-    ]
+    kind = ("orchestrator.approval.requested", "orchestration", "approval_requested", "success", "rr-1")
+    twins = [AuditEvent(str(UUID(int=number << 80)), *kind, NOW, "shop", data) for number in (1, 2)]
 
     await peer.record(seal(twins[:1]))
     for _ in range(2):
@@ -406,9 +403,7 @@ async def test_equal_looking_records_are_neither_lost_nor_doubled_on_the_peer(si
 async def test_what_only_we_know_is_kept_here_and_not_sent_to_the_peer(site: Site) -> None:
     """One event of an unknown type would make the peer refuse the whole batch."""
     own = {"event_type": "inquest.guardrail.tripped", "event_id": "g-1", "incident_id": "rr-1", "guard": "Scope"}
-    tripped = AuditEvent(
-        **{**vars(audit_event(7)), "event_type": own["event_type"], "data": own | {"budget": {}}}  # type: ignore[arg-type]
-    )
+    tripped = replace(audit_event(7), event_type=own["event_type"], data=own | {"budget": {}})
     both = seal((audit_event(1), tripped))
 
     await DataStorageClient(site.http, clock=Time(), profile="kubernaut-1.4", box=PATIENT).record(both)

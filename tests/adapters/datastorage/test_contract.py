@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,14 +22,13 @@ from jsonschema import Draft202012Validator
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.api.shared import TargetRef
-from inquest.datastorage.app import API, create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.app import API
 from inquest.datastorage.openapi import document
 from inquest.errors import NotFound
 from inquest.ports import AuditEvent, seal
 from inquest.story.selection import CatalogueFilters
 from tests.adapters.datastorage.samples import CONTEXT, DESCRIPTION, assessed, content, hash_computed, started
-from tests.adapters.datastorage.served import served, settings_file
+from tests.adapters.datastorage.served import embedded, served, settings_file
 
 PLACES = ("in process", "served on SQLite", "served on PostgreSQL")
 
@@ -55,11 +53,14 @@ class Place:
 @pytest.fixture(params=PLACES)
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     """Fresh and empty."""
-    if request.param == PLACES[0]:
-        async with _in_process(tmp_path) as found:
-            yield found
-        return
     database = f"sqlite:///{tmp_path}/store.db"
+    if request.param == PLACES[0]:
+        async with (
+            embedded(database) as found,
+            httpx2.AsyncClient(transport=httpx2.ASGITransport(app=found.app), base_url="http://here") as http,
+        ):
+            yield Place(http, found.client)
+        return
     if request.param == PLACES[2]:
         base, name = request.getfixturevalue("postgres_server"), f"contract_{uuid4().hex[:12]}"
         connection = await asyncpg.connect(f"{base}/postgres")
@@ -71,19 +72,6 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         async with httpx2.AsyncClient(base_url=server.api, timeout=60) as http:
             yield Place(http, client)
         await client.close()
-
-
-@asynccontextmanager
-async def _in_process(folder: Path) -> AsyncIterator[Place]:
-    engine = open_engine(f"sqlite:///{folder}/store.db")
-    await migrate(engine)
-    app = create_app(engine)
-    client = DataStorageClient.in_process(app, clock=SystemClock())
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://here") as http:
-        yield Place(http, client)
-    await client.close()
-    await app.state.service.close()
-    await engine.dispose()
 
 
 TARGET = TargetRef(kind="Deployment", name="my-app", namespace="production")

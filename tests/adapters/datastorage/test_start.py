@@ -17,12 +17,11 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.adapters.redact import Redactor
 from inquest.conductor.catalogue import Catalogue
-from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
 from inquest.dispatcher import Dispatcher, Key
 from inquest.operator.main import Process
 from inquest.ports import Json, ResourceKind
 from inquest.settings import Settings
+from tests.adapters.datastorage.served import embedded
 from tests.story.test_signals import HOME, World
 
 SHIPPED = Path(__file__).resolve().parents[3] / "catalogue"
@@ -50,14 +49,8 @@ class Cluster(World):
 @pytest.fixture
 async def empty(tmp_path: Path) -> AsyncIterator[DataStorageClient]:
     """The bundled service on a database that holds nothing yet."""
-    engine = open_engine(f"sqlite:///{tmp_path}/empty.db")
-    await migrate(engine)
-    app = create_app(engine)
-    client = DataStorageClient.in_process(app, clock=SystemClock())
-    yield client
-    await client.close()
-    await app.state.service.close()
-    await engine.dispose()
+    async with embedded(f"sqlite:///{tmp_path}/empty.db") as found:
+        yield found.client
 
 
 async def test_a_signal_that_waits_at_the_start_meets_a_full_catalogue(empty: DataStorageClient) -> None:

@@ -13,7 +13,6 @@ from threading import Thread
 
 import pytest
 
-from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.adapters.recorded import BadCase, RecordedCase, RecordedCluster, read_case
 from inquest.adapters.recorded.export import export, read_recording
@@ -21,16 +20,15 @@ from inquest.api.investigation import Investigation
 from inquest.api.meta import ObjectMeta
 from inquest.api.shared import Outcome
 from inquest.conductor.stored import from_records
-from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
 from inquest.ports import AuditEvent, ModelReply, ModelRequest, Redacted, seal
 from inquest.replaying import Player, default_catalogue, exported, playing
 from inquest.settings import Settings
-from inquest.story import plot, recording
+from inquest.story import plot, recording, records
 from inquest.story.conversation import ToolCall
 from inquest.story.plot import Case
 from inquest.story.selection import CatalogueFilters
+from tests.adapters.datastorage.served import embedded
 from tests.adapters.recorded.support import CASES
 from tests.story import cases
 
@@ -182,23 +180,11 @@ async def test_a_case_that_ended_before_its_snapshot_is_no_folder(tmp_path: Path
     assert not (tmp_path / "case").exists()
 
 
-@asynccontextmanager
-async def datastorage(database: Path) -> AsyncIterator[DataStorageClient]:
-    engine = open_engine(f"sqlite:///{database}")
-    await migrate(engine)
-    app = create_app(engine)
-    client = DataStorageClient.in_process(app, clock=SystemClock())
-    yield client
-    await client.close()
-    await app.state.service.close()
-    await engine.dispose()
-
-
 async def keep(client: DataStorageClient, case: Case) -> None:
     """What the archive sends besides the transcript; the service takes no events of the future."""
     events = [
         AuditEvent(
-            recording.event_id(UID, one.step),
+            records.event_id(UID, one.step),
             one.event_type,
             one.category,
             one.action,
@@ -215,12 +201,12 @@ async def keep(client: DataStorageClient, case: Case) -> None:
 
 async def test_the_records_of_a_closed_case_make_it_again(tmp_path: Path) -> None:
     case = await talked()
-    async with datastorage(tmp_path / "kept.db") as client:
-        await keep(client, case)
+    async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
+        await keep(service.client, case)
 
-        assert await from_records(client, UID) == case
+        assert await from_records(service.client, UID) == case
         with pytest.raises(NotRecorded):
-            await from_records(client, "another")
+            await from_records(service.client, "another")
 
 
 @pytest.fixture
@@ -267,8 +253,8 @@ async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_ui
     tmp_path: Path, api_server: Path
 ) -> None:
     case = await talked()
-    async with datastorage(tmp_path / "kept.db") as client:
-        await keep(client, case)
+    async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
+        await keep(service.client, case)
     own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/kept.db"}}
     settings = Settings.model_validate(own)
 
