@@ -13,7 +13,7 @@ from starlette.routing import Route
 from inquest.datastorage import chain
 from inquest.datastorage.events import MOST_EVENTS_IN_A_BATCH, Event, EventError, event_from_body
 from inquest.datastorage.parameters import audit_question
-from inquest.datastorage.problems import Problem, SchemaFault
+from inquest.datastorage.problems import UNFIT_BODY, Problem, SchemaFault
 from inquest.datastorage.service import (
     BATCH_BODY,
     BATCH_SECONDS,
@@ -25,8 +25,6 @@ from inquest.datastorage.service import (
     service_of,
 )
 from inquest.datastorage.wire import instant_text
-
-SCHEMA = "request body has an error: doesn't match schema"
 
 
 def routes(api: str) -> list[Route]:
@@ -74,7 +72,7 @@ async def append_batch(request: Request) -> Response:
 
 def _checked_batch(request: Request, body: object) -> list[Any]:
     if not isinstance(body, list):
-        raise SchemaFault(f"{SCHEMA}: value must be an array")
+        raise SchemaFault(f"{UNFIT_BODY}: value must be an array")
     path = request.url.path
     if not body:
         raise Problem(400, "validation-error", "batch cannot be empty", title="Validation Error", instance=path)
@@ -99,9 +97,9 @@ def _event_at(service: Service, body: object, index: int) -> Event:
 
 
 def _worded(fault: str) -> str:
-    return (
-        fault if fault.startswith("invalid timestamp") else f"{SCHEMA} #/components/schemas/AuditEventRequest: {fault}"
-    )
+    if fault.startswith("invalid timestamp"):
+        return fault
+    return f"{UNFIT_BODY} #/components/schemas/AuditEventRequest: {fault}"
 
 
 async def query(request: Request) -> Response:
@@ -120,7 +118,7 @@ async def verify_chain(request: Request) -> Response:
     service, body = service_of(request), await body_of(request, most=EVENT_BODY)
     correlation_id = body.get("correlation_id") if isinstance(body, dict) else None
     if not isinstance(correlation_id, str) or not correlation_id:
-        raise SchemaFault(f'{SCHEMA}: Error at "/correlation_id": property "correlation_id" is missing')
+        raise SchemaFault(f'{UNFIT_BODY}: Error at "/correlation_id": property "correlation_id" is missing')
     links = await service.ledger.links(correlation_id)
     return JSONResponse(_verdict(correlation_id, links, chain.findings(links), instant_text(service.now())))
 

@@ -15,7 +15,7 @@ from inquest.datastorage.content import ContentError, workflow_from_content
 from inquest.datastorage.events import Event
 from inquest.datastorage.identity import canonical_uuid
 from inquest.datastorage.parameters import plain_list_question
-from inquest.datastorage.problems import Problem, SchemaFault, not_found, validation_error
+from inquest.datastorage.problems import UNFIT_BODY, Problem, SchemaFault, not_found, validation_error
 from inquest.datastorage.service import EVENT_BODY, WORKFLOW_BODY, Service, body_of, service_of
 from inquest.datastorage.wire import MOST_NAME
 
@@ -95,7 +95,7 @@ def _read(kind: type[Body], body: object) -> Body:
         faults = (
             f'Error at "/{"/".join(str(part) for part in fault["loc"])}": {fault["msg"]}' for fault in error.errors()
         )
-        raise SchemaFault(f"request body has an error: doesn't match schema: {' | '.join(faults)}") from error
+        raise SchemaFault(f"{UNFIT_BODY}: {' | '.join(faults)}") from error
 
 
 async def list_workflows(request: Request) -> Response:

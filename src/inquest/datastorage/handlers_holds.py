@@ -10,12 +10,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from inquest.datastorage.authentication import USER_HEADER
-from inquest.datastorage.problems import Problem, SchemaFault
+from inquest.datastorage.problems import UNFIT_BODY, Problem, SchemaFault
 from inquest.datastorage.service import EVENT_BODY, QUERY_SECONDS, body_of, service_of
 
 _log = structlog.stdlib.get_logger(__name__)
-
-SCHEMA = "request body has an error: doesn't match schema"
 
 
 def routes(api: str) -> list[Route]:
@@ -60,7 +58,7 @@ def _text(body: object, name: str) -> str:
     """A member that must say something; an empty one has a slug of its own, as on the peer."""
     value = body.get(name) if isinstance(body, dict) else None
     if not isinstance(value, str):
-        raise SchemaFault(f'{SCHEMA}: Error at "/{name}": property "{name}" is missing or no string')
+        raise SchemaFault(f'{UNFIT_BODY}: Error at "/{name}": property "{name}" is missing or no string')
     if not value.strip():
         words = name.split("_")
         title = f"Missing {' '.join(word.upper() if word == 'id' else word.title() for word in words)}"

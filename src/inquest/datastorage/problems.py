@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse, Response
 from inquest.errors import InquestError
 
 PROBLEM_BASE = "https://kubernaut.ai/problems/"
+UNFIT_BODY = "request body has an error: doesn't match schema"
+"""How a request validator begins about a body (section 2.4)."""
 RETRY_AFTER_SECONDS = 5
 """What a client is told to wait while the database is away."""
 
