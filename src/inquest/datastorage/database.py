@@ -37,7 +37,7 @@ def open_engine(url: str) -> AsyncEngine:
     return _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgres(parsed)
 
 
-class LetsGo(sqlite3.Connection):
+class ReleasingConnection(sqlite3.Connection):
     """Gives its locks back when it is closed.
 
     A task that is cancelled between a statement and its rows leaves a cursor behind. SQLite keeps a closed connection
@@ -56,7 +56,7 @@ class LetsGo(sqlite3.Connection):
 def _sqlite(url: URL) -> AsyncEngine:
     if not url.database or ":memory:" in url.database:
         raise ValueError("the catalogue and the audit trail need a file: sqlite:///path")
-    engine = create_async_engine(url.set(drivername="sqlite+aiosqlite"), connect_args={"factory": LetsGo})
+    engine = create_async_engine(url.set(drivername="sqlite+aiosqlite"), connect_args={"factory": ReleasingConnection})
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
