@@ -1,8 +1,9 @@
-"""One HTTP application on one port, for as long as somebody needs it."""
+"""One HTTP application on one port, for as long as somebody needs it, and the signal that it is not needed any more."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -24,6 +25,7 @@ PROBE_GRACE_SECONDS = 2
 BACKLOG = 2048
 IDLE_SECONDS = 120
 """A kept connection that asks nothing is closed after this long (datastorage, section 2.4)."""
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,20 @@ async def serving(
         finally:
             server.should_exit = True
             await running
+
+
+def stop_signal() -> asyncio.Event:
+    """Set by SIGTERM or SIGINT from now on; a second one is a crash like any other."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def once() -> None:
+        stop.set()
+        for number in STOP_SIGNALS:
+            loop.remove_signal_handler(number)
+
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, once)
+    return stop
 
 
 @contextmanager

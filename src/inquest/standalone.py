@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from inquest.datastorage.app import create_app, create_health_app
 from inquest.datastorage.authentication import Reviewer
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
-from inquest.serving import Certificate, metrics_app, serving
+from inquest.serving import Certificate, metrics_app, serving, stop_signal
 from inquest.settings import DataStorageServerSettings, Settings
 from inquest.telemetry import set_up_logging
 
@@ -49,17 +48,10 @@ async def serve(settings: Settings) -> None:
     """Until SIGTERM or SIGINT; a second one is a crash like any other."""
     redactor = Redactor(settings.secrets())
     set_up_logging(level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.text(text).value)
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_once, stop, loop, number)
+    stop = stop_signal()
     async with AsyncExitStack() as stack:
         await _run(settings, stack, stop)
     log.info("stopped")
-
-
-def _stop_once(stop: asyncio.Event, loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:
-    stop.set()
-    loop.remove_signal_handler(number)
 
 
 async def _run(settings: Settings, stack: AsyncExitStack, stop: asyncio.Event) -> None:

@@ -6,7 +6,6 @@ Nothing is claimed before the rights were asked about and found not to be too ma
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from inquest.operator.heartbeat import ReplicaLease
 from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
+from inquest.serving import stop_signal
 from inquest.settings import Settings
 from inquest.telemetry import set_up_logging, tracing
 from inquest.wiring import Redactor, Wired, opened, receiving
@@ -284,19 +284,12 @@ async def operate(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; a second one is a crash like any other."""
     redactor = Redactor(settings.secrets())
     set_up_logging(level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.text(text).value)
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_once, stop, loop, number)
+    stop = stop_signal()
     send_the_rest = tracing.set_up(settings.telemetry, version=__version__, instance=settings.replica)
     try:
         await Process(settings, redactor).run(stop)
     finally:
         await asyncio.to_thread(send_the_rest)
-
-
-def _stop_once(stop: asyncio.Event, loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:
-    stop.set()
-    loop.remove_signal_handler(number)
 
 
 __all__ = ["Process", "operate"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -21,7 +23,7 @@ from sqlalchemy import select
 from inquest.datastorage.database import open_engine
 from inquest.datastorage.tables import audit_events
 from inquest.errors import Misconfigured
-from inquest.serving import Certificate, serving
+from inquest.serving import STOP_SIGNALS, Certificate, serving, stop_signal
 from inquest.settings import Settings
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import API, llm_request
@@ -123,6 +125,17 @@ def _certificate(folder: Path) -> Certificate:
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
     return Certificate(chain, secret)
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+async def test_one_signal_asks_for_the_end_and_a_second_one_is_a_crash(number: signal.Signals) -> None:
+    stop = stop_signal()
+
+    os.kill(os.getpid(), number)
+    async with asyncio.timeout(60):
+        await stop.wait()
+
+    assert [signal.getsignal(one) for one in STOP_SIGNALS] == [signal.SIG_DFL, signal.default_int_handler]
 
 
 @pytest.mark.parametrize(
