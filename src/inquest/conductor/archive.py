@@ -21,7 +21,7 @@ from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE,
 from inquest.conductor.publish import publish
 from inquest.conductor.reading import parsed
 from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first
-from inquest.errors import InquestError, NotFound, Retryable, Tampered
+from inquest.errors import Answer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports import AuditEvent, Json
 from inquest.story import plot, recording, records
 from inquest.story.conversation import Invocation
@@ -32,6 +32,8 @@ from inquest.telemetry import JOURNAL_BYTES, UNRECORDED
 log = structlog.stdlib.get_logger(__name__)
 
 RETRY: Final = timedelta(seconds=30)
+REFUSED_RETRY: Final = timedelta(minutes=5)
+"""A person has to change something first, and each try sends all records again."""
 MOST_RETIRED: Final = 50
 """Objects of a kind that one sweep deletes: writes are scarce."""
 MOST_BYTES: Final = 2_000_000
@@ -45,7 +47,7 @@ class Archive:
     house: House
 
     async def store(self, inv: Investigation) -> timedelta | None:
-        """Records out, condition Recorded, slots gone; gives when to try again where DataStorage is away."""
+        """Records out, condition Recorded, slots gone; gives when to try again where DataStorage is away or refuses."""
         inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, inv.name, inv.namespace))
         if not inv.status.is_true("Recorded"):
             try:
@@ -57,6 +59,11 @@ class Archive:
                 # Its slots are evidence of what was done to them: they stay until the Investigation goes.
                 log.exception("journal not archived", investigation=inv.name, fault=str(error))
                 return None
+            except (NeedsPerson, Answer) as error:
+                # One word stands for both (resources, 3.6); the text tells a refusal from a service that is away.
+                log.warning("case not stored", investigation=inv.name, fault=str(error))
+                await self._told(inv, false("DataStorageUnavailable", str(error)))
+                return REFUSED_RETRY
             await self._told(inv, true("Stored"), kept)
         gone = await self.house.journal.forget(inv.uid)
         if gone:

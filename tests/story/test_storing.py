@@ -1,0 +1,91 @@
+"""What an ended Investigation says of its records, and when they are sent again (resources, section 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from inquest.api.investigation import Investigation
+from inquest.conductor.archive import REFUSED_RETRY, RETRY, Archive
+from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, Unavailable
+from inquest.ports import AuditEvent, Redacted
+from inquest.story import outcome, plot
+from tests.story import cases, talk
+from tests.story.test_signals import World
+
+CLOSED = cases.closing(outcome.cancelled(), seconds=90)
+
+
+@dataclass
+class Desk(World):
+    """An ended case with its slots, and a DataStorage that takes its records or does not."""
+
+    refuses: InquestError | None = None
+    taken: list[AuditEvent] = field(default_factory=list)
+    slots: int = len(CLOSED.facts)
+
+    async def record(self, events: Redacted[Sequence[AuditEvent]]) -> None:
+        if self.refuses:
+            raise self.refuses
+        self.taken += events.value
+
+    async def forget(self, uid: str) -> int:
+        gone, self.slots = self.slots, 0
+        return gone
+
+    async def log(self, uid: str) -> Any:
+        return SimpleNamespace(entries=[SimpleNamespace(payload=plot.dump(fact)) for fact in CLOSED.facts])
+
+    def archive(self) -> Archive:
+        journal: Any = SimpleNamespace(read=self.log, forget=self.forget)
+        tools: Any = SimpleNamespace(schemas=lambda invocation: talk.TOOLS.get(invocation, ()))
+        return Archive(replace(self.house(), journal=journal, tools=tools))
+
+    def ended(self) -> Investigation:
+        self.put("Investigation", "inv-1", "shop", spec=cases.opened().spec.to_object(), status={"phase": "Cancelled"})
+        return self.seen()
+
+    def seen(self) -> Investigation:
+        return Investigation.from_object(self.held["Investigation", "shop", "inv-1"])
+
+
+def recorded(inv: Investigation) -> tuple[str, str, str]:
+    (found,) = (one for one in inv.status.conditions if one.type == "Recorded")
+    return found.status, found.reason, found.message
+
+
+REFUSALS = (
+    Invalid("1 of 9 records refused, the others are stored: effectiveness.health.assessed: score: not a number"),
+    AlreadyExists("aiagent.rca.complete 7: DataStorage answered 409: another content has this id"),
+    Forbidden("DataStorage answered 403: Insufficient permissions"),
+    Misconfigured("DataStorage answered 302: is its URL right?"),
+)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
+async def test_what_datastorage_refuses_is_said_and_kept_and_sent_again(refusal: InquestError) -> None:
+    desk = Desk(refuses=refusal)
+
+    again = await desk.archive().store(desk.ended())
+    at_first = recorded(desk.seen()), desk.slots
+    desk.refuses = None
+    done = await desk.archive().store(desk.seen())
+
+    assert (again, at_first) == (REFUSED_RETRY, (("False", "DataStorageUnavailable", str(refusal)), len(CLOSED.facts)))
+    assert (done, recorded(desk.seen())[:2], desk.slots) == (None, ("True", "Stored"), 0)
+    assert desk.seen().status.transcript is not None
+    assert desk.taken
+
+
+async def test_a_datastorage_that_is_away_is_asked_again_sooner() -> None:
+    desk = Desk(refuses=Unavailable("DataStorage", "no answer in time"))
+
+    again = await desk.archive().store(desk.ended())
+
+    said = ("False", "DataStorageUnavailable", "DataStorage is unavailable: no answer in time")
+    assert (again, recorded(desk.seen()), desk.slots) == (RETRY, said, len(CLOSED.facts))
+    assert RETRY < REFUSED_RETRY
