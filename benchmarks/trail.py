@@ -30,6 +30,7 @@ TYPES: Final = (
     *["effectiveness.assessment.scheduled", "effectiveness.hash.computed", "effectiveness.health.assessed"],
     *["effectiveness.alert.assessed", "effectiveness.assessment.completed"],
 )
+COUNTED: Final = "UPDATE audit_counter SET events = (SELECT count(*) FROM audit_events)"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -131,6 +132,7 @@ def fill_sqlite(path: str, count: int, now: datetime) -> None:
             connection.commit()
         for _, sql in indices:
             connection.execute(sql)
+        connection.execute(COUNTED)
         connection.execute("ANALYZE")
         connection.commit()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -157,6 +159,7 @@ async def fill_postgres(url: str, count: int, now: datetime) -> None:
             await connection.copy_records_to_table("audit_events", records=records, columns=COLUMNS)
         for index in found:
             await connection.execute(index["indexdef"], timeout=1200)
+        await connection.execute(COUNTED, timeout=1200)
         await connection.execute("VACUUM (ANALYZE) audit_events", timeout=1200)
     finally:
         await connection.close()

@@ -25,7 +25,7 @@ from inquest.datastorage import bundle
 from inquest.datastorage.chain import Book, Finding
 from inquest.datastorage.database import Database
 from inquest.datastorage.events import RETIRED, Event
-from inquest.datastorage.ledger import Ledger, link_of, lock_chains, shown
+from inquest.datastorage.ledger import Ledger, add_to_counter, link_of, lock_chains, shown
 from inquest.datastorage.tables import Stored, audit_events
 
 Item = TypeVar("Item")
@@ -174,7 +174,8 @@ async def _bury(database: Database, entries: Sequence[bundle.Entry], digest: str
         if not going:
             return
         gone = audit_events.c.correlation_id.in_([entry.correlation_id for entry in going])
-        await connection.execute(delete(audit_events).where(gone))
+        deleted = await connection.execute(delete(audit_events).where(gone))
+        await add_to_counter(connection, -deleted.rowcount)
         await Ledger(database).append_in(connection, [_tombstone(going, digest, now)])
 
     await database.write(work)

@@ -1,4 +1,4 @@
-"""The four tables, the same on SQLite and PostgreSQL (section 14)."""
+"""The tables, the same on SQLite and PostgreSQL (section 14)."""
 
 from __future__ import annotations
 
@@ -191,6 +191,13 @@ audit_events = Table(
     Column("post_spec_hash", Text),
     Column("lifecycle", Text),
     sqlite_autoincrement=True,
+)
+
+audit_counter = Table(
+    "audit_counter",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("events", BigInteger, nullable=False),
 )
 
 

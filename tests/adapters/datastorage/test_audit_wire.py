@@ -81,6 +81,17 @@ async def test_a_repeated_id_with_other_content_is_a_conflict_and_stores_nothing
     assert len(await _stored(site, "rr-1")) == 1
 
 
+async def test_the_number_of_all_events_counts_what_is_stored_and_nothing_twice(site: Site) -> None:
+    await store(site, llm_request("rr-1", event_id=FIRST_ID), llm_request("rr-2"))
+    repeated = await site.post(f"{EVENTS}/batch", [llm_request("rr-1", event_id=FIRST_ID), llm_request("rr-3")])
+    refused = await site.post(
+        f"{EVENTS}/batch", [llm_request("rr-1"), llm_request("rr-1", event_id=FIRST_ID, namespace="other")]
+    )
+
+    assert (repeated.status_code, refused.status_code) == (201, 409)
+    assert (await site.get(EVENTS, limit=1)).json()["pagination"]["total"] == 3
+
+
 async def test_a_batch_is_all_or_nothing(site: Site) -> None:
     answer = await site.post(
         f"{EVENTS}/batch", [llm_request("rr-1"), {**llm_request("rr-1"), "event_outcome": "maybe"}]
