@@ -143,8 +143,12 @@ async def migrate(engine: AsyncEngine) -> None:
 
 
 def _upgrade(connection: Connection) -> None:
-    config = Config()
+    command.upgrade(migrations(connection), "head")
+
+
+def migrations(connection: Connection | None = None) -> Config:
+    """Where Alembic finds the revisions, and the connection that they run on; without one they can be listed."""
+    config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", MIGRATIONS)
     config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    return config

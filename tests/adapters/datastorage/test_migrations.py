@@ -1,0 +1,144 @@
+"""From every earlier schema forward, with data in it: every row is still there and served (reference, section 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, MetaData, insert, select, text
+
+from inquest.datastorage.database import migrate, migrations
+from inquest.datastorage.tables import metadata
+from tests.adapters.datastorage.conftest import Site
+from tests.adapters.datastorage.samples import (
+    API,
+    CONTEXT,
+    add_action_type,
+    add_workflow,
+    content,
+    hash_computed,
+    llm_request,
+    started,
+    store,
+)
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+"""By table."""
+
+BOOKKEEPING = "alembic_version"
+TARGET = {"targetKind": "Deployment", "targetName": "my-app", "targetNamespace": "production", "currentSpecHash": "B"}
+QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/workflows", {}),
+    ("/workflows/actions", CONTEXT),
+    ("/workflows/actions/ScaleReplicas", CONTEXT),
+    ("/action-types", {}),
+    ("/audit/events", {"limit": "1000"}),
+    ("/audit/events", {"correlation_id": "rr-1"}),
+    ("/audit/legal-hold", {}),
+    ("/effectiveness/rr-1", {}),
+    *(("/remediation-history/context", {**TARGET, "scope": scope}) for scope in ("target", "hash", "chain")),
+)
+
+
+def _revisions() -> list[str]:
+    """Oldest first; the newest is there too, since a start finds it most often."""
+    return [found.revision for found in ScriptDirectory.from_config(migrations()).walk_revisions()][::-1]
+
+
+async def _fill(site: Site) -> None:
+    """Something in every table, and in every column that has a use."""
+    await add_workflow(site, content())
+    await add_workflow(site, content(version="1.1.0", customLabels={"team": "payments"}))
+    second = await add_workflow(site, content("restart-web", detectedLabels={"stateful": "true"}))
+    await site.patch(f"{API}/workflows/{second['workflowId']}/disable", {"reason": "replaced", "updatedBy": "jane"})
+    await add_action_type(site, "RestartPod")
+    await site.patch(f"{API}/action-types/RestartPod/disable", {"disabledBy": "jane"})
+    await store(site, started("rr-1", pre="A"), hash_computed("rr-1", post_remediation_spec_hash="B"))
+    await store(site, llm_request("rr-1", duration_ms=7, cluster_name="here"), llm_request("rr-2"))
+    place = {"correlation_id": "rr-2", "reason": "case 7"}
+    held = await site.http.post(f"{API}/audit/legal-hold", json=place, headers={"X-Auth-Request-User": "jane"})
+    assert held.status_code == 200, held.text
+    await site.settle()
+
+
+async def _answers(site: Site) -> list[Any]:
+    """What the service says of all that, and of both chains."""
+    found = [await site.get(API + path, **asked) for path, asked in QUESTIONS]
+    found += [await site.post(f"{API}/audit/verify-chain", {"correlation_id": name}) for name in ("rr-1", "rr-2")]
+    assert [answer.status_code for answer in found] == [200] * len(found)
+    return [answer.json() for answer in found]
+
+
+def _read(connection: Connection) -> Rows:
+    there = MetaData()
+    there.reflect(connection)
+    tables = (table for table in there.sorted_tables if table.name != BOOKKEEPING)
+    return {table.name: [dict(row) for row in connection.execute(select(table)).mappings()] for table in tables}
+
+
+def _go_back(connection: Connection, revision: str) -> None:
+    """Everything goes, and an earlier version makes its tables."""
+    there = MetaData()
+    there.reflect(connection)
+    there.drop_all(connection)
+    command.upgrade(migrations(connection), revision)
+
+
+def _write(connection: Connection, rows: Rows) -> Rows:
+    """What that version had a place for; gives it."""
+    there, written = MetaData(), dict[str, Sequence[Mapping[str, Any]]]()
+    there.reflect(connection)
+    for table in there.sorted_tables:
+        if table.name in rows:
+            connection.execute(table.delete())
+            own = [{name: row[name] for name in row if name in table.columns} for row in rows[table.name]]
+            connection.execute(insert(table), own)
+            written[table.name] = own
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT setval('audit_events_seq_seq', (SELECT max(seq) FROM audit_events))"))
+    return written
+
+
+def _unlike_the_code(connection: Connection) -> list[Any]:
+    return list(compare_metadata(MigrationContext.configure(connection), metadata))
+
+
+@pytest.mark.parametrize("revision", _revisions())
+async def test_a_database_of_an_earlier_version_keeps_and_serves_every_row(site: Site, revision: str) -> None:
+    await _fill(site)
+    before = await _answers(site)
+    async with site.engine.begin() as connection:
+        rows = await connection.run_sync(_read)
+        await connection.run_sync(_go_back, revision)
+        written = await connection.run_sync(_write, rows)
+
+    for _ in range(2):
+        await migrate(site.engine)
+    async with site.engine.begin() as connection:
+        after = await connection.run_sync(_read)
+        unlike = await connection.run_sync(_unlike_the_code)
+
+    assert all(rows.values())
+    assert {name: _without_new(after[name], kept) for name, kept in written.items()} == written
+    assert unlike == []
+    assert await _answers(site) == before
+    await _goes_on(site, before)
+
+
+def _without_new(found: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [{name: row[name] for name in kept[0]} for row in found]
+
+
+async def _goes_on(site: Site, before: list[Any]) -> None:
+    """The next event follows the last one, in its chain and in the number of all."""
+    await store(site, llm_request("rr-1"))
+    total = (await site.get(f"{API}/audit/events")).json()["pagination"]["total"]
+    chain = (await site.post(f"{API}/audit/verify-chain", {"correlation_id": "rr-1"})).json()
+
+    (earlier,) = (said["pagination"]["total"] for said in before if said.get("pagination", {}).get("limit") == 1000)
+    assert (total, chain["is_valid"], chain["total_events"]) == (earlier + 1, True, 4)
