@@ -50,7 +50,7 @@ def verify(
         YAML file; `INQUEST_…` environment variables beat it.
     """
     if export is not None:
-        return _told(bundle.verify(export, _bytes(public_key)), public_key)
+        return _told(_verdict(export, public_key), public_key)
     return _with_database(Settings.load(settings), lambda database: _verified(database, _manifest(against)))
 
 
@@ -164,6 +164,13 @@ def _line(finding: Finding) -> str:
     event = finding.link.event
     at = instant_text(event.event_timestamp)
     return f"{event.correlation_id}: event {event.event_id} ({event.event_type}, {at}): {finding.message}"
+
+
+def _verdict(folder: Path, public_key: Path | None) -> bundle.Verdict:
+    try:
+        return bundle.verify(folder, _bytes(public_key))
+    except bundle.NotWhole as error:
+        raise Misconfigured(f"{public_key}: {error}") from error
 
 
 def _told(verdict: bundle.Verdict, public_key: Path | None) -> int:
