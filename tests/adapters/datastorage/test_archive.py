@@ -6,12 +6,15 @@ import asyncio
 import json
 import subprocess
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from sqlalchemy import Update, delete, insert, select, text, update
@@ -19,6 +22,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from inquest.datastorage import archive, bundle
 from inquest.datastorage.database import Database
+from inquest.datastorage.events import event_from_body
+from inquest.datastorage.ledger import Ledger
 from inquest.datastorage.tables import audit_events
 from tests.adapters.datastorage.conftest import NOW, Site
 from tests.adapters.datastorage.samples import hash_computed, llm_request, started, store
@@ -27,7 +32,7 @@ YEARS = timedelta(days=2556)
 EVENT = str(UUID(int=7 << 90))
 
 
-def _key() -> tuple[bytes, bytes]:
+def ed25519_key() -> tuple[bytes, bytes]:
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return private, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -105,7 +110,7 @@ async def test_a_row_that_cannot_be_read_is_a_fault_and_no_crash(site: Site) -> 
 
 
 async def test_an_export_holds_by_itself_and_is_what_the_query_shows(site: Site, tmp_path: Path) -> None:
-    database, (private, public) = await _filled(site), _key()
+    database, (private, public) = await _filled(site), ed25519_key()
 
     manifest = await archive.written(
         database, tmp_path / "out", since=None, until=NOW + YEARS, sign=bundle.Signer(private)
@@ -113,6 +118,9 @@ async def test_an_export_holds_by_itself_and_is_what_the_query_shows(site: Site,
     verdict = bundle.verify(tmp_path / "out", public)
 
     assert (verdict.faults, verdict.signed, verdict.manifest) == ((), True, manifest)
+    assert not bundle.verify(tmp_path / "out", None).signed
+    raw = (tmp_path / "out" / "manifest.json").read_text()
+    assert raw == json.dumps(json.loads(raw), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert [(entry.correlation_id, entry.events) for entry in manifest.chains] == [("rr-1", 3), ("rr-2", 3)]
     lines = [json.loads(line) for line in (tmp_path / "out" / "events.jsonl").read_text().splitlines()]
     shown = (await site.get("/api/v1/audit/events", limit=100)).json()["data"]
@@ -120,7 +128,7 @@ async def test_an_export_holds_by_itself_and_is_what_the_query_shows(site: Site,
 
 
 async def test_openssl_agrees_about_the_signature(site: Site, tmp_path: Path) -> None:
-    database, (private, public) = await _filled(site), _key()
+    database, (private, public) = await _filled(site), ed25519_key()
     (tmp_path / "key.pub").write_bytes(public)
     folder = tmp_path / "out"
     await archive.written(database, folder, since=None, until=NOW + YEARS, sign=bundle.Signer(private))
@@ -144,6 +152,30 @@ async def test_only_whole_chains_whose_end_lies_in_the_time_asked_for(site: Site
     assert [entry.correlation_id for entry in new.chains] == ["rr-1", "rr-2"]
 
 
+async def test_the_time_asked_for_begins_inside_and_ends_outside(site: Site, tmp_path: Path) -> None:
+    database, second = Database(site.engine), timedelta(seconds=1)
+    await store(site, llm_request("rr-1"))
+
+    inside = await archive.written(database, tmp_path / "inside", since=NOW, until=NOW + second, sign=None)
+    outside = await archive.written(database, tmp_path / "outside", since=NOW - second, until=NOW, sign=None)
+
+    assert ([entry.correlation_id for entry in inside.chains], outside.chains) == (["rr-1"], ())
+
+
+async def test_an_event_with_every_member_holds_in_an_export(site: Site, tmp_path: Path) -> None:
+    members: dict[str, Any] = {"namespace": "shop", "cluster_name": "here", "duration_ms": 7, "is_sensitive": True}
+    members |= {"error_code": "E7", "error_message": "no", "severity": "high", "retention_days": 30}
+    sent = event_from_body(llm_request("rr-1"), now=NOW, new_id=lambda: EVENT)
+    database = Database(site.engine)
+    await Ledger(database).append([replace(sent, **members)])
+
+    await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+
+    assert bundle.verify(tmp_path / "out", None).faults == ()
+    (line,) = (tmp_path / "out" / "events.jsonl").read_text().splitlines()
+    assert {name: json.loads(line)[name] for name in members} == members
+
+
 def _line_edited(folder: Path) -> None:
     path = folder / "events.jsonl"
     path.write_text(path.read_text().replace('"event_outcome":"success"', '"event_outcome":"failure"', 1))
@@ -163,6 +195,20 @@ def _no_json(folder: Path) -> None:
     (folder / "events.jsonl").write_text("{\n" + (folder / "events.jsonl").read_text())
 
 
+def _too_deep(folder: Path) -> None:
+    (folder / "events.jsonl").write_text("[" * 100_000 + "\n")
+
+
+def _manifest_laid_out_anew(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=1))
+
+
+def _manifest_with_more(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"note": "all is well"}))
+
+
 def _manifest_edited(folder: Path) -> None:
     path = folder / "manifest.json"
     path.write_text(path.read_text().replace('"to":"2', '"to":"3'))
@@ -173,7 +219,10 @@ FORGERIES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a line is removed": (_line_removed, "previous hash does not name"),
     "the end is removed": (_end_removed, "SHA-256 differs"),
     "a line is no event": (_no_json, "line 1: no event"),
+    "a line is too deep": (_too_deep, "line 1: no event"),
     "the manifest is edited": (_manifest_edited, "does not fit manifest.json"),
+    "the manifest is laid out anew": (_manifest_laid_out_anew, "does not fit manifest.json"),
+    "the manifest says more": (_manifest_with_more, "no manifest: note"),
     "the signature is gone": (lambda folder: (folder / "manifest.sig").unlink(), "manifest.sig is missing"),
     "the events are gone": (lambda folder: (folder / "events.jsonl").unlink(), "events.jsonl cannot be read"),
     "the manifest is gone": (lambda folder: (folder / "manifest.json").unlink(), "was not finished"),
@@ -185,7 +234,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], Any], str]] = {
 async def test_a_changed_export_does_not_hold(
     site: Site, tmp_path: Path, forge: Callable[[Path], Any], said: str
 ) -> None:
-    database, (private, public) = await _filled(site), _key()
+    database, (private, public) = await _filled(site), ed25519_key()
     await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=bundle.Signer(private))
 
     forge(tmp_path / "out")
@@ -193,9 +242,54 @@ async def test_a_changed_export_does_not_hold(
     assert said in bundle.verify(tmp_path / "out", public).faults[0]
 
 
+def _without(name: str) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [line for line in lines if name not in line]
+
+
+SUMS: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "the end of a chain": (lambda lines: lines[:-1], "rr-1: ends with event"),
+    "a whole chain": (_without('"correlation_id":"rr-2"'), "rr-2: no event of this chain is there"),
+}
+
+
+def _summed_again(folder: Path) -> None:
+    """As somebody without the key would, who knows the format."""
+    said = json.loads((folder / "manifest.json").read_text())
+    said["eventsSha256"] = sha256((folder / "events.jsonl").read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(said))
+
+
+@pytest.mark.parametrize(("cut", "said"), SUMS.values(), ids=SUMS)
+async def test_what_was_left_out_is_found_though_the_sum_is_right(
+    site: Site, tmp_path: Path, cut: Callable[[list[str]], list[str]], said: str
+) -> None:
+    await archive.written(await _filled(site), tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+
+    events = tmp_path / "out" / "events.jsonl"
+    events.write_text("".join(cut(events.read_text().splitlines(keepends=True))))
+    _summed_again(tmp_path / "out")
+
+    assert [fault.startswith(said) for fault in bundle.verify(tmp_path / "out", None).faults] == [True]
+
+
+async def test_a_chain_that_the_manifest_does_not_name_is_found(site: Site, tmp_path: Path) -> None:
+    database = await _filled(site)
+    await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    await store(site, llm_request("rr-3"))
+    await archive.written(database, tmp_path / "more", since=None, until=NOW + YEARS, sign=None)
+
+    (tmp_path / "out" / "events.jsonl").write_bytes((tmp_path / "more" / "events.jsonl").read_bytes())
+    _summed_again(tmp_path / "out")
+
+    faults = ("rr-3: manifest.json does not name this chain",)
+    assert bundle.verify(tmp_path / "out", None).faults == faults
+
+
 async def test_another_key_and_no_key(site: Site, tmp_path: Path) -> None:
-    database, (_, public) = await _filled(site), _key()
-    await archive.written(database, tmp_path / "signed", since=None, until=NOW + YEARS, sign=bundle.Signer(_key()[0]))
+    database, (_, public) = await _filled(site), ed25519_key()
+    await archive.written(
+        database, tmp_path / "signed", since=None, until=NOW + YEARS, sign=bundle.Signer(ed25519_key()[0])
+    )
     await archive.written(database, tmp_path / "bare", since=None, until=NOW + YEARS, sign=None)
 
     assert "names another key" in bundle.verify(tmp_path / "signed", public).faults[0]
@@ -225,7 +319,9 @@ async def test_retired_chains_are_exported_deleted_and_named_in_a_tombstone(site
     left = (await site.get("/api/v1/audit/events")).json()
     (stone,) = left["data"]
     assert (stone["correlation_id"], left["pagination"]["total"]) == (archive.TOMBSTONES, 1)
-    heads = {entry["correlation_id"]: entry["head_hash"] for entry in stone["event_data"]["chains"]}
+    said = stone["event_data"]
+    assert said["manifest_sha256"] == sha256((tmp_path / "out" / "manifest.json").read_bytes()).hexdigest()
+    heads = {entry["correlation_id"]: entry["head_hash"] for entry in said["chains"]}
     assert heads == {entry.correlation_id: entry.head_hash for entry in done.manifest.chains}
     assert await archive.missing_heads(database, done.manifest) == ()
     again = await archive.retired(database, tmp_path / "again", now=later + YEARS, older_than=None, sign=None)
@@ -277,6 +373,23 @@ async def test_a_chain_that_lost_its_end_is_found_against_an_earlier_export(site
     assert (whole, grown) == ((), ())
     assert (await archive.checked(database)).holds
     assert await archive.missing_heads(database, manifest) == ("rr-1",)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "another kind"])
+async def test_a_public_key_that_cannot_be_used_is_said(site: Site, tmp_path: Path, kind: str) -> None:
+    await archive.written(await _filled(site), tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    other = ec.generate_private_key(ec.SECP256R1()).public_key()
+    pem = other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) if kind == "another kind" else b""
+
+    with pytest.raises(bundle.NotWhole, match="public key is no"):
+        bundle.verify(tmp_path / "out", pem)
+
+
+def test_a_key_of_another_kind_signs_nothing() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+
+    with pytest.raises(bundle.NotWhole, match="no Ed25519 key"):
+        bundle.Signer(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 @pytest.mark.parametrize("pem", [b"", b"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"])

@@ -85,9 +85,47 @@ def test_a_database_in_use_is_not_replaced_and_a_broken_one_is(tmp_path: Path) -
     found.close()
 
 
+def _database(path: Path, table: str) -> None:
+    made = sqlite3.connect(path)
+    made.execute(f"CREATE TABLE {table} (version_num TEXT)")
+    made.executemany(f"INSERT INTO {table} VALUES (?)", [("x" * 100,)] * 1000)
+    made.commit()
+    made.close()
+
+
+def test_a_damaged_database_is_neither_copied_nor_put_back(tmp_path: Path) -> None:
+    damaged, live = tmp_path / "damaged.db", tmp_path / "live.db"
+    _database(damaged, "alembic_version")
+    raw = damaged.read_bytes()
+    damaged.write_bytes(raw[:8192] + b"\xff" * 4096 + raw[12288:])
+
+    with pytest.raises(copies.CopyFailed, match="cannot be copied"):
+        copies.back_up(f"sqlite:///{damaged}", tmp_path / "copy")
+    with pytest.raises(copies.CopyFailed, match="is no copy"):
+        copies.restore(f"sqlite:///{live}", damaged)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["damaged.db"]
+
+
+def test_a_database_of_something_else_is_not_put_back(tmp_path: Path) -> None:
+    _database(tmp_path / "other.db", "notes")
+
+    with pytest.raises(copies.CopyFailed, match="alembic_version"):
+        copies.restore(f"sqlite:///{tmp_path}/live.db", tmp_path / "other.db")
+
+    assert not (tmp_path / "live.db").exists()
+
+
+def test_a_tool_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(copies.CopyFailed, match="pg_dump is not installed here"):
+        copies.back_up("postgresql://someone@127.0.0.1:1/none", tmp_path / "copy")
+
+
 def test_the_password_stands_in_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "pg_dump"
-    tool.write_text('#!/bin/sh\necho "$@" >&2; exit 3\n')
+    tool.write_text('#!/bin/sh\nprintf %s "$PGPASSWORD" > "$0.given"; echo "$@" >&2; exit 3\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
@@ -96,3 +134,4 @@ def test_the_password_stands_in_no_command_line(tmp_path: Path, monkeypatch: pyt
 
     assert "--format=custom" in str(caught.value)
     assert "hunter22" not in str(caught.value)
+    assert (tmp_path / "pg_dump.given").read_text() == "hunter22"

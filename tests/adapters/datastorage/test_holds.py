@@ -59,7 +59,19 @@ async def test_a_release_keeps_the_story_and_the_chain_still_holds(site: Site) -
     assert (again.status_code, (await site.get(HOLDS)).json()) == (404, {"holds": [], "total": 0})
     (event,) = (await site.get(f"{API}/audit/events", correlation_id="rr-1")).json()["data"]
     assert (event["legal_hold"], event["legal_hold_reason"]) == (False, "case 7 [Released: closed]")
+    assert (event["legal_hold_placed_by"], event["legal_hold_placed_at"]) == ("jane", "2026-05-13T12:00:00Z")
     assert (await site.post(f"{API}/audit/verify-chain", {"correlation_id": "rr-1"})).json()["is_valid"]
+
+
+async def test_holds_are_listed_newest_first(site: Site) -> None:
+    await store(site, *(llm_request(f"rr-{number}") for number in (1, 2, 3)))
+    for name in ("rr-2", "rr-3", "rr-1"):
+        await _place(site, name)
+        site.clock.advance(timedelta(hours=1))
+
+    listed = (await site.get(HOLDS)).json()["holds"]
+
+    assert [hold["correlation_id"] for hold in listed] == ["rr-1", "rr-3", "rr-2"]
 
 
 async def test_a_hold_placed_again_takes_in_what_came_since(site: Site) -> None:
