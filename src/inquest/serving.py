@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import structlog
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,6 +22,8 @@ from starlette.routing import Route
 
 from inquest.errors import Misconfigured
 from inquest.telemetry import exposition
+
+_log = structlog.stdlib.get_logger(__name__)
 
 PROBE_GRACE_SECONDS = 2
 """What an answer to a probe may still take when the process ends."""
@@ -101,12 +106,53 @@ def _config(app: Any, grace: int, certificate: Certificate | None) -> uvicorn.Co
         timeout_keep_alive=IDLE_SECONDS,
         ssl_certfile=certificate.chain if certificate else None,
         ssl_keyfile=certificate.key if certificate else None,
+        ssl_context_factory=partial(_renewable, certificate) if certificate else None,
     )
     try:
         config.load()
     except OSError as error:
         raise Misconfigured(f"the server's certificate or its key cannot be read: {error}") from error
     return config
+
+
+def _renewable(certificate: Certificate, _: uvicorn.Config, load: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    context = load()
+    context.sni_callback = _Newest(certificate, load, context).choose
+    return context
+
+
+class _Newest:
+    """The certificate as it lies on disk at each handshake; what cannot be used leaves the one before in place."""
+
+    def __init__(self, certificate: Certificate, load: Callable[[], ssl.SSLContext], context: ssl.SSLContext) -> None:
+        self._certificate = certificate
+        self._load = load
+        self._context = context
+        self._seen = self._state()
+
+    def choose(self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Called by `ssl` for every handshake, also without a name; each state of the files is tried once."""
+        found = self._state()
+        if found != self._seen:
+            self._seen = found
+            try:
+                self._context = self._load()
+                _log.info("certificate renewed")
+            except OSError as error:
+                _log.warning("renewed certificate not used", fault=str(error))
+        connection.context = self._context
+
+    def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
+        return tuple(_stamp(file) for file in (self._certificate.chain, self._certificate.key))
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    """Changes with every write and every swap of a link; None while there is no file."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 class _Server(uvicorn.Server):

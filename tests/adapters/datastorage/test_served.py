@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from inquest.datastorage.database import open_engine
 from inquest.datastorage.tables import audit_events
@@ -99,6 +100,36 @@ async def test_with_a_certificate_it_speaks_tls_only(site: Site, tmp_path: Path)
             await http.get(f"http://127.0.0.1:{port}{EVENTS}")
 
     assert safe.status_code == 200
+
+
+async def test_a_renewed_certificate_is_served_without_a_restart_and_a_broken_one_never(
+    site: Site, tmp_path: Path
+) -> None:
+    first = ssl.create_default_context(cafile=str(_certificate(tmp_path).chain))
+    certificate = Certificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    async with serving(site.app, "127.0.0.1", 0, certificate=certificate) as port:
+        old = await _is_trusted(first, port)
+        second = ssl.create_default_context(cafile=str(_certificate(tmp_path).chain))
+        new = await _is_trusted(second, port), await _is_trusted(first, port)
+        certificate.key.write_text("half of a key")
+        with capture_logs() as lines:
+            broken = [await _is_trusted(second, port) for _ in range(2)]
+        certificate.chain.unlink()
+        missing = await _is_trusted(second, port)
+        third = ssl.create_default_context(cafile=str(_certificate(tmp_path).chain))
+        healed = await _is_trusted(third, port)
+
+    assert (old, new, broken, missing, healed) == (True, (True, False), [True, True], True, True)
+    assert [line["event"] for line in lines if line["event"].startswith("renewed")] == ["renewed certificate not used"]
+
+
+async def _is_trusted(authorities: ssl.SSLContext, port: int) -> bool:
+    """Over a new connection."""
+    async with httpx2.AsyncClient(verify=authorities) as http:
+        try:
+            return (await http.get(f"https://127.0.0.1:{port}{EVENTS}")).status_code == 200
+        except httpx2.ConnectError:
+            return False
 
 
 async def test_a_taken_port_and_a_missing_certificate_are_for_a_person(site: Site, tmp_path: Path) -> None:
