@@ -88,7 +88,8 @@ def test_a_database_in_use_is_not_replaced_and_a_broken_one_is(tmp_path: Path) -
 def _database(path: Path, table: str) -> None:
     made = sqlite3.connect(path)
     made.execute(f"CREATE TABLE {table} (version_num TEXT)")
-    made.executemany(f"INSERT INTO {table} VALUES (?)", [("x" * 100,)] * 1000)
+    made.execute("CREATE TABLE others (text TEXT)")
+    made.executemany("INSERT INTO others VALUES (?)", [("x" * 100,)] * 1000)
     made.commit()
     made.close()
 
