@@ -194,11 +194,6 @@ class EventPage(BaseModel):
     pagination: EventPagination
 
 
-class ChainAnswer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-    is_valid: bool
-
-
 class Entry(_Wire):
     remediation_uid: str = Field(alias="remediationUID")
     completed_at: AwareDatetime

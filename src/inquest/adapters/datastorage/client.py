@@ -15,7 +15,6 @@ import httpx2
 from inquest.adapters.datastorage.answers import (
     ActionPage,
     ActionTypeAnswer,
-    ChainAnswer,
     EventPage,
     HistoryAnswer,
     PlainList,
@@ -40,7 +39,7 @@ AUDIT_PAGE: Final = 1000
 
 
 class DataStorageClient:
-    """`ports.DataStorage`, with effectiveness, transcript and chain beside it.
+    """`ports.DataStorage`, with effectiveness and transcript beside it.
 
     Errors: Unavailable, RateLimited, Forbidden, Invalid, NotFound, AlreadyExists, Misconfigured.
     """
@@ -200,12 +199,6 @@ class DataStorageClient:
             for event in answer.data:
                 yield event
             offset, more = offset + AUDIT_PAGE, answer.pagination.has_more
-
-    async def chain_holds(self, correlation_id: str) -> bool:
-        """Whether the hash chain of a correlation id is unbroken; no events hold."""
-        body = {"correlation_id": correlation_id}
-        answer = await self._line.write("POST", f"{API}/audit/verify-chain", body)
-        return parsed(ChainAnswer, answer).is_valid
 
     # --- catalogue -------------------------------------------------------------------------------------
 
