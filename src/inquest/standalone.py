@@ -22,10 +22,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.redact import Redactor
 from inquest.datastorage.app import create_app, create_health_app
-from inquest.datastorage.authentication import Reviewer
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.serving import Certificate, metrics_app, serving, stop_signal
+from inquest.serving.login import Reviewer
 from inquest.settings import DataStorageServerSettings, Settings
 from inquest.telemetry import set_up_logging
 

@@ -35,12 +35,12 @@ from inquest.adapters.tools.guard import Scope
 from inquest.api.shared import TargetRef
 from inquest.conductor import Conductor, House, Look
 from inquest.datastorage.app import create_app
-from inquest.datastorage.authentication import Reviewer
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
 from inquest.ports import Eyes, Json, Logs, Metrics, Model, Policy, Reach, ResourceKind
 from inquest.serving import Certificate, serving
+from inquest.serving.login import Reviewer
 from inquest.settings import (
     LOOPBACK,
     DataStorageSettings,

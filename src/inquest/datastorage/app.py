@@ -26,11 +26,13 @@ from inquest.datastorage import (
     handlers_past,
     openapi,
 )
-from inquest.datastorage.authentication import Authentication, Reviewer
+from inquest.datastorage.authentication import DOOR
 from inquest.datastorage.front import Front, Readable
-from inquest.datastorage.problems import TITLES, Problem, problem_response, unavailable
+from inquest.datastorage.problems import Problem, problem_response, unavailable
 from inquest.datastorage.service import BATCH_BODY, Service
 from inquest.datastorage.wire import instant_text
+from inquest.serving.login import Login, Reviewer
+from inquest.serving.problems import TITLES
 
 API = "/api/v1"
 NOT_BUILT = (
@@ -73,7 +75,7 @@ def create_app(
         *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
     ]
     around = [Middleware(Front, most_bytes=BATCH_BODY)]
-    around += [Middleware(Authentication, reviewer=reviewer)] if reviewer else []
+    around += [Middleware(Login, reviewer=reviewer, door=DOOR)] if reviewer else []
     around.append(Middleware(Readable))
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False

@@ -14,7 +14,7 @@ from typing import Any, Final
 from inquest import __version__
 from inquest.datastorage import events, history, parameters, wire
 from inquest.datastorage.events import MOST_EVENTS_IN_A_BATCH, PAYLOADS, Kind, Shape
-from inquest.datastorage.problems import TITLES
+from inquest.serving.problems import TITLES
 
 Schema = dict[str, Any]
 

@@ -5,48 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from inquest.errors import InquestError
+from inquest.serving import problems
 
 PROBLEM_BASE = "https://kubernaut.ai/problems/"
 UNFIT_BODY = "request body has an error: doesn't match schema"
 """How a request validator begins about a body (section 2.4)."""
-RETRY_AFTER_SECONDS = 5
-"""What a client is told to wait while the database is away."""
-
-TITLES = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    408: "Request Timeout",
-    409: "Conflict",
-    413: "Payload Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    503: "Service Unavailable",
-}
 
 
-class Problem(InquestError):
+class Problem(problems.Problem):
     """A refusal with HTTP status, slug, title and a sentence; `more` are further members at top level."""
 
-    reason = "Refused"
-
     def __init__(self, status: int, slug: str, detail: str, *, title: str = "", **more: Any) -> None:
-        super().__init__(detail)
-        self.status = status
+        super().__init__(status, detail, kind=PROBLEM_BASE + slug if slug else "about:blank", title=title, **more)
         self.slug = slug
-        self.detail = detail
-        self.title = title or TITLES[status]
-        self.more = more
-
-    def body(self) -> dict[str, Any]:
-        """The members of the problem document."""
-        kind = PROBLEM_BASE + self.slug if self.slug else "about:blank"
-        return {"type": kind, "title": self.title, "status": self.status, "detail": self.detail, **self.more}
 
 
 class SchemaFault(Problem):
@@ -76,15 +49,12 @@ def unavailable(detail: str) -> Problem:
     return Problem(503, "service-unavailable", detail, retry=True)
 
 
-def problem_response(problem: Problem, request: Request) -> Response:
-    """The answer; validation echoes a caller's request id, 503 says when to come back."""
-    body, headers = problem.body(), {}
+def problem_response(problem: problems.Problem, request: Request) -> Response:
+    """The answer; validation echoes a caller's request id."""
     wanted = request.headers.get("x-request-id")
-    if isinstance(problem, SchemaFault) and wanted:
-        body["instance"] = request.url.path
-        headers["X-Request-ID"] = wanted
-    if problem.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    if problem.status == 503:
-        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    return JSONResponse(body, status_code=problem.status, headers=headers, media_type="application/problem+json")
+    if not isinstance(problem, SchemaFault) or not wanted:
+        return problems.problem_response(problem)
+    problem.more["instance"] = request.url.path
+    answer = problems.problem_response(problem)
+    answer.headers["X-Request-ID"] = wanted
+    return answer

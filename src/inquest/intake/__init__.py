@@ -1,6 +1,6 @@
 """The door for senders: webhooks over HTTP that become Signals (resources, section 11).
 
-    login      who sends: a token that Kubernetes reviews, or one that is mounted
+    login      who may send: an account with the right, or the holder of a mounted secret
     bounds     how much, how fast, how many at once
     reception  what each notice does to a Signal: makes it, counts it, resolves it
     app        routes, and what each end is as an answer

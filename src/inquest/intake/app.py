@@ -16,12 +16,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from inquest.conductor.house import House
-from inquest.datastorage.authentication import Reviewer
-from inquest.datastorage.problems import Problem, problem_response
 from inquest.errors import InquestError, Retryable
 from inquest.intake.bounds import Places, Rate, json_of, too_fast
-from inquest.intake.login import Login
+from inquest.intake.login import DOOR
 from inquest.intake.reception import Receipt, Reception
+from inquest.serving.login import Login, Reviewer
+from inquest.serving.problems import Problem, problem_response
 from inquest.story.intake import Batch, Circumstances, Refused, read_alertmanager, read_specs, words_of
 from inquest.telemetry import INTAKE_NOTICES
 
@@ -50,7 +50,7 @@ def create_app(house: House, *, reviewer: Reviewer | None) -> Starlette:
     """The webhooks; without a reviewer whoever reaches the application may send."""
     desk = _Desk(house)
     routes = [Route(path, desk.answering(way), methods=["POST"]) for path, way in WAYS.items()]
-    around = [Middleware(Login, reviewer=reviewer)] if reviewer else []
+    around = [Middleware(Login, reviewer=reviewer, door=DOOR)] if reviewer else []
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False
     return app
@@ -109,35 +109,32 @@ def _tell(way: Way, sender: str, receipts: list[Receipt]) -> None:
 
 def _refusal(found: Refused) -> Problem:
     status = 413 if found.too_many else 400
-    return Problem(status, "", f"{found.field or 'the body'} {found.rule}", field=found.field, rule=found.rule)
+    return Problem(status, f"{found.field or 'the body'} {found.rule}", field=found.field, rule=found.rule)
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
-async def _on_problem(request: Request, error: Any) -> Response:
-    answer = problem_response(error, request)
-    if "retry_after" in error.more:
-        answer.headers["Retry-After"] = str(error.more["retry_after"])
-    return answer
+async def _on_problem(_request: Request, error: Any) -> Response:
+    return problem_response(error)
 
 
-async def _on_http(request: Request, error: Any) -> Response:
-    answer = problem_response(Problem(error.status_code, "", str(error.detail), title=str(error.detail)), request)
+async def _on_http(_request: Request, error: Any) -> Response:
+    answer = problem_response(Problem(error.status_code, str(error.detail), title=str(error.detail)))
     answer.headers.update(error.headers or {})
     return answer
 
 
-async def _on_ours(request: Request, error: Any) -> Response:
+async def _on_ours(_request: Request, error: Any) -> Response:
     """Senders repeat what ends with 5xx; what was taken before is met again as known."""
     _log.warning("notices not taken", reason=error.reason, error=str(error))
     if isinstance(error, Retryable):
-        return problem_response(Problem(503, "", "not everything could be taken now: send it again"), request)
-    return problem_response(Problem(500, "", "the operator cannot take it: see its log"), request)
+        return problem_response(Problem(503, "not everything could be taken now: send it again"))
+    return problem_response(Problem(500, "the operator cannot take it: see its log"))
 
 
-async def _on_crash(request: Request, _error: Any) -> Response:
-    return problem_response(Problem(500, "", "the request could not be handled"), request)
+async def _on_crash(_request: Request, _error: Any) -> Response:
+    return problem_response(Problem(500, "the request could not be handled"))
 
 
 _FAILURES: Final[dict[Any, Callable[[Request, Any], Any]]] = {

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 
-from inquest.datastorage.problems import Problem
 from inquest.ports import Clock
+from inquest.serving.problems import Problem
 from inquest.story.intake import MOST_NOTICES
 
 MOST_BYTES: Final = 1024 * 1024
@@ -62,28 +62,28 @@ class Places:
 def too_fast(seconds: float) -> Problem:
     """429, and when to come again."""
     detail = "too many notices: see intake.notices_per_minute"
-    return Problem(429, "", detail, title="Too Many Requests", retry_after=max(1, math.ceil(seconds)))
+    return Problem(429, detail, retry_after=max(1, math.ceil(seconds)))
 
 
 async def json_of(request: Request) -> Any:
     """The JSON body; 415 for another type, 413 as soon as it is too long, 408 where it does not come, 400."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Problem(415, "", "the body must be application/json", title="Unsupported Media Type")
+        raise Problem(415, "the body must be application/json")
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return _parsed(await _raw(request))
     except TimeoutError as error:
-        raise Problem(408, "", f"the body did not arrive within {BODY_SECONDS:g} s") from error
+        raise Problem(408, f"the body did not arrive within {BODY_SECONDS:g} s") from error
     except ClientDisconnect as error:
-        raise Problem(400, "", "the sender hung up") from error
+        raise Problem(400, "the sender hung up") from error
 
 
 def _parsed(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise Problem(400, "", "the body cannot be read as JSON", field="", rule="must be JSON") from error
+        raise Problem(400, "the body cannot be read as JSON", field="", rule="must be JSON") from error
 
 
 async def _raw(request: Request) -> bytes:
@@ -91,5 +91,5 @@ async def _raw(request: Request) -> bytes:
     async for part in request.stream():
         raw += part
         if len(raw) > MOST_BYTES:
-            raise Problem(413, "", f"the body is larger than {MOST_BYTES} bytes")
+            raise Problem(413, f"the body is larger than {MOST_BYTES} bytes")
     return bytes(raw)

@@ -1,4 +1,4 @@
-"""Who sends: nothing of a request is read before its token was looked at."""
+"""Who may send: a right that Kubernetes reviews, or one secret for senders without an account."""
 
 from __future__ import annotations
 
@@ -6,60 +6,27 @@ import asyncio
 import hmac
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from async_lru import alru_cache
-from starlette.datastructures import Headers
-from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
-from inquest.datastorage.authentication import KEPT_SECONDS, MOST_KEPT, SCHEME, Reviewer, User
-from inquest.datastorage.problems import Problem, problem_response
-from inquest.errors import InquestError, Misconfigured
+from inquest.errors import Misconfigured
+from inquest.serving.login import Door, User
 from inquest.telemetry import INTAKE_LOGINS
 
-REVIEWS_AT_ONCE: Final = 4
-MOST_TOKEN: Final = 16 * 1024
 LEAST_TOKEN: Final = 16
 """Characters; a shorter one can be guessed."""
 HOLDER: Final = "holder of intake.token_file"
 
 
-class Login:
-    """Lets a request pass with the sender's name as `scope["user"]`, or answers 401, 403 or 503."""
+def _named(scope: Scope, name: str) -> Scope:
+    return {**scope, "user": name}
 
-    def __init__(self, app: ASGIApp, reviewer: Reviewer) -> None:
-        self._app, self._reviewer = app, reviewer
-        self._asking = asyncio.Semaphore(REVIEWS_AT_ONCE)
-        # What raises is not kept: a right that is given counts at once, one that is taken away within a minute.
-        self._name = alru_cache(maxsize=MOST_KEPT, ttl=KEPT_SECONDS)(self._reviewed)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            name = await self._name(_token(Headers(scope=scope)))
-        except Problem as problem:
-            INTAKE_LOGINS.labels(str(problem.status)).inc()
-            await problem_response(problem, Request(scope))(scope, receive, send)
-            return
-        INTAKE_LOGINS.labels("passed").inc()
-        await self._app({**scope, "user": name}, receive, send)
-
-    async def _reviewed(self, token: str) -> str:
-        async with self._asking:
-            try:
-                user = await self._reviewer.authenticate(token)
-                allowed = bool(user) and await self._reviewer.authorise(user or {})
-            except InquestError as error:
-                # A sender repeats what it could not deliver.
-                raise Problem(503, "", "who may send cannot be looked up now") from error
-        if not user or not user.get("username"):
-            raise Problem(401, "", "the token is not valid")
-        if not allowed:
-            raise Problem(403, "", "the account lacks the right to create signals.inquest.dev")
-        return str(user["username"])
+DOOR: Final = Door(
+    logins=INTAKE_LOGINS, named=_named, lacking="the account lacks the right to create signals.inquest.dev"
+)
+"""A sender repeats what it could not deliver: a reviewer that is away is 503."""
 
 
 class MountedToken:
@@ -87,11 +54,3 @@ class MountedToken:
             raise Misconfigured(f"intake.token_file must hold at least {LEAST_TOKEN} characters")
         self._learn(found)
         return found
-
-
-def _token(headers: Headers) -> str:
-    given: Any = headers.get("authorization", "")
-    token = given.removeprefix(SCHEME).strip() if given.startswith(SCHEME) else ""
-    if not token or len(token) > MOST_TOKEN:
-        raise Problem(401, "", "a bearer token is needed")
-    return str(token)

@@ -14,10 +14,10 @@ import pytest
 
 from inquest.adapters.redact import Redactor
 from inquest.conductor.house import House
-from inquest.datastorage.authentication import Reviewer
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, NotFound, UnknownKind
 from inquest.intake.app import create_app
 from inquest.ports import Redacted, ResourceKind
+from inquest.serving.login import Reviewer
 from inquest.settings import Settings
 
 Json = dict[str, Any]

@@ -77,7 +77,9 @@ async def test_without_a_token_nothing_is_read_and_nothing_told(opening: Opening
     async with opening(Reviews()) as http:
         told = [await http.post(path, content=body) for body in (b"{", too_much)]
 
-    assert [(answer.status_code, answer.json()["detail"]) for answer in told] == [(401, "a bearer token is needed")] * 2
+    assert [(answer.status_code, answer.json()["detail"]) for answer in told] == [
+        (401, "Missing Authorization header")
+    ] * 2
     assert server.calls == []
 
 
