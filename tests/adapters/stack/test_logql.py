@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inquest.adapters.stack import Confinement, Declined
+from inquest.adapters.stack import Confinement, Declined, promql
 from inquest.adapters.stack.logql import confined
 from inquest.adapters.tools import Scope
 from inquest.ports import Namespaces, Reading
@@ -54,6 +54,24 @@ def test_every_stream_selector_is_bound(query: str, sent: str) -> None:
 def test_what_cannot_be_bound_is_not_sent(query: str) -> None:
     with pytest.raises(Declined):
         confined(query, SHOP)
+
+
+NO_NAMESPACES = {
+    "a query": {'x"} or up{a="'},
+    "a pattern": {"shop", ".*"},
+    "an alternative": {"shop|other", "pay"},
+    "an empty one": {""},
+    "another line": {"shop\n"},
+}
+
+
+@pytest.mark.parametrize("names", NO_NAMESPACES.values(), ids=NO_NAMESPACES.keys())
+def test_what_is_no_name_of_a_namespace_gets_into_no_query(names: set[str]) -> None:
+    within = Confinement("namespace", frozenset(names))
+    with pytest.raises(Declined, match="no name of one"):
+        confined('{app="x"}', within)
+    with pytest.raises(Declined, match="no name of one"):
+        promql.confined("up", within)
 
 
 @dataclass

@@ -16,6 +16,7 @@ from inquest.errors import Invalid
 
 SECRETS: Final = "kube_secret_"
 """Metrics that name Secrets; names of Secrets are never read."""
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 STRING: Final = r'"(?:[^"\\\n]|\\.)*"|`[^`]*`'
 QUOTED: Final = rf"{STRING}|'(?:[^'\\\n]|\\.)*'"
@@ -79,6 +80,9 @@ class Confinement:
         if not self.namespaces:
             raise Declined("this case has no namespace of its own", self._shared_hint())
         names = sorted(self.namespaces)
+        if not all(_NAMESPACE.fullmatch(name) for name in names):
+            # A Signal says what it likes; here it would become a part of the query.
+            raise Declined("a namespace of this case is no name of one", self._shared_hint())
         return f'{self.label}="{names[0]}"' if len(names) == 1 else f'{self.label}=~"{"|".join(names)}"'
 
     def matchers_for(self, selector: Selector) -> tuple[str, ...]:
