@@ -143,12 +143,15 @@ def _group(group: Mapping[str, Any], within: Confinement) -> tuple[dict[str, Any
     return {"name": group.get("name"), "rules": kept}, len(rules) - len(kept)
 
 
-_SHOWN: Final = ("type", "name", "query", "duration", "labels", "annotations", "health", "lastError")
+_SHOWN: Final = ("type", "name", "query", "duration", "labels", "annotations", "health")
+_OPEN: Final = (*_SHOWN, "lastError")
+"""With the words of a failure, which name series of whomever the rule reads."""
 
 
 def _rule(rule: Mapping[str, Any], within: Confinement) -> dict[str, Any]:
     """State and alerts of the case alone; whether others fire is nobody's business here."""
-    shown = {key: rule[key] for key in _SHOWN if rule.get(key)}
+    keys = _OPEN if within.namespaces is None else _SHOWN
+    shown = {key: rule[key] for key in keys if rule.get(key)}
     if rule.get("type") != "alerting":
         return shown
     alerts = [alert for alert in rule.get("alerts") or () if _is_own(alert.get("labels") or {}, within)]
@@ -169,9 +172,8 @@ def _is_ours(rule: Mapping[str, Any], within: Confinement) -> bool:
         return False
     try:
         for selector in selectors_of(str(rule.get("query") or "")):
-            if selector.name.startswith(SECRETS):
+            if selector.name.startswith(SECRETS) or not within.covers(selector):
                 return False
-            within.check(selector)
     except Declined:
         return False
     return True

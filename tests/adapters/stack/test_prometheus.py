@@ -6,10 +6,11 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import httpx2
 import pytest
 
 from inquest.adapters.prometheus import Prometheus
-from inquest.adapters.stack import Declined
+from inquest.adapters.stack import Address, Declined, Line
 from inquest.errors import Invalid
 from inquest.ports import Reading
 
@@ -165,6 +166,46 @@ async def test_rules_are_those_of_the_case(prometheus: Prometheus) -> None:
     assert [rule["name"] for rule in group["rules"]] == ["ShopDown", "ErrorsHigh"]
     assert found.notes == ("3 rules about other namespaces are left out",)
     assert "canary" not in json.dumps(found.data)
+
+
+def ruled(*rules: dict[str, Any], confine: bool = True) -> Prometheus:
+    """A server that has these rules."""
+    body = {"status": "success", "data": {"groups": [{"name": "all", "rules": rules}]}}
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, json=body))
+    return Prometheus(Line("prometheus", Address("http://metrics"), transport=transport), confine=confine)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "listed"),
+    [
+        ('namespace="shop"', True),
+        ('namespace=~".*"', True),
+        ('namespace=~"shop|pay"', True),
+        ('namespace!="kube-system"', True),
+        ('namespace!~"kube-.*"', True),
+        ('namespace="other"', False),
+        ('namespace="oth\\x65r"', False),
+        ('namespace=~"oth.*"', False),
+        ('namespace=~"other"', False),
+        ('namespace=~"oth\\x65r"', False),
+        ('namespace=~"("', False),
+    ],
+)
+async def test_a_rule_that_means_only_others_is_left_out(matcher: str, listed: bool) -> None:
+    rule = {"type": "alerting", "name": "Errors", "query": f"sum(errors{{{matcher}}}) > 1"}
+    found = await ruled(rule).rules(SHOP)
+
+    assert bool(found.data["groups"]) is listed
+    assert bool(found.notes) is not listed
+
+
+async def test_what_a_failing_rule_says_of_other_tenants_is_kept_back() -> None:
+    said = '[{__name__="errors", namespace="shop"}, {__name__="errors", namespace="other"}]; many-to-many'
+    rule = {"type": "recording", "name": "pairs", "query": "a * on() b", "health": "err", "lastError": said}
+    confined, whole = [await ruled(rule, confine=how).rules(SHOP) for how in (True, False)]
+
+    assert confined.data["groups"][0]["rules"] == [{key: rule[key] for key in rule if key != "lastError"}]
+    assert whole.data["groups"][0]["rules"] == [rule]
 
 
 async def test_a_broken_query_is_told_in_the_servers_words(prometheus: Prometheus) -> None:

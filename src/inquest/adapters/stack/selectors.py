@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+import re2
+
 from inquest.errors import Invalid
 
 SECRETS: Final = "kube_secret_"
@@ -103,6 +105,16 @@ class Confinement:
             own = ", ".join(sorted(self.namespaces or ())) or "none"
             raise Declined(f"namespace {named!r} is not part of this case", f"namespaces of this case: {own}")
 
+    def covers(self, selector: Selector) -> bool:
+        """Whether what somebody else wrote may mean series of the case; what names only others does not."""
+        return all(self._covers(one) for one in selector.matchers if one.label == self.label)
+
+    def _covers(self, matcher: Matcher) -> bool:
+        own = self.namespaces or ()
+        if matcher.op == "=~":
+            return any(_fits(matcher.literal, name) for name in own)
+        return matcher.op != "=" or matcher.literal in own
+
     def said(self) -> str:
         """A sentence for whoever reads the answer: what is not in it proves nothing about others."""
         if self.namespaces is None:
@@ -111,6 +123,14 @@ class Confinement:
 
     def _shared_hint(self) -> str:
         return f"metrics that can be read: {', '.join(self.shared) or 'none'}; others belong to namespaces"
+
+
+def _fits(pattern: str | None, word: str) -> bool:
+    """Whether a pattern means a word; what cannot be read means none."""
+    try:
+        return pattern is not None and re2.fullmatch(pattern, word) is not None
+    except re2.error:
+        return False
 
 
 def matchers_of(text: str, start: int) -> tuple[tuple[Matcher, ...], int]:
