@@ -23,18 +23,21 @@ from inquest.adapters.stack.selectors import (
 )
 
 MOST_NESTED: Final = 40
+MOST_CHARACTERS: Final = 100_000
+"""Of what others wrote: a rule may be as long as an object of Kubernetes, a model's query is cut much earlier."""
 _TOKEN: Final = re.compile(
     rf"""
     (?P<space>\s+)
     |(?P<string>{QUOTED})
-    |(?P<duration>(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+(?![\w.:]))
-    |(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.:]))
+    |(?P<duration>(?:\d++(?:\.\d++)?+(?:ms|[smhdwy]))++(?![\w.:]))
+    |(?P<number>(?:0[xX][0-9a-fA-F]++|(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+)(?![\w.:]))
     |(?P<word>[A-Za-z_:][A-Za-z0-9_:]*)
     |(?P<range>\[[0-9a-zA-Z.:\s]+\])
     |(?P<sign>==|!=|=~|!~|<=|>=|[-+*/%^<>=(){{}},@])
     """,
     re.VERBOSE,
 )
+"""What was read is not given back: else a long run of digits would be tried in every way."""
 _AGGREGATIONS: Final = """
 sum avg count min max group stddev stdvar topk bottomk count_values quantile limitk limit_ratio
 """
@@ -296,6 +299,8 @@ class _Reader:
 
 
 def _tokens(text: str) -> Iterator[Token]:
+    if len(text) > MOST_CHARACTERS:
+        raise Declined(f"the query is longer than {MOST_CHARACTERS} characters", "ask for less")
     at = 0
     while at < len(text):
         hit = _TOKEN.match(text, at)

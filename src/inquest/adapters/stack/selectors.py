@@ -25,6 +25,7 @@ QUOTED: Final = rf"{STRING}|'(?:[^'\\\n]|\\.)*'"
 _MATCHER: Final = re.compile(
     rf"\s*(?:(?P<label>{_NAME}|{QUOTED})\s*(?P<op>=~|!~|!=|=)\s*(?P<value>{QUOTED})|(?P<metric>{QUOTED}))\s*"
 )
+_CLOSING: Final = re.compile(r"\s*\}")
 
 
 class Declined(Invalid):
@@ -151,7 +152,7 @@ def matchers_of(text: str, start: int) -> tuple[tuple[Matcher, ...], int]:
 
 
 def _closes(text: str, at: int) -> bool:
-    return text[at:].lstrip()[:1] == "}"
+    return _CLOSING.match(text, at) is not None
 
 
 def _matcher(hit: re.Match[str]) -> Matcher:
