@@ -157,6 +157,14 @@ async def test_more_than_a_week_is_refused(bench: Callable[..., Bench]) -> None:
     assert "more than 7 days" in result.content
 
 
+@pytest.mark.parametrize("since", ["999999999d", "999999999w"])
+async def test_a_time_before_the_calendar_is_refused(bench: Callable[..., Bench], since: str) -> None:
+    result = await bench(logs=streams())("query_loki", query='{app="x"}', since=since)
+
+    assert result.error
+    assert "no time of the calendar" in result.content
+
+
 async def test_no_secret_of_a_line_leaves_the_tool(bench: Callable[..., Bench]) -> None:
     told = streams(({"pod": "a"}, [[at(10), f"login password={CANARY} user=1"]]))
     result = await bench(logs=told)("query_loki", query='{pod="a"}')

@@ -62,11 +62,18 @@ def moment(text: str, now: datetime, *, else_at: datetime) -> datetime:
         # What is finer than a clock of ours is rounded up, so that a page never skips a line.
         finer = re.search(r"(\.\d{6})(\d{1,3})", text)
         found = datetime.fromisoformat(text.replace(finer[0], finer[1]) if finer else text)
-    except ValueError as error:
+        found += timedelta(microseconds=1 if finer is not None and int(finer[2]) else 0)
+        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise Invalid(f"arguments: {text!r} is no time: write 2026-11-22T10:00:00Z, or minus seconds") from error
-    if finer is not None and int(finer[2]):
-        found += timedelta(microseconds=1)
-    return min(found if found.tzinfo else found.replace(tzinfo=UTC), now)
+    return min(found, now)
+
+
+def _before(end: datetime, seconds: float) -> datetime:
+    try:
+        return end - timedelta(seconds=seconds)
+    except OverflowError as error:
+        raise Invalid(f"arguments: {seconds:g} s before {rfc3339(end)} is no time of the calendar") from error
 
 
 SPAN: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -94,7 +101,7 @@ def range_of(given: args.QueryPrometheus, desk: Desk) -> Range | None:
         return None
     now, window = desk.backends.clock.now(), _window(desk)
     end = moment(given.end or given.time, now, else_at=window.end)
-    start = moment(given.start, now, else_at=end - timedelta(minutes=given.range_minutes))
+    start = moment(given.start, now, else_at=_before(end, given.range_minutes * 60))
     _check_order(start, end)
     return Range(start, end, _step(given.step, start, end))
 
@@ -198,7 +205,7 @@ async def get_series(desk: Desk, given: args.Series) -> Output:
     """Label sets; the last hour unless told."""
     now = desk.backends.clock.now()
     end = moment(given.end, now, else_at=now)
-    start = moment(given.start, now, else_at=end - SERIES_BACK)
+    start = moment(given.start, now, else_at=_before(end, SERIES_BACK.total_seconds()))
     _check_order(start, end)
     reading = await _metrics(desk).series(given.match, _namespaces(desk), start, end, given.limit)
     cut: dict[str, Any] = {}
@@ -232,7 +239,8 @@ async def query_loki(desk: Desk, given: args.QueryLoki) -> Output:
 def _of_logs(given: args.QueryLoki, desk: Desk) -> tuple[datetime, datetime]:
     now, window = desk.backends.clock.now(), _window(desk)
     end = moment(given.end, now, else_at=window.end)
-    back = end - timedelta(seconds=seconds_of(given.since)) if given.since else min(window.start, end - SERIES_BACK)
+    usual = min(window.start, _before(end, SERIES_BACK.total_seconds()))
+    back = _before(end, seconds_of(given.since)) if given.since else usual
     start = moment(given.start, now, else_at=back)
     _check_order(start, end)
     if end - start > LONGEST:
