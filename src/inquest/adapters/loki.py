@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.adapters.stack import Confinement, Line
+from inquest.adapters.stack.line import not_understood
 from inquest.adapters.stack.logql import confined
 from inquest.ports import Namespaces, Reading
 
@@ -32,15 +33,17 @@ class Loki:
             ("direction", "backward"),
             ("step", f"{step:g}"),
         ]
-        body = await self._line.get("/loki/api/v1/query_range", parameters)
+        body = await self._line.get("/loki/api/v1/query_range", parameters, dict)
         data = {key: body.data.get(key) for key in ("resultType", "result")}
+        if not isinstance(data["result"], list):
+            raise not_understood(SYSTEM)
         notes = tuple(filter(None, (*body.warnings, within.said())))
         return _cut(data, limit, notes)
 
 
 def _cut(data: Mapping[str, Any], limit: int, notes: tuple[str, ...]) -> Reading:
     """As many lines as were asked for may be all of them or not: then nothing is proved by what is missing."""
-    result = data["result"] or []
+    result = data["result"]
     if data["resultType"] == "streams":
         return Reading(data, sum(len(stream["values"]) for stream in result) < limit, notes)
     return Reading({**data, "result": result[:MOST_SERIES]}, len(result) <= MOST_SERIES, notes)

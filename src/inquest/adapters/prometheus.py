@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.adapters.stack import Confinement, Declined, Line
+from inquest.adapters.stack.line import not_understood
 from inquest.adapters.stack.promql import confined, confined_selector, selectors_of
 from inquest.adapters.stack.selectors import SECRETS
 from inquest.api.meta import rfc3339
@@ -71,13 +72,13 @@ class Prometheus:
     async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
         """Metadata carries no labels: of a confined case it is that of the metrics which the case has."""
         names = await self.values("__name__", metric, namespaces, start, end)
-        body = await self._line.get("/api/v1/metadata", [("metric", metric)] if metric else [])
+        body = await self._line.get("/api/v1/metadata", [("metric", metric)] if metric else [], dict)
         found = {name: body.data[name] for name in names.data if name in body.data}
         return Reading(found, names.complete, (*names.notes, *body.warnings))
 
     async def rules(self, namespaces: Namespaces) -> Reading:
         within = self._within(namespaces)
-        body = await self._line.get("/api/v1/rules", [])
+        body = await self._line.get("/api/v1/rules", [], dict)
         # In a thread: rules are as many, and as long, as those who may write them like.
         groups = await asyncio.to_thread(_groups, body.data.get("groups") or (), within)
         left_out = sum(count for _, count in groups)
@@ -106,17 +107,19 @@ class Prometheus:
         return [("match[]", selector) for selector in (*own, *shared)]
 
     async def _result(self, path: str, parameters: list[tuple[str, str]], within: Confinement) -> Reading:
-        body = await self._line.get(path, parameters)
+        body = await self._line.get(path, parameters, dict)
         data = body.data
+        series = data.get("result")
+        if not isinstance(series, list):
+            raise not_understood(SYSTEM)
         notes = tuple(filter(None, (*body.warnings, within.said())))
-        series = data.get("result") if data.get("resultType") in ("vector", "matrix") else None
-        if series is None or len(series) <= MOST_SERIES:
+        if len(series) <= MOST_SERIES:
             return Reading(data, True, notes)
         cut = f"the first {MOST_SERIES} series of more: aggregate them, or take the largest with topk"
         return Reading({**data, "result": series[:MOST_SERIES]}, False, (*notes, cut))
 
     async def _list(self, path: str, parameters: list[tuple[str, str]], within: Confinement, most: int) -> Reading:
-        body = await self._line.get(path, parameters)
+        body = await self._line.get(path, parameters, list)
         notes = tuple(filter(None, (*body.warnings, within.said())))
         return Reading(body.data[:most], len(body.data) <= most, notes)
 

@@ -9,11 +9,16 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from inquest.adapters.loki import Loki
+from inquest.adapters.prometheus import Prometheus
 from inquest.adapters.stack import Address, Line
 from inquest.adapters.stack.line import MOST_BYTES, Body
 from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
 from inquest.settings import LokiSettings, PrometheusSettings, Settings
 
+from .servers import NOW
+
+SHOP = frozenset({"shop"})
 Answer = Callable[[httpx2.Request], httpx2.Response]
 FINE = {"status": "success", "data": [1], "warnings": ["slow"], "infos": ["old"]}
 
@@ -21,7 +26,7 @@ FINE = {"status": "success", "data": [1], "warnings": ["slow"], "infos": ["old"]
 async def asked(answer: Answer, **address: object) -> Body:
     line = Line("prometheus", Address("http://metrics/base", **address), transport=httpx2.MockTransport(answer))  # type: ignore[arg-type]
     try:
-        return await line.get("/api/v1/query", [("query", "up"), ("match[]", "a"), ("match[]", "b")])
+        return await line.get("/api/v1/query", [("query", "up"), ("match[]", "a"), ("match[]", "b")], list)
     finally:
         await line.aclose()
 
@@ -72,6 +77,8 @@ REFUSALS: dict[str, tuple[int, object, type[InquestError], str]] = {
     "down": (503, "<html>", Unavailable, "it answered 503"),
     "no JSON": (200, "<html>", Unavailable, "is the URL right"),
     "another JSON": (200, {"data": []}, Unavailable, "not understood"),
+    "no data": (200, {"status": "success", "data": None}, Unavailable, "not understood"),
+    "data of another form": (200, {"status": "success", "data": {}}, Unavailable, "not understood"),
     "a JSON of nothing but brackets": (200, "[" * 100_000, Unavailable, "not understood"),
     "too much": (200, "x" * (MOST_BYTES + 1), Invalid, "larger than"),
 }
@@ -81,6 +88,26 @@ REFUSALS: dict[str, tuple[int, object, type[InquestError], str]] = {
 async def test_a_refusal_says_who_acts_next(status: int, body: object, kind: type[InquestError], words: str) -> None:
     with pytest.raises(kind, match=words):
         await asked(saying(status, body))
+
+
+@pytest.mark.parametrize("data", [{}, {"resultType": "vector"}, {"resultType": "streams", "result": None}])
+async def test_an_answer_without_a_result_is_no_empty_one(data: dict[str, object]) -> None:
+    def line() -> Line:
+        body = {"status": "success", "data": data}
+        return Line("stack", Address("http://stack"), transport=httpx2.MockTransport(saying(200, body)))
+
+    with pytest.raises(Unavailable, match="not understood"):
+        await Prometheus(line()).query("up", SHOP, NOW)
+    with pytest.raises(Unavailable, match="not understood"):
+        await Loki(line()).query('{app="x"}', SHOP, NOW, NOW, limit=1, step=1)
+
+
+async def test_a_query_that_binding_makes_too_long_is_refused() -> None:
+    line = Line("prometheus", Address("http://metrics"), transport=httpx2.MockTransport(saying(200, FINE)))
+    namespaces = frozenset({"a" * 63, "b" * 63})
+
+    with pytest.raises(Invalid, match="too long once each of its selectors is bound"):
+        await Prometheus(line).query("+".join("a" * 1_000), namespaces, NOW)
 
 
 async def test_a_broken_connection_is_tried_once_more() -> None:
@@ -132,7 +159,7 @@ def test_a_setting_that_cannot_be_is_refused(kind: type, said: dict[str, str], w
 
 
 def test_a_proxys_password_is_known_as_a_secret() -> None:
-    settings = Settings(loki=LokiSettings(url="http://logs", proxy="http://user:canary4711@proxy:3128"))  # type: ignore[arg-type]
+    settings = Settings(loki=LokiSettings(url="http://logs", proxy="http://user:canary4711@proxy:3128"))
 
     assert "canary4711" in settings.secrets()
     assert "canary4711" not in repr(settings)

@@ -82,8 +82,8 @@ class Line:
         """Close the connections."""
         await self._http.aclose()
 
-    async def get(self, path: str, parameters: Parameters) -> Body:
-        """The answer's data; one more try where the connection broke.
+    async def get(self, path: str, parameters: Parameters, form: type[list[Any]] | type[dict[str, Any]]) -> Body:
+        """The answer's data, which is a list or an object; one more try where the connection broke.
 
         Errors: Invalid, Forbidden, NotFound, Misconfigured, RateLimited, Unavailable.
         """
@@ -94,9 +94,11 @@ class Line:
             raise Unavailable(self._system, f"no answer within {self._address.whole:g} s") from error
         except httpx2.HTTPError as error:
             raise Unavailable(self._system, _why(error)) from error
+        except httpx2.InvalidURL as error:
+            raise Invalid("the query is too long once each of its selectors is bound: name fewer series") from error
         said = await _parsed(body)
         if 200 <= status < 300:
-            return self._body(said)
+            return self._body(said, form)
         raise self._refusal(status, said, body)
 
     async def _tried(self, path: str, parameters: Parameters) -> tuple[int, bytes]:
@@ -135,9 +137,10 @@ class Line:
         self._address.on_token(token)
         return {"authorization": f"Bearer {token}"}
 
-    def _body(self, said: Any) -> Body:
-        if not isinstance(said, Mapping) or said.get("status") != "success" or "data" not in said:
-            raise Unavailable(self._system, "its answer is not understood: is the URL right?")
+    def _body(self, said: Any, form: type[Any]) -> Body:
+        succeeded = isinstance(said, Mapping) and said.get("status") == "success"
+        if not succeeded or not isinstance(said.get("data"), form):
+            raise not_understood(self._system)
         notes = (*(said.get("warnings") or ()), *(said.get("infos") or ()))
         return Body(said["data"], tuple(str(note)[:MOST_WORDS] for note in notes))
 
@@ -151,6 +154,11 @@ class Line:
             return Misconfigured(f"{self._system} answered {status}: is its URL right?")
         kinds: Mapping[int, type[InquestError]] = {401: Forbidden, 403: Forbidden, 404: NotFound}
         return kinds.get(status, Invalid)(text)
+
+
+def not_understood(system: str) -> Unavailable:
+    """What answers is something else than was asked for; taking that for an empty answer would prove absence."""
+    return Unavailable(system, "its answer is not understood: is the URL right?")
 
 
 async def _parsed(body: bytes) -> Any:
