@@ -3,6 +3,7 @@
 line      one GET: token, time limits, size, what a refusal means
 promql    the selectors of a query, so that a case's namespaces can be forced upon each
 logql     the same of LogQL
+selectors where a matcher goes, and which; why no library does it: decision 0013
 """
 
 from __future__ import annotations
