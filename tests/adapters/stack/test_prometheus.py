@@ -83,6 +83,14 @@ HOSTILE = {
     "one moment of another time": f"other_only_{FOREIGN}_total @ end()",
     "a function that joins": "info(http_requests_total)",
     "the name as a text": f'{{"other_only_{FOREIGN}_total"}}',
+    "an earlier time": f"other_only_{FOREIGN}_total offset 30m",
+    "a joined side": 'http_requests_total{code="500"} * on() group_left(mark) node_tenant:cpu:sum',
+    "labels joined": 'label_join(http_requests_total, "code", "-", "namespace", "code", "pod")',
+    "what is left of two": "http_requests_total unless on(pod) node_load1",
+    "a shared name beside another": f'{{__name__="node_load1",__name__=~"other.*"}} or other_only_{FOREIGN}_total',
+    "raw and single quotes": f"http_requests_total{{pod!=`}} or other_only_{FOREIGN}_total{{`,code!='\"'}}",
+    "a label named like a word": 'http_requests_total{offset="",by="",namespace=~".+"}',
+    "a long way down": "(" * 40 + "http_requests_total" + ")" * 40,
 }
 
 
@@ -151,6 +159,34 @@ async def test_series_are_as_many_as_asked(prometheus: Prometheus) -> None:
 async def test_discovery_takes_one_selector(prometheus: Prometheus, match: str) -> None:
     with pytest.raises(Declined):
         await prometheus.series(match, SHOP, BEGIN, NOW, 7)
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        "",
+        "{}",
+        "http_requests_total",
+        'http_requests_total{namespace=~".*"}',
+        'http_requests_total{namespace!="shop"}',
+        '{__name__=~"other.*|node_.*"}',
+        f"other_only_{FOREIGN}_total",
+        '{code=~".+"}',
+        '{mark!=""}',
+    ],
+)
+async def test_no_match_finds_another_tenants_series(prometheus: Prometheus, match: str) -> None:
+    found = [
+        await prometheus.labels(match, SHOP, BEGIN, NOW),
+        await prometheus.values("__name__", match, SHOP, BEGIN, NOW),
+        await prometheus.values("namespace", match, SHOP, BEGIN, NOW),
+        await prometheus.values("code", match, SHOP, BEGIN, NOW),
+        *([await prometheus.series(match, SHOP, BEGIN, NOW, 1_000)] if match else []),
+    ]
+
+    told = json.dumps([one.data for one in found])
+    assert FOREIGN not in told
+    assert '"other"' not in told
 
 
 async def test_metadata_is_that_of_the_cases_metrics(prometheus: Prometheus) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from types import ModuleType
 
-from inquest.adapters.stack import Confinement, Declined
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inquest.adapters.stack import Confinement, Declined, logql, promql
 from inquest.adapters.stack.promql import MOST_NESTED, confined, confined_selector, selectors_of
 
 SHOP = Confinement("namespace", frozenset({"shop"}), ("node_*",))
@@ -117,3 +121,38 @@ LONG = {
 def test_a_long_query_is_refused_without_delay(query: str) -> None:
     with pytest.raises(Declined):
         selectors_of(query)
+
+
+TEXT = st.sampled_from(["b", "}", "{", '\\"', "'", "`", "\\\\", "#", "//", "other", "x\\x41"]).map(
+    lambda said: f'"{said}"'
+)
+LABEL = st.sampled_from(["a", "namespace", "__name__", "by", '"x.y"', "'namespace'"])
+MATCHER = st.builds(lambda *parts: "".join(parts), LABEL, st.sampled_from(["=", "!=", "=~", " !~\n"]), TEXT)
+BRACES = st.lists(st.one_of(MATCHER, TEXT), max_size=3).map(lambda found: f"{{{','.join(found)}}}")
+SELECTOR = st.builds(lambda name, braces: name + braces, st.sampled_from(["up", "a:b", "node_load1", ""]), BRACES)
+EXPRESSION = st.recursive(
+    SELECTOR | st.sampled_from(["up", "1", "Inf", '"}{"', "`#`", "sum", "$x"]),
+    lambda inner: st.one_of(
+        st.builds("rate({}[5m] offset 1h)".format, inner),
+        st.builds('label_replace({}, \'}}{{\', "$1", `(`, "#")'.format, inner),
+        st.builds("sum by (a) ({})".format, inner),
+        st.builds("max_over_time(({})[1h:1m] @ end())".format, inner),
+        st.builds("{} or on(a) group_left {}".format, inner, inner),
+        st.builds('{} |= "{{" # {}'.format, inner, inner),
+        st.builds("{} - -{}".format, inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("language", [promql, logql], ids=["promql", "logql"])
+@settings(max_examples=500, deadline=None)
+@given(text=EXPRESSION)
+def test_every_selector_is_bound_or_the_text_declined(language: ModuleType, text: str) -> None:
+    try:
+        sent = language.confined(text, SHOP)
+    except Declined:
+        return
+    for selector in language.selectors_of(sent):
+        own = any((one.label, one.op, one.literal) == ("namespace", "=", "shop") for one in selector.matchers)
+        assert own or selector.name == "node_load1"
