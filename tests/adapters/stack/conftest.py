@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from inquest.adapters.loki import Loki
 from inquest.adapters.prometheus import Prometheus
+from inquest.adapters.recorded.clock import RecordedClock
 from inquest.adapters.redact import Redactor
 from inquest.adapters.stack import Address, Line
 from inquest.adapters.tools import Backends, Desk, Scope, Tools
@@ -29,19 +29,6 @@ from .servers import BEGIN, NOW
 RECORDED = Path(__file__).with_name("loki-3.7.8.json")
 RECORD = "INQUEST_RECORD_LOKI"
 SHARED = ("node_*", "kube_node_*")
-
-
-class FixedClock:
-    """The day on which it happened."""
-
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        return None
 
 
 @pytest.fixture(scope="session")
@@ -171,7 +158,7 @@ def bench() -> Callable[..., Bench]:
     def make(
         metrics: Metrics | None = None, logs: Logs | None = None, *, scope: Scope | None = None, **more: Any
     ) -> Bench:
-        backends = Backends(None, Redactor(), FixedClock(), metrics=metrics, logs=logs)  # type: ignore[arg-type]
+        backends = Backends(None, Redactor(), RecordedClock(NOW), metrics=metrics, logs=logs)  # type: ignore[arg-type]
         window = IncidentWindow(BEGIN, NOW, 1.0)
         return Bench(Tools(backends), Desk(backends, scope or Scope("shop"), window=window, **more))
 

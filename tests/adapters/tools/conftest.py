@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from inquest.adapters.recorded.clock import RecordedClock
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Backends, Desk, Scope, Tools
 from inquest.errors import InquestError, Invalid, NotFound, UnknownKind
@@ -34,19 +35,6 @@ KINDS = (
 def row(*ids: str) -> pytest.MarkDecorator:
     """Name the reference's rows that a test stands for."""
     return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
-
-class FixedClock:
-    """A moment."""
-
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        return None
 
 
 @dataclass
@@ -129,7 +117,7 @@ class Bench:
 def bench() -> Callable[..., Bench]:
     def make(*objects: Json, blocked: frozenset[str] = frozenset(), **more: Any) -> Bench:
         cluster = FakeCluster(list(objects), **more)
-        backends = Backends(cluster, Redactor(), FixedClock(), blocked=blocked)
+        backends = Backends(cluster, Redactor(), RecordedClock(NOW), blocked=blocked)
         return Bench(cluster, Tools(backends), Desk(backends, Scope("shop")))
 
     return make

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from inquest.adapters.recorded.clock import RecordedClock
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Backends, Desk, Scope, Tools
 from inquest.api.shared import DetectedLabels
@@ -16,7 +17,7 @@ from inquest.errors import NotFound
 from inquest.story.conversation import Invocation
 from inquest.story.selection import ActionOffer, CatalogueFilters, Described, Page, WorkflowOffer, WorkflowRecord
 
-from .conftest import FakeCluster, FixedClock, run_of
+from .conftest import NOW, FakeCluster, run_of
 
 FILTERS = CatalogueFilters("critical", "Deployment", "production", "P0", {"team": ("checkout",)})
 RAISE = "IncreaseMemoryLimits"
@@ -48,7 +49,7 @@ class FakeCatalogue:
 
 
 async def step(catalogue: FakeCatalogue, name: str, filters: CatalogueFilters | None = FILTERS, /, **given: Any) -> Any:
-    backends = Backends(FakeCluster(), Redactor(), FixedClock(), catalogue)  # type: ignore[arg-type]
+    backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), catalogue)  # type: ignore[arg-type]
     desk = Desk(backends, Scope("shop"), filters, infrastructure="Target resource is stateful.")
     (result,) = await Tools(backends).batch(Invocation.SELECTION, (run_of(name, 1, **given),), desk)
     assert result.evidence is not None

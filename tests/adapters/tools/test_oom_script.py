@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from hack.scripted_model import serve
 from inquest.adapters.llm import Endpoint, OpenAIModel
+from inquest.adapters.recorded.clock import RecordedClock
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Backends, Desk, Scope, Tools
 from inquest.errors import NotFound
@@ -29,7 +30,7 @@ from inquest.story.selection import (
     WorkflowRecord,
 )
 
-from .conftest import FakeCluster, FixedClock, deployment, event, pod
+from .conftest import NOW, FakeCluster, deployment, event, pod
 
 SCRIPT = Path(__file__).parents[3] / "hack/scripted_model/scripts/oom.yaml"
 FILTERS = CatalogueFilters("critical", "Deployment", "production", "P0")
@@ -94,11 +95,13 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
         [pod(), deployment(), event("one")], {("app", True): "starting\nloading price list (48 MiB)\n"}
     )
     catalogue = FakeCatalogue([])
-    backends = Backends(cluster, Redactor(), FixedClock(), catalogue)  # type: ignore[arg-type]
+    backends = Backends(cluster, Redactor(), RecordedClock(NOW), catalogue)  # type: ignore[arg-type]
     tools, desk = Tools(backends), Desk(backends, Scope("shop"), FILTERS)
 
     with serve(SCRIPT) as server:
-        model = OpenAIModel([Endpoint(server.base_url, "scripted", SecretStr("x"))], clock=FixedClock(), stream=stream)
+        model = OpenAIModel(
+            [Endpoint(server.base_url, "scripted", SecretStr("x"))], clock=RecordedClock(NOW), stream=stream
+        )
         rca, kept = await converse(
             model,
             tools,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from inquest.adapters.recorded.clock import RecordedClock
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import REGISTRY, Backends, Desk, Scope, Tools
 from inquest.errors import Unavailable
@@ -23,7 +24,7 @@ from inquest.story.inquiry import Run, submit_tools
 from inquest.wiring import ToolBench
 from tests.story import cases
 
-from .conftest import NOW, Bench, FakeCluster, FixedClock, configured, deployment, pod, row, run_of
+from .conftest import NOW, Bench, FakeCluster, configured, deployment, pod, row, run_of
 
 Make = Callable[..., Bench]
 
@@ -422,7 +423,7 @@ class Broken:
 
 async def test_what_cannot_be_redacted_is_not_shown() -> None:
     cluster = FakeCluster([pod("canary-pod")])
-    backends = Backends(cluster, Broken(), FixedClock())  # type: ignore[arg-type]
+    backends = Backends(cluster, Broken(), RecordedClock(NOW))  # type: ignore[arg-type]
     (result,) = await Tools(backends).batch(
         Invocation.RCA, (run_of("kubectl_get", kind="Pod"),), Desk(backends, Scope("shop"))
     )
@@ -444,7 +445,9 @@ async def test_context_and_runbooks_come_from_what_is_injected() -> None:
     async def context(kind: str, name: str, namespace: str) -> dict[str, Any]:
         return {"root_owner": {"kind": kind, "name": name, "namespace": namespace}}
 
-    backends = Backends(FakeCluster(), Redactor(), FixedClock(), context=context, runbooks={"oom": "Look at limits."})
+    backends = Backends(
+        FakeCluster(), Redactor(), RecordedClock(NOW), context=context, runbooks={"oom": "Look at limits."}
+    )
     tools, desk = Tools(backends), Desk(backends, Scope("shop"))
     runs = (
         run_of("get_namespaced_resource_context", 1, kind="Deployment", name="web", namespace="shop"),
@@ -465,7 +468,7 @@ async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool()
         asked.append(name)
         return {"root_owner": {"name": name}}
 
-    backends = Backends(FakeCluster(), Redactor(), FixedClock(), context=context)
+    backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), context=context)
     bench, case = ToolBench(backends, Tools(backends)), plot.fold((cases.opened(), cases.taken(), cases.resolved()))
     runs = tuple(
         run_of("get_namespaced_resource_context", number, kind=kind, name=name, namespace="shop")
