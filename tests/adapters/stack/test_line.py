@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from inquest.adapters.loki import Loki
 from inquest.adapters.prometheus import Prometheus
 from inquest.adapters.stack import Address, Line
-from inquest.adapters.stack.line import MOST_BYTES, Body
+from inquest.adapters.stack.line import MOST_BYTES, MOST_WORDS, Body
 from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
 from inquest.settings import LokiSettings, PrometheusSettings, Settings
 
@@ -108,6 +109,26 @@ async def test_a_query_that_binding_makes_too_long_is_refused() -> None:
 
     with pytest.raises(Invalid, match="too long once each of its selectors is bound"):
         await Prometheus(line).query("+".join("a" * 1_000), namespaces, NOW)
+
+
+async def test_a_servers_warnings_are_cut() -> None:
+    told = await asked(saying(200, {**FINE, "warnings": ["slow" * 1_000]}))
+
+    assert told.warnings == ("slow" * (MOST_WORDS // 4), "old")
+
+
+class Silent(httpx2.AsyncBaseTransport):
+    """Takes a question and never answers."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+async def test_a_server_that_never_answers_is_waited_for_to_a_bound() -> None:
+    line = Line("prometheus", Address("http://metrics", whole=0.05), transport=Silent())
+    with pytest.raises(Unavailable, match=r"no answer within 0\.05 s"):
+        await line.get("/api/v1/query", [], dict)
 
 
 async def test_a_broken_connection_is_tried_once_more() -> None:

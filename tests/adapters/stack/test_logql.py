@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import httpx2
 import pytest
 
-from inquest.adapters.stack import Confinement, Declined, promql
+from inquest.adapters.loki import Loki
+from inquest.adapters.stack import Address, Confinement, Declined, Line, promql
 from inquest.adapters.stack.logql import confined
 from inquest.adapters.tools import Scope
 from inquest.ports import Namespaces, Reading
@@ -41,6 +43,8 @@ def test_every_stream_selector_is_bound(query: str, sent: str) -> None:
         '{namespace="other"}',
         "rate(",
         '{app="x"} # {',
+        '{app="x"} # x',
+        '{app="x"} \\ x',
         '{app="x"} /* " */ {b="c"} /* " */',
         '{app="x"} // "',
         "{app=\"x\"} |= 'x'",
@@ -72,6 +76,32 @@ def test_what_is_no_name_of_a_namespace_gets_into_no_query(names: set[str]) -> N
         confined('{app="x"}', within)
     with pytest.raises(Declined, match="no name of one"):
         promql.confined("up", within)
+
+
+def answering(data: dict[str, Any], asked: list[str], *, confine: bool = True) -> Loki:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.params["query"])
+        return httpx2.Response(200, json={"status": "success", "data": data})
+
+    line = Line("loki", Address("http://logs"), transport=httpx2.MockTransport(answer))
+    return Loki(line, confine=confine)
+
+
+@pytest.mark.parametrize(("confine", "sent"), [(True, '{namespace="shop",app="x"}'), (False, '{app="x"}')])
+async def test_only_a_setting_leaves_a_query_as_it_is(confine: bool, sent: str) -> None:
+    asked: list[str] = []
+    loki = answering({"resultType": "streams", "result": []}, asked, confine=confine)
+    await loki.query('{app="x"}', frozenset({"shop"}), BEGIN, NOW, limit=10, step=60)
+
+    assert asked == [sent]
+
+
+@pytest.mark.parametrize(("count", "complete"), [(500, True), (501, False)])
+async def test_more_series_than_are_shown_are_cut(count: int, complete: bool) -> None:
+    loki = answering({"resultType": "matrix", "result": [{"metric": {}, "values": []}] * count}, [])
+    found = await loki.query('rate({app="x"}[1m])', frozenset({"shop"}), BEGIN, NOW, limit=10, step=60)
+
+    assert (len(found.data["result"]), found.complete) == (500, complete)
 
 
 @dataclass
@@ -148,6 +178,22 @@ async def test_the_incident_is_looked_at_unless_told(
     assert result.evidence is not None
     assert result.evidence.empty
     assert "(no lines: nothing in this time matches)" in text_of(result)
+
+
+@pytest.mark.parametrize(
+    ("scope", "namespaces"),
+    [
+        (Scope(""), set()),
+        (Scope("", frozenset({"", "pay"})), {"pay"}),
+        (Scope("shop", frozenset({"pay"})), {"shop", "pay"}),
+    ],
+    ids=["of the cluster", "of the cluster and one", "of two"],
+)
+async def test_no_namespace_is_not_a_namespace(bench: Callable[..., Bench], scope: Scope, namespaces: set[str]) -> None:
+    told = streams()
+    await bench(logs=told, scope=scope)("query_loki", query='{app="x"}')
+
+    assert told.asked[0][1] == namespaces
 
 
 async def test_more_than_a_week_is_refused(bench: Callable[..., Bench]) -> None:

@@ -189,6 +189,20 @@ async def test_no_match_finds_another_tenants_series(prometheus: Prometheus, mat
     assert '"other"' not in told
 
 
+async def test_a_case_that_may_see_nothing_asks_for_nothing(prometheus: Prometheus) -> None:
+    unshared = Prometheus(prometheus._line)
+    with pytest.raises(Declined, match="no namespace of its own"):
+        await unshared.values("__name__", "", frozenset(), BEGIN, NOW)
+    with pytest.raises(Declined, match="no namespace of its own"):
+        await unshared.labels("", frozenset(), BEGIN, NOW)
+
+
+@pytest.mark.parametrize("label", ["../query", "a/../../query", "", "namespace\n", "a.b"])
+async def test_what_is_no_label_gets_into_no_path(prometheus: Prometheus, label: str) -> None:
+    with pytest.raises(Declined, match="is no name of a label"):
+        await prometheus.values(label, "", SHOP, BEGIN, NOW)
+
+
 async def test_metadata_is_that_of_the_cases_metrics(prometheus: Prometheus) -> None:
     found = await prometheus.metadata("", SHOP, BEGIN, NOW)
 
@@ -233,6 +247,54 @@ async def test_a_rule_that_means_only_others_is_left_out(matcher: str, listed: b
 
     assert bool(found.data["groups"]) is listed
     assert bool(found.notes) is not listed
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "state", "alerts"),
+    [(SHOP, "pending", 1), (frozenset({"pay"}), "inactive", 0), (frozenset({"other"}), "firing", 1)],
+)
+async def test_a_rule_fires_as_far_as_it_fires_for_the_case(
+    namespaces: frozenset[str], state: str, alerts: int
+) -> None:
+    shop, other = {"labels": {"namespace": "shop"}, "state": "pending"}, {"labels": {"namespace": "other"}}
+    told = [shop, {**other, "state": "firing"}, {"labels": {}, "state": "firing"}]
+    rule = {"type": "alerting", "name": "Errors", "query": "errors > 1", "state": "firing", "alerts": told}
+    (found,) = (await ruled(rule).rules(namespaces)).data["groups"][0]["rules"]
+
+    assert (found["state"], len(found["alerts"])) == (state, alerts)
+
+
+@pytest.mark.parametrize(
+    ("query", "confine"),
+    [
+        ("errors # of whom", True),
+        ("info(errors)", True),
+        ("count(kube_secret_info)", True),
+        ("kube_secret_info", False),
+    ],
+)
+async def test_a_rule_that_cannot_be_judged_or_names_secrets_is_left_out(query: str, confine: bool) -> None:
+    rule = {"type": "recording", "name": "told", "query": query}
+
+    assert (await ruled(rule, confine=confine).rules(SHOP)).data["groups"] == []
+
+
+async def test_the_server_is_told_what_it_may_spend() -> None:
+    asked: list[dict[str, str]] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(dict(request.url.params))
+        data = [] if request.url.path.endswith("/series") else {"resultType": "vector", "result": []}
+        return httpx2.Response(200, json={"status": "success", "data": data})
+
+    metrics = Prometheus(
+        Line("prometheus", Address("http://metrics", whole=20), transport=httpx2.MockTransport(answer))
+    )
+    await metrics.query("up", SHOP, NOW)
+    await metrics.query_range("up", SHOP, BEGIN, NOW, 60)
+    await metrics.series("up", SHOP, BEGIN, NOW, 7)
+
+    assert [(one.get("timeout"), one["limit"]) for one in asked] == [("20s", "501"), ("20s", "501"), (None, "8")]
 
 
 async def test_what_a_failing_rule_says_of_other_tenants_is_kept_back() -> None:

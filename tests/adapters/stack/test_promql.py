@@ -96,7 +96,9 @@ def test_what_cannot_be_bound_is_not_sent(query: str) -> None:
         confined(query, SHOP)
 
 
-@pytest.mark.parametrize("match", ["up or up", "sum(up)", "up[5m]", "up offset 5m", '{namespace="other"}', "up}", "1"])
+@pytest.mark.parametrize(
+    "match", ["up or up", "sum(up)", "up[5m]", "up offset 5m", '{namespace="other"}', "up}", "1", "Inf"]
+)
 def test_a_match_is_one_selector(match: str) -> None:
     with pytest.raises(Declined):
         confined_selector(match, SHOP)
@@ -104,8 +106,16 @@ def test_a_match_is_one_selector(match: str) -> None:
 
 def test_brackets_are_read_to_a_bound() -> None:
     assert selectors_of("(" * MOST_NESTED + "up" + ")" * MOST_NESTED)
+    assert len(selectors_of("+".join(["(up)"] * (MOST_NESTED + 1)))) == MOST_NESTED + 1
     with pytest.raises(Declined, match="nested too deeply"):
         selectors_of("sum(" * (MOST_NESTED + 1))
+
+
+def test_metrics_that_name_secrets_are_not_shared_by_any_glob() -> None:
+    within = Confinement("namespace", frozenset({"shop"}), ("*",))
+
+    assert within.is_shared("node_load1")
+    assert not within.is_shared("kube_secret_info")
 
 
 LONG = {
