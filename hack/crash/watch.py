@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import json
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +27,9 @@ WATCHED = {
     "Lease": ("leases", NAMESPACE, "inquest.dev/signal"),
 }
 """By kind: resource, namespace or all, labels."""
+BEGUN = "BEGUN"
+"""Written by us wherever a watch begins: everything that is there is told anew."""
+AGAIN_SECONDS = 0.2
 
 Object = dict[str, Any]
 
@@ -69,17 +74,18 @@ class Watch:
 
     def versions(self, kind: str) -> list[Object]:
         """Every version of every object of a kind, in the order in which they came; deletions left out."""
-        return [event["object"] for event in self._seen[kind].read_on() if event["type"] != "DELETED"]
+        return [event["object"] for event in self._seen[kind].read_on() if event["type"] in ("ADDED", "MODIFIED")]
 
     def now(self, kind: str) -> list[Object]:
         """The objects of a kind that are there."""
         there: dict[str, Object] = {}
         for event in self._seen[kind].read_on():
-            found = event["object"]
-            if event["type"] == "DELETED":
-                there.pop(found["metadata"]["uid"], None)
-            else:
-                there[found["metadata"]["uid"]] = found
+            if event["type"] == BEGUN:
+                there.clear()
+            elif event["type"] == "DELETED":
+                there.pop(event["object"]["metadata"]["uid"], None)
+            elif event["type"] in ("ADDED", "MODIFIED"):
+                there[event["object"]["metadata"]["uid"]] = event["object"]
         return list(there.values())
 
 
@@ -92,13 +98,35 @@ def watching(kubectl: list[str], folder: Path) -> Iterator[Watch]:
         for kind, (resource, namespace, labels) in WATCHED.items():
             place = f"--namespace={namespace}" if namespace else "--all-namespaces"
             selector = [f"--selector={labels}"] if labels else []
-            command = [*kubectl, "get", resource, place, *selector]
-            file = stack.enter_context(watch.path(kind).open("wb"))
-            process = subprocess.Popen([*command, "--watch", "--output-watch-events", "--output=json"], stdout=file)
-            stack.callback(_end, process)
+            command = [*kubectl, "get", resource, place, *selector, "--watch", "--output-watch-events", "--output=json"]
+            stack.enter_context(_kept_up(command, watch.path(kind)))
         yield watch
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait(STOP_SECONDS)
+@contextmanager
+def _kept_up(command: list[str], path: Path) -> Iterator[None]:
+    """A watch that ends is begun again: the server ends one that began before its cache was warm (410 Expired)."""
+    over = threading.Event()
+    running: list[subprocess.Popen[bytes]] = []
+
+    def run() -> None:
+        while not over.is_set():
+            with path.open("ab") as file:
+                file.write(json.dumps({"type": BEGUN}).encode() + b"\n")
+                file.flush()
+                running[:] = [subprocess.Popen(command, stdout=file)]
+                running[0].wait()
+            over.wait(AGAIN_SECONDS)
+
+    path.touch()
+    keeper = threading.Thread(target=run, daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        over.set()
+        end = time.monotonic() + STOP_SECONDS
+        while keeper.is_alive() and time.monotonic() < end:
+            for process in running:
+                process.kill()
+            keeper.join(AGAIN_SECONDS)
