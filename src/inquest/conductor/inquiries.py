@@ -25,12 +25,14 @@ from inquest.story import outcome, plot, steps
 from inquest.story.briefing import Habits
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import examine
-from inquest.story.evidence import Evidence, EvidenceStatus
+from inquest.story.evidence import Evidence, EvidenceStatus, Snapshot
 from inquest.story.gate import Sufficiency
 from inquest.story.health import health
-from inquest.story.inquiry import AskModel, RunTools
+from inquest.story.inquiry import AskModel, Run, RunTools
+from inquest.story.inquiry.calls import boundary_of
 from inquest.story.labels import infrastructure_sentence
 from inquest.story.playbooks import matching
+from inquest.story.seeding import seed_call, seeded
 from inquest.story.summary import summarised, summary_request, wants_summary
 
 log = structlog.stdlib.get_logger(__name__)
@@ -38,6 +40,7 @@ log = structlog.stdlib.get_logger(__name__)
 T = TypeVar("T", int, timedelta)
 
 SUMMARY_SECONDS: Final = 60.0
+SEED_SECONDS: Final = 20.0
 KEPT_TEXT: Final = 200_000
 """Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
 
@@ -94,12 +97,27 @@ class Inquiries:
 
     async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.SnapshotTaken:
         since = work.case.opened.spec.signal.firing_time
-        found = await self.house.eyes.snapshot(step.target, since)
+        found = await self._seeded(work, await self.house.eyes.snapshot(step.target, since))
         findings, failed = examine(found)
         for gap in failed:
             log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
         books = matching(self.house.playbooks, found, findings)
         return plot.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found), books)
+
+    async def _seeded(self, work: Work, found: Snapshot) -> Snapshot:
+        """With what the alert itself asks, where a model will read it and Prometheus is there."""
+        case, now = work.case, await self.house.now()
+        call = seed_call(case.opened.spec.signal, steps.window_of(case, now))
+        offered = {tool.name for tool in self.house.tools.schemas(Invocation.RCA)}
+        is_first = case.first(plot.SnapshotTaken) is None and bool(case.opened.pinned.model)
+        if call is None or call.name not in offered or not is_first:
+            return found
+        name = f"E{len(found.evidence) + 1}"
+        run = Run(call, name, boundary_of(case.opened.pinned.seed, name))
+        (result,) = await self.house.tools.run(
+            Invocation.RCA, (run,), self._reach(work, Invocation.RCA, SEED_SECONDS, now)
+        )
+        return seeded(found, result)
 
     async def context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
         context = await self.house.eyes.context(step.target)

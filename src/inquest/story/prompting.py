@@ -431,6 +431,7 @@ _OF_TARGET: Final = (
     "pods",
     "difference of the last two revisions",
     "owner",
+    "alert expression",
 )
 _NEAREST: Final = (*_OF_TARGET, "recent changes", "witness log")
 _REPEATING: Final = frozenset({"revisions", "cluster role bindings"})

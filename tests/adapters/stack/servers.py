@@ -108,15 +108,15 @@ def openmetrics() -> str:
 
 
 @contextmanager
-def prometheus(folder: Path) -> Iterator[str]:
-    """Base URL of a Prometheus that holds the series and scrapes nothing."""
+def prometheus(folder: Path, port: int = 0) -> Iterator[str]:
+    """Base URL of a Prometheus that holds the series and scrapes nothing; on a free port unless told."""
     programs = {name: str(unpacked("prometheus", name)) for name in ("prometheus", "promtool")}
     (folder / "series.txt").write_text(openmetrics())
     (folder / "rules.yml").write_text(RULES)
     (folder / "prometheus.yml").write_text("rule_files: [rules.yml]\n")
     made = [programs["promtool"], "tsdb", "create-blocks-from", "openmetrics", "series.txt", "data"]
     subprocess.run(made, cwd=folder, check=True, capture_output=True, timeout=120)
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{port or free_port()}"
     command = [
         programs["prometheus"],
         "--config.file=prometheus.yml",
