@@ -51,9 +51,13 @@ _SCHEME: Final = re.compile(
 )
 _HTTPS_WANTED: Final = re.compile(r"HTTP request (?:was sent )?to (?:an )?HTTPS", re.IGNORECASE)
 _NO_COMMAND: Final = re.compile(
-    r"executable file not found|no such file or directory|can't open|: not found|permission denied|stat \S+: no such",
+    r"executable file not found|"
+    r"(?:exec: \"|stat |fork/exec )[^\n]{0,200}(?:no such file or directory|permission denied)|"
+    r"\bsh: (?:\d+: |line \d+: )?[^\s:]+: (?:command )?not found",
     re.IGNORECASE,
 )
+"""The runtime or a shell cannot run the command. What a command that runs prints, of a file that is not there yet for
+instance, is its way to say that the application is not ready."""
 _NO_PORT: Final = re.compile(r"couldn't find port|invalid syntax|invalid port|unnamed port", re.IGNORECASE)
 _NO_SERVICE: Final = re.compile(r"unknown service|unimplemented|UNIMPLEMENTED")
 _MISPLACED: Final = frozenset({301, 302, 307, 308, 400, 404, 405, 410, 421, 426, 501})
