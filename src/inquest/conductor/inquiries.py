@@ -107,10 +107,10 @@ class Inquiries:
     async def _seeded(self, work: Work, found: Snapshot) -> Snapshot:
         """With what the alert itself asks, where a model will read it and Prometheus is there."""
         case, now = work.case, await self.house.now()
+        if case.first(plot.SnapshotTaken) is not None or not case.opened.pinned.model:
+            return found
         call = seed_call(case.opened.spec.signal, steps.window_of(case, now))
-        offered = {tool.name for tool in self.house.tools.schemas(Invocation.RCA)}
-        is_first = case.first(plot.SnapshotTaken) is None and bool(case.opened.pinned.model)
-        if call is None or call.name not in offered or not is_first:
+        if call is None or call.name not in {tool.name for tool in self.house.tools.schemas(Invocation.RCA)}:
             return found
         name = f"E{len(found.evidence) + 1}"
         run = Run(call, name, boundary_of(case.opened.pinned.seed, name))
