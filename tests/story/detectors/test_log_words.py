@@ -30,6 +30,11 @@ SAID = {
     "Access denied for user 'root'@'10.2.2.2' (using password: YES)": ("auth", {"mysqluser": "root"}),
     "NOAUTH Authentication required.": ("auth", {}),
     "pq: sorry, too many clients already": ("tooManyConnections", {}),
+    "HikariPool-1 - Connection is not available, request timed out after 30000ms (total=10, active=10)": (
+        "tooManyConnections",
+        {},
+    ),
+    "HikariPool-1 - Connection is not available, request timed out after 30001ms (total=0, active=0)": ("refused", {}),
     "The MySQL server is running with the --read-only option so it cannot execute this statement": (
         "readOnlyDatabase",
         {},

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.story.detectors.links import CALLS, IS_IN, RUNS_ON, Key, Links, key_of
+from inquest.story.detectors.links import CALLS, IS_IN, RUNS_ON, WAITS_FOR, Key, Links, key_of
 from inquest.story.evidence import Finding
 from inquest.story.rca import CATEGORIES, SYMPTOMS
 
@@ -123,6 +123,11 @@ def _needed(cause: Finding, symptom: Finding, where: Links) -> bool:
     """The symptom's object rests on the cause's, without a call over the network between them."""
     found = where.between(symptom.object, cause.object)
     return found is not None and not {CALLS, RUNS_ON, IS_IN} & {*found.way}
+
+
+def _awaited(cause: Finding, symptom: Finding, where: Links) -> bool:
+    found = where.between(symptom.object, cause.object)
+    return found is not None and WAITS_FOR in found.way
 
 
 def _called(cause: Finding, symptom: Finding, where: Links) -> bool:
@@ -310,6 +315,12 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         | WORKLOAD_ENDS
         | {"CommandFailing", "VolumeUnbound", "Overloaded", "DNSFailing"},
         _needed,
+    ),
+    Relation(
+        "a job that an init container waits for",
+        words("JobFailing"),
+        CRASHES | WORKLOAD_ENDS | {"BadRevision"},
+        _awaited,
     ),
     Relation(
         "a policy keeps packets away",

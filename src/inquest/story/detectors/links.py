@@ -25,6 +25,7 @@ MAX_TEXT: Final = 20_000
 CALLS: Final = "calls"
 RUNS_ON: Final = "runs on"
 IS_IN: Final = "is in"
+WAITS_FOR: Final = "waits for"
 METRICS_API: Final = "v1beta1.metrics.k8s.io"
 """The name under which the cluster serves resource metrics."""
 
@@ -36,6 +37,7 @@ Need = tuple[Key, str]
 _URL: Final = re.compile(r"(?://|@)([A-Za-z0-9][A-Za-z0-9.-]{0,252})")
 _HOST_PORT: Final = re.compile(r"(?<![\w.-])([A-Za-z0-9][A-Za-z0-9.-]{0,252}):[0-9]{2,5}(?![\w.])")
 _JOINT: Final = re.compile(r"[=:\s]")
+_BETWEEN: Final = re.compile(r"[^\w.-]+")
 _WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
 _ARGO: Final = "argocd.argoproj.io/instance"
 _ARGO_TRACKING: Final = "argocd.argoproj.io/tracking-id"
@@ -219,8 +221,10 @@ def _of_pod_spec(plan: _Plan, seen: Observed) -> Iterator[Need]:
     yield ("ServiceAccount", namespace, str(spec.get("serviceAccountName") or "default")), "runs as"
     for kind, name in _references(spec):
         yield (kind, namespace, name), "reads"
-    for text in _texts(spec):
+    for text in _texts(spec, "initContainers", "containers"):
         yield from _called(plan, text, namespace)
+    for name in _awaited(plan, spec, namespace):
+        yield ("Job", namespace, name), WAITS_FOR
     yield ("Namespace", "", namespace), IS_IN
 
 
@@ -252,12 +256,19 @@ def _named(found: Json, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str,
             yield kind, str(_at(found, word)["name"])
 
 
-def _texts(spec: Json) -> Iterator[str]:
-    for container in (*_items(spec, "initContainers"), *_items(spec, "containers")):
+def _texts(spec: Json, *lists: str) -> Iterator[str]:
+    for container in (each for word in lists for each in _items(spec, word)):
         yield from (str(each.get("value")) for each in _items(container, "env") if each.get("value"))
         for word in ("command", "args"):
             listed = container.get(word)
             yield from map(str, listed if isinstance(listed, list | tuple) else ())
+
+
+def _awaited(plan: _Plan, spec: Json, namespace: str) -> Iterator[str]:
+    """Jobs that an init container names: `kubectl wait job/migrate`, or a job's name as an argument."""
+    jobs = {seen.name for seen in plan.snapshot.of_kind("Job") if seen.namespace == namespace}
+    words = (word for text in _texts(spec, "initContainers") for word in _BETWEEN.split(text[:MAX_TEXT]))
+    yield from dict.fromkeys(word for word in words if word in jobs)
 
 
 def _called(plan: _Plan, text: str, namespace: str) -> Iterator[Need]:

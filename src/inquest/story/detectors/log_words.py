@@ -121,7 +121,8 @@ ROWS: Final[tuple[Row, ...]] = (
         r"too many (?:open )?connections|remaining connection slots are reserved|too many clients"
         r"|max(?:imum)? number of clients reached"
         r"|max_connections|QueuePool limit of size|connection pool (?:is )?(?:exhausted|full|timed out|timeout)"
-        r"|Connection is not available, request timed out after|timeout(?:ed)? (?:waiting for|acquiring"
+        r"|Connection is not available, request timed out after (?!\d+ms \(total=0\b)"
+        r"|timeout(?:ed)? (?:waiting for|acquiring"
         r"|getting) (?:a )?connection from (?:the )?pool"
         r"|has exceeded the '?max_user_connections",
     ),
