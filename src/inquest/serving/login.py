@@ -76,9 +76,13 @@ class Login:
 
     async def _admitted(self, token: str) -> str:
         digest = hashlib.sha256(token.encode()).digest()
+        return self._kept.get(digest) or await self._asked(token, digest)
+
+    async def _asked(self, token: str, digest: bytes) -> str:
+        """Whoever is known waits for nobody: a slow reviewer keeps out those alone who have yet to be reviewed."""
         async with self._asking:
             name = self._kept.get(digest)
-            if name is None:
+            if name is None:  # else another request with it has been reviewed meanwhile
                 name = await self._reviewed(token)
                 self._kept.put(digest, name)
         return name

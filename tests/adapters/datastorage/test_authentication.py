@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,35 +12,16 @@ import pytest
 
 from inquest.datastorage.app import create_app
 from inquest.datastorage.authentication import DOOR
-from inquest.errors import Unavailable
-from inquest.serving.login import KEPT_SECONDS, MOST_KEPT, Login
+from inquest.serving.login import KEPT_SECONDS, MOST_KEPT, REVIEWS_AT_ONCE, Login
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import API, llm_request
+from tests.adapters.reviews import Reviews
 
 EVENTS = f"{API}/audit/events"
 
 
-class Reviews:
-    """Knows tokens by name; counts what it is asked."""
-
-    def __init__(self, users: dict[str, dict[str, Any]], allowed: set[str], down: str = "") -> None:
-        self.users, self.allowed, self.down = users, allowed, down
-        self.asked: list[str] = []
-
-    async def authenticate(self, token: str) -> dict[str, Any] | None:
-        self.asked.append(token)
-        if self.down == "authenticate":
-            raise Unavailable("the API server")
-        return self.users.get(token)
-
-    async def authorise(self, user: dict[str, Any]) -> bool:
-        if self.down == "authorise":
-            raise Unavailable("the API server")
-        return user["username"] in self.allowed
-
-
 def reviews(down: str = "") -> Reviews:
-    return Reviews({"good": {"username": "jane"}, "weak": {"username": "joe"}, "odd": {}}, {"jane"}, down)
+    return Reviews("jane", down)
 
 
 @asynccontextmanager
@@ -118,8 +100,43 @@ async def test_a_good_token_is_asked_about_once_a_minute_and_a_bad_one_every_tim
     assert reviewer.asked == ["good", "unknown", "unknown", "weak", "good"]
 
 
+class Slow(Reviews):
+    """Never answers about a token that it does not know; `full` counts those."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.full = asyncio.Semaphore(0)
+
+    async def authenticate(self, token: str) -> dict[str, Any] | None:
+        found = await super().authenticate(token)
+        if found is None:
+            self.full.release()
+            await asyncio.Event().wait()
+        return found
+
+
+async def test_who_was_reviewed_waits_for_nobody(site: Site) -> None:
+    reviewer = Slow("jane")
+    async with guarded(site, reviewer) as http:
+
+        async def ask(token: str) -> int:
+            return (await http.get(EVENTS, headers={"Authorization": f"Bearer {token}"})).status_code
+
+        await ask("good")
+        strangers = [asyncio.create_task(ask(f"unknown-{number}")) for number in range(REVIEWS_AT_ONCE)]
+        for _ in strangers:
+            await reviewer.full.acquire()
+        again = await asyncio.wait_for(ask("good"), 60)
+        for task in strangers:
+            task.cancel()
+        await asyncio.gather(*strangers, return_exceptions=True)
+
+    assert again == 200
+
+
 async def test_no_more_tokens_are_kept_than_is_said(site: Site) -> None:
-    reviewer = Reviews({str(n): {"username": "jane"} for n in range(MOST_KEPT + 1)}, {"jane"})
+    reviewer = reviews()
+    reviewer.users = {str(n): {"username": "jane"} for n in range(MOST_KEPT + 1)}
     async with guarded(site, reviewer) as http:
         for token in [*map(str, range(MOST_KEPT + 1)), str(MOST_KEPT), "0"]:
             await http.get("/none", headers={"Authorization": f"Bearer {token}"})

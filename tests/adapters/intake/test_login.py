@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from inquest.adapters.redact import Redactor
-from inquest.errors import Misconfigured, Unavailable
+from inquest.errors import Misconfigured
 from inquest.intake import MountedToken
 from inquest.telemetry import INTAKE_LOGINS
 from tests.adapters.intake.conftest import Opening, Server
+from tests.adapters.reviews import Reviews
 
 ALERTS = "/api/v1/signals/alertmanager"
 EMPTY = {"version": "4", "alerts": []}
 TOKEN = "kJ8wPq2LxTn5VbYc"
-
-
-class Reviews:
-    """Knows tokens by name; counts what it is asked."""
-
-    def __init__(self, down: str = "") -> None:
-        self.users: dict[str, dict[str, Any]] = {"good": {"username": "am"}, "weak": {"username": "joe"}, "odd": {}}
-        self.allowed, self.down = {"am"}, down
-        self.asked: list[str] = []
-
-    async def authenticate(self, token: str) -> dict[str, Any] | None:
-        self.asked.append(token)
-        if self.down == "authenticate":
-            raise Unavailable("the API server")
-        return self.users.get(token)
-
-    async def authorise(self, user: dict[str, Any]) -> bool:
-        if self.down == "authorise":
-            raise Unavailable("the API server")
-        return user["username"] in self.allowed
 
 
 def bearer(token: str) -> dict[bytes, bytes]:
@@ -61,7 +41,7 @@ async def test_only_who_may_create_signals_is_let_in(
     opening: Opening, headers: dict[bytes, bytes], down: str, status: int
 ) -> None:
     before = INTAKE_LOGINS.labels(str(status) if status != 200 else "passed")._value.get()
-    async with opening(Reviews(down)) as http:
+    async with opening(Reviews("am", down)) as http:
         answer = await http.post(ALERTS, json=EMPTY, headers=headers)
 
     assert answer.status_code == status
@@ -74,7 +54,7 @@ async def test_only_who_may_create_signals_is_let_in(
 async def test_without_a_token_nothing_is_read_and_nothing_told(opening: Opening, server: Server, path: str) -> None:
     too_much = b" " * (2 * 1024 * 1024)
 
-    async with opening(Reviews()) as http:
+    async with opening(Reviews("am")) as http:
         told = [await http.post(path, content=body) for body in (b"{", too_much)]
 
     assert [(answer.status_code, answer.json()["detail"]) for answer in told] == [
@@ -84,7 +64,7 @@ async def test_without_a_token_nothing_is_read_and_nothing_told(opening: Opening
 
 
 async def test_a_good_token_is_asked_about_once_and_a_bad_one_every_time(opening: Opening) -> None:
-    reviewer = Reviews()
+    reviewer = Reviews("am")
     async with opening(reviewer) as http:
         for token in ("good", "good", "unknown", "unknown", "weak", "weak"):
             await http.post(ALERTS, json=EMPTY, headers=bearer(token))
