@@ -27,6 +27,7 @@ from sqlalchemy import make_url
 
 from inquest.api.meta import timedelta_from_duration
 from inquest.errors import Misconfigured
+from inquest.story.signal import PROACTIVE_NAMES
 
 
 def _span(value: object) -> object:
@@ -439,6 +440,10 @@ class ServerSettings(_Group):
     """`/metrics`; 0 takes a free port."""
 
 
+SignalName = Annotated[str, Field(min_length=1, max_length=253)]
+"""As the schema of a Signal has it."""
+
+
 class IntakeSettings(_Group):
     """Webhooks that make Signals, of Alertmanager and of any other sender; off by default."""
 
@@ -458,6 +463,8 @@ class IntakeSettings(_Group):
     """PEM file of its key."""
     notices_per_minute: Annotated[int, Field(ge=1, le=100_000)] = 300
     """Alerts and specs taken in a minute, after a burst of at least 500; more get 429 and a time."""
+    proactive: Mapping[SignalName, SignalName] = {}
+    """Names of predictions and the fault that each foresees, exact; added to the built-in list."""
 
     @model_validator(mode="after")
     def _guarded(self) -> Self:
@@ -468,6 +475,11 @@ class IntakeSettings(_Group):
         if self.authentication == "none" and self.host not in LOOPBACK:
             raise ValueError(f"authentication: none needs a loopback address, not {self.host}")
         return self
+
+    @property
+    def predictions(self) -> Mapping[str, str]:
+        """The built-in list and what was added."""
+        return {**PROACTIVE_NAMES, **self.proactive}
 
 
 class TelemetrySettings(_Group):

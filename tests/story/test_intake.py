@@ -121,6 +121,21 @@ def test_a_predicted_name_makes_a_proactive_signal() -> None:
     assert labelled(alertname="PredictedOOMKill").content.mode is Mode.PROACTIVE
 
 
+@pytest.mark.parametrize(
+    ("told", "mode"),
+    [
+        ({"name": "DiskFullSoon"}, Mode.PROACTIVE),
+        ({"name": "diskfullsoon"}, Mode.REACTIVE),
+        ({"name": "DiskFullSoon", "mode": "Reactive"}, Mode.REACTIVE),
+    ],
+    ids=["a name of the setting", "in another case", "the sender says otherwise"],
+)
+def test_a_prediction_of_any_sender_is_known_by_its_name_unless_the_sender_says(told: Json, mode: Mode) -> None:
+    around = Circumstances(NOW, "here", SERVED, {"DiskFullSoon": "DiskPressure"})
+
+    assert fired(read_specs({**spec(), **told}, around)).content.mode is mode
+
+
 def test_the_cluster_of_a_label_comes_before_the_setting() -> None:
     assert labelled(cluster="east").content.cluster_name == "east"
     assert labelled(cluster="e" * 64).content.cluster_name == "here"

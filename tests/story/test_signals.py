@@ -50,6 +50,7 @@ class World:
     around: dict[str, str] = field(default_factory=dict)
     """Labels of the namespace as they were read with the target."""
     asked: list[str] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
 
     def put(self, kind: str, name: str, namespace: str, **rest: Any) -> Json:
         meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -122,7 +123,7 @@ class World:
         ports = {one.name: None for one in fields(House)} | dict.fromkeys(
             ("cluster", "eyes", "status", "datastorage", "herald"), self
         )
-        ports |= {"settings": Settings(), "redactor": Redactor(), "offer": lambda *_: None}
+        ports |= {"settings": self.settings, "redactor": Redactor(), "offer": lambda *_: None}
         return House(**ports)  # type: ignore[arg-type]
 
     def signal(self, name: str = "sig-a", namespace: str = HOME, **spec: Any) -> Json:
@@ -376,3 +377,13 @@ async def test_names_are_written_exactly_and_texts_are_not() -> None:
 
     assert found["metadata"]["name"] == found["spec"]["signalRef"]["name"] == KEY_LIKE
     assert KEY_LIKE not in found["spec"]["text"]
+
+
+async def test_a_name_of_the_setting_foretells_the_fault_that_it_gives() -> None:
+    world = World(settings=Settings(intake={"proactive": {"DiskFullSoon": "DiskPressure"}}))
+    signal = world.signal(name="sig-a")
+    signal["spec"]["name"] = "DiskFullSoon"
+
+    await world.look()
+
+    assert signal["status"]["context"]["signalName"] == "DiskPressure"

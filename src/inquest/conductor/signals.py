@@ -201,7 +201,7 @@ class Signals:
     async def _with_cases(self, found: Signal, observed: Observed, resource: ResourceContext | None) -> Surveyed:
         labels, unknown_scope = await self._scope(found.spec.target, resource)
         around = _surroundings(resource, labels)
-        context = classify(found.spec, around).context
+        context = classify(found.spec, around, proactive_names=self.house.settings.intake.predictions).context
         fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
         investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
         history = await known_history(self.house, resource)

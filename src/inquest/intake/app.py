@@ -86,7 +86,8 @@ class _Desk:
 
     async def _read(self, way: Way, payload: object) -> Batch:
         served = await self._reception.served(way.words(payload))
-        around = Circumstances(await self._house.now(), self._house.settings.cluster_name, served)
+        chosen = self._house.settings
+        around = Circumstances(await self._house.now(), chosen.cluster_name, served, chosen.intake.predictions)
         return way.read(payload, around)
 
 

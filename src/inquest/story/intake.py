@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from inquest.api.meta import rfc3339
 from inquest.api.names import signal_name
 from inquest.api.shared import SignalPhase, SourceType, TargetRef
 from inquest.api.signal import Signal, SignalContent
-from inquest.story.signal import UNKNOWN_KIND, mode_from_name, severity_from_word
+from inquest.story.signal import PROACTIVE_NAMES, UNKNOWN_KIND, mode_from_name, severity_from_word
 
 Json = dict[str, Any]
 Labels = Mapping[str, str]
@@ -91,6 +91,8 @@ class Circumstances:
     """Where no label names one."""
     served: Mapping[str, Served]
     """By the lower-case word of a kind: those of `words_of` that mean one."""
+    proactive: Mapping[str, str] = field(default_factory=lambda: PROACTIVE_NAMES)
+    """Names of predictions and the fault that each foresees."""
 
 
 # --- Alertmanager ---------------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def _told(alert: object, place: str, source: str, around: Circumstances) -> Told
     spec = {
         "name": name,
         "severity": severity_from_word(labels.get("severity", "")),
-        "mode": mode_from_name(name),
+        "mode": mode_from_name(name, around.proactive),
         "source": {"type": SourceType.ALERTMANAGER, **_from(source, alert)},
         "target": target.to_object(),
         "message": annotations.get("summary") or annotations.get("message") or name,
@@ -202,13 +204,15 @@ def _spec(item: object, place: str, around: Circumstances) -> Told:
         content = SignalContent.model_validate(item)
     except ValidationError as error:
         return _unfit(error, place)
-    for field, at in (("firingTime", content.firing_time), ("resolvedTime", content.resolved_time)):
+    for part, at in (("firingTime", content.firing_time), ("resolvedTime", content.resolved_time)):
         if at is not None and at.year not in YEARS:
-            return _refused(_within(place, field), _TIME_RULE)
+            return _refused(_within(place, part), _TIME_RULE)
     name = signal_name(content.source.type, content.name, content.target, content.firing_time)
     if content.resolved_time is None:
         known = {"received_time": around.received, "cluster_name": content.cluster_name or around.cluster}
-        return Firing(name, content.model_copy(update=known))
+        # A sender that says the mode knows better than a list of names.
+        mode = content.mode if "mode" in item else mode_from_name(content.name, around.proactive)
+        return Firing(name, content.model_copy(update={**known, "mode": mode}))
     if content.firing_time is not None and content.resolved_time < content.firing_time:
         return _refused(_within(place, "resolvedTime"), "must not lie before firingTime")
     return Over(name, content.resolved_time)
