@@ -29,7 +29,7 @@ from inquest.api.shared import (
 from inquest.story import chronicle, ends, measures, notices, outcome, plot, steps
 from inquest.story.evidence import Citation, Gap, Health
 from inquest.story.framing import visible
-from inquest.story.history import UNAVAILABLE
+from inquest.story.history import UNAVAILABLE, History, HistoryEntry
 from inquest.story.judgement import what_follows
 from inquest.story.labels import Quota
 from inquest.story.measures import Measure
@@ -545,6 +545,9 @@ def test_cut_names_go_when_nothing_is_cut_any_more() -> None:
 
 # --- events, notices -------------------------------------------------------------------------------------------------
 
+WITHHELD = History(
+    available=True, broken=(HistoryEntry("rr-1", cases.AT),), unchecked=(HistoryEntry("rr-2", cases.AT),)
+)
 EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
     "the work begins": (Case(), cases.opened(), ["PhaseTransition", "InvestigationStarted"]),
     "an approval is needed": (
@@ -591,6 +594,16 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
     "history still cannot be read": (
         fold([cases.opened(), replace(cases.resolved(), history=UNAVAILABLE)]),
         replace(cases.resolved(), history=UNAVAILABLE),
+        [],
+    ),
+    "an audit trail does not hold, another could not be checked": (
+        fold([cases.opened()]),
+        replace(cases.resolved(), history=WITHHELD),
+        ["AuditTrailBroken", "HistoryUnavailable"],
+    ),
+    "an audit trail still does not hold": (
+        fold([cases.opened(), replace(cases.resolved(), history=WITHHELD)]),
+        replace(cases.resolved(), history=WITHHELD),
         [],
     ),
     "the model proposes a plan": (

@@ -17,6 +17,7 @@ from inquest.story.history import (
     History,
     HistoryEntry,
     chain_block,
+    checked,
     envelope,
     hash_match,
     history_section,
@@ -297,6 +298,39 @@ def test_decline_is_said_exactly_where_scores_fall_below_good(values: list[float
     falls = len(known) >= 3 and all(later < earlier for earlier, later in pairwise(known)) and known[-1] < 0.7
 
     assert ("DecliningEffectiveness" in names(series(*values))) is falls
+
+
+def test_only_what_holds_is_judged_shown_to_a_model_and_counted_by_guards() -> None:
+    tries = [entry(minutes, pre_spec_hash=HASH, effectiveness_score=0.0) for minutes in (30, 20, 10)]
+    rows = {"30": "rr-30", "20": "rr-20", "10": "rr-10"}
+    known = history(*tries)
+    assert chain_block(known, HASH, NOW) is not None
+    assert chain_block(checked(known, dict.fromkeys(rows.values(), True)), HASH, NOW) is not None
+
+    found = checked(known, {"rr-30": True, "rr-20": False})
+
+    assert [item.remediation_uid for item in found.recent] == ["rr-30"]
+    assert [item.remediation_uid for item in (*found.broken, *found.unchecked)] == ["rr-20", "rr-10"]
+    assert (found.available, found.whole, found.withheld) == (True, False, 2)
+    assert (chain_block(found, HASH, NOW), ineffective_count(found)) == (None, 1)
+    told = history_section(found) + str(envelope(found, HASH))
+    assert "2 earlier remediations are left out" in told
+    assert "rr-20" not in told
+    assert "rr-10" not in told
+    assert names(found)[:2] == ["AuditTrailBroken", "AuditTrailUnchecked"]
+    assert "rr-20" in history_warnings(found)[0].text
+
+
+def test_a_history_of_which_nothing_holds_is_not_an_empty_one() -> None:
+    found = checked(history(entry()), {})
+
+    assert "known in part only" in history_section(found)
+
+
+def test_people_are_told_of_a_few_names_and_of_how_many_more() -> None:
+    found = checked(history(*(entry(minutes) for minutes in range(1, 8))), {})
+
+    assert history_warnings(found)[0].text.endswith("rr-5 and 2 more")
 
 
 def test_the_envelope_lets_a_reader_follow_the_configurations_of_the_recent_runs() -> None:

@@ -24,10 +24,11 @@ from inquest.api.shared import (
     RulingDecision,
     TargetRef,
 )
-from inquest.story.history import History, HistoryEntry
+from inquest.story.history import UNAVAILABLE, History, HistoryEntry
 from inquest.story.judgement import (
     NO_FACT_TEXT,
     NO_HISTORY_TEXT,
+    NO_TRUST_TEXT,
     NO_WORKFLOW,
     Answer,
     Blast,
@@ -50,10 +51,13 @@ NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="checkout", namespace="shop")
 
 
-def ruled(value: Any, *, fault: str = "", history_available: bool = True, rests_on_fact: bool = True) -> Ruling:
+KNOWN = History(available=True)
+
+
+def ruled(value: Any, *, fault: str = "", history: History = KNOWN, rests_on_fact: bool = True) -> Ruling:
     return ruling(
         Answer(value=value, fault=fault, policy_hash="sha256:" + "a" * 64, query="data.inquest.approval"),
-        history_available=history_available,
+        history=history,
         rests_on_fact=rests_on_fact,
         confidence_threshold=0.8,
         at=NOW,
@@ -111,7 +115,7 @@ def test_an_unclear_answer_asks_and_says_why(value: Any, fault: str, named: str)
 
 
 def test_an_automatic_ruling_needs_history_and_a_fact_of_the_api_server() -> None:
-    unknown = ruled(says(False), history_available=False)
+    unknown = ruled(says(False), history=UNAVAILABLE)
     unproven = ruled(says(False), rests_on_fact=False)
 
     assert (unknown.decision, unknown.reason) == (RulingDecision.APPROVAL_REQUIRED, NO_HISTORY_TEXT)
@@ -119,10 +123,20 @@ def test_an_automatic_ruling_needs_history_and_a_fact_of_the_api_server() -> Non
     assert not unknown.degraded
 
 
+@pytest.mark.parametrize("fault", ["broken", "unchecked"])
+def test_an_automatic_ruling_needs_a_whole_audit_trail_of_what_was_done_before(fault: str) -> None:
+    doubtful = replace(KNOWN, **{fault: (HistoryEntry("rr-1", NOW),)})
+
+    found = ruled(says(False), history=doubtful)
+
+    assert (found.decision, found.reason) == (RulingDecision.APPROVAL_REQUIRED, NO_TRUST_TEXT)
+    assert policy_document(question(history=doubtful))["inquest"]["history"]["withheld"] == 1
+
+
 @row("C-TR-8")
 def test_what_policy_asked_for_keeps_its_own_reason() -> None:
-    assert ruled(says(True, reason="production"), history_available=False).reason == "production"
-    assert ruled(says(False, deny=True), history_available=False).decision is RulingDecision.DENIED
+    assert ruled(says(True, reason="production"), history=UNAVAILABLE).reason == "production"
+    assert ruled(says(False, deny=True), history=UNAVAILABLE).decision is RulingDecision.DENIED
 
 
 def test_risk_factors_are_sorted_and_what_is_none_is_left_out() -> None:
@@ -298,7 +312,7 @@ def test_the_whole_document() -> None:
             "claims": {"total": 3, "supported": 2},
             "findings": 1,
             "gaps": 2,
-            "history": {"regression_detected": True, "ineffective": 1},
+            "history": {"regression_detected": True, "ineffective": 1, "withheld": 0},
             "workflow": {"id": "w", "version": "1.0.0", "engine": "job", "undo": "u"},
             "parameters": {"CONTAINER": "app"},
             "blast_radius": {"pods": 3},

@@ -26,6 +26,7 @@ from inquest.api.shared import (
 )
 from inquest.story import chronicle, plot, steps
 from inquest.story.evidence import Finding
+from inquest.story.history import History
 from inquest.story.judgement import Answer, ruling
 from inquest.story.plot import Case
 from inquest.story.remedy import (
@@ -312,7 +313,7 @@ REPLIES = (cases.submitted(), cases.chose())
 def test_no_figure_decides_only_policy_does(figure: float | None) -> None:
     def decision(require: bool) -> RulingDecision:
         answer = Answer(value={"require_approval": require}, policy_hash=POLICY_HASH)
-        told = ruling(answer, history_available=True, rests_on_fact=True, confidence_threshold=figure, at=NOW)
+        told = ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=figure, at=NOW)
         return told.decision
 
     assert decision(require=True) is RulingDecision.APPROVAL_REQUIRED

@@ -394,7 +394,7 @@ class History(Model):
     ineffective: Count | None = None
     """Those of them that did not help."""
     warnings: Annotated[tuple[Text500, ...], Field(max_length=10)] = ()
-    """Sentences for the prompt."""
+    """What to beware of."""
 
 
 class ResourceContext(Model):

@@ -17,6 +17,7 @@ from inquest.errors import (
 )
 from inquest.story import outcome, plot, steps
 from inquest.story.conversation import Invocation
+from inquest.story.history import UNAVAILABLE
 from inquest.story.judgement import Question, policy_document, ruling
 from inquest.story.signal import Surroundings, classify
 from inquest.story.steps.concluding import seen_again
@@ -71,7 +72,7 @@ class Selections:
         now = await self.house.now()
         found = ruling(
             answer,
-            history_available=resolved is not None and resolved.history.available,
+            history=resolved.history if resolved else UNAVAILABLE,
             rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
             confidence_threshold=threshold,
             at=now,

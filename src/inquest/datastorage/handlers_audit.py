@@ -119,8 +119,11 @@ async def verify_chain(request: Request) -> Response:
     correlation_id = body.get("correlation_id") if isinstance(body, dict) else None
     if not isinstance(correlation_id, str) or not correlation_id:
         raise SchemaFault(f'{UNFIT_BODY}: Error at "/correlation_id": property "correlation_id" is missing')
-    links = await service.ledger.links(correlation_id)
-    return JSONResponse(_verdict(correlation_id, links, chain.findings(links), instant_text(service.now())))
+    async with asyncio.timeout(QUERY_SECONDS):
+        links = await service.ledger.links(correlation_id)
+        # In a thread: a long chain is megabytes to hash, and in process the operator renews its leases meanwhile.
+        findings = await asyncio.to_thread(chain.findings, links)
+    return JSONResponse(_verdict(correlation_id, links, findings, instant_text(service.now())))
 
 
 def _verdict(

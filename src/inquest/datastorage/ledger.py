@@ -69,9 +69,10 @@ class Ledger:
             return [shown(row) for row in rows.mappings()], total
 
     async def links(self, correlation_id: str) -> list[chain.Link]:
-        """The hashed events of a chain in the order of appending."""
-        hashed = audit_events.c.correlation_id == correlation_id, audit_events.c.event_hash.is_not(None)
-        wanted = select(audit_events).where(*hashed).order_by(audit_events.c.seq)
+        """Every event of a chain in the order of appending; one without a hash was not stored by this service."""
+        wanted = (
+            select(audit_events).where(audit_events.c.correlation_id == correlation_id).order_by(audit_events.c.seq)
+        )
         async with self._database.reading() as connection:
             return [link_of(row) for row in (await connection.execute(wanted)).mappings()]
 

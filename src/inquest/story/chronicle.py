@@ -741,10 +741,19 @@ def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
     yield Announcement("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
 
 
+ASKS: Final = "the ruling will ask a person"
+
+
 def _tell_context(case: Case, fact: Any) -> Iterator[Announcement]:
     earlier = case.all(plot.ContextResolved)[:-1]
     if not fact.history.available and all(before.history.available for before in earlier):
-        text = "what was tried before could not be read; the ruling will ask a person"
+        text = f"what was tried before could not be read; {ASKS}"
+        yield Announcement("HistoryUnavailable", text, warning=True)
+    if fact.history.broken and not any(before.history.broken for before in earlier):
+        text = f"the audit trail of {len(fact.history.broken)} earlier remediations does not hold; {ASKS}"
+        yield Announcement("AuditTrailBroken", text, warning=True)
+    if fact.history.unchecked and not any(before.history.unchecked for before in earlier):
+        text = f"the audit trail of {len(fact.history.unchecked)} earlier remediations could not be checked; {ASKS}"
         yield Announcement("HistoryUnavailable", text, warning=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 from typing import Any, Final
@@ -32,6 +32,7 @@ RECURRENCE_THRESHOLD: Final = 5
 REPEAT_THRESHOLD: Final = 2
 MIN_SERIES: Final = 3
 MAX_ENTRIES: Final = 20
+MAX_NAMES: Final = 5
 
 INEFFECTIVE_CHAIN: Final = "IneffectiveChain"
 RECURRENCE_LIMIT: Final = "RecurrenceLimit"
@@ -94,6 +95,20 @@ class History:
     recent: tuple[HistoryEntry, ...] = ()
     older: tuple[HistoryEntry, ...] = ()
     scope: str = "chain"
+    broken: tuple[HistoryEntry, ...] = ()
+    """Their audit chain does not hold (datastorage, 10.5): people are told of them, nothing else reads them."""
+    unchecked: tuple[HistoryEntry, ...] = ()
+    """Their audit chain could not be checked: likewise."""
+
+    @property
+    def withheld(self) -> int:
+        """How many entries are left out of the tiers."""
+        return len(self.broken) + len(self.unchecked)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it was read and holds; otherwise the ruling asks a person."""
+        return self.available and not self.withheld
 
     @property
     def newest_first(self) -> tuple[HistoryEntry, ...]:
@@ -102,6 +117,22 @@ class History:
 
 
 UNAVAILABLE = History(available=False)
+
+
+def checked(history: History, chains: Mapping[str, bool]) -> History:
+    """Only entries whose chain holds stay in the tiers; `chains` says it by uid, one without a word was not checked."""
+
+    def those(entries: Iterable[HistoryEntry], verdict: bool | None) -> tuple[HistoryEntry, ...]:
+        return tuple(entry for entry in entries if chains.get(entry.remediation_uid) is verdict)
+
+    every = (*history.older, *history.recent)
+    return replace(
+        history,
+        recent=those(history.recent, True),
+        older=those(history.older, True),
+        broken=those(every, False),
+        unchecked=those(every, None),
+    )
 
 
 def hash_match(current: str, pre: str, post: str) -> str:
@@ -135,6 +166,7 @@ def envelope(history: History, spec_hash: str) -> dict[str, Any]:
         "regressionDetected": history.regression_detected,
         "tier1": {"chain": [_entry_in_full(entry) for entry in history.recent[-MAX_ENTRIES:]]},
         "tier2": {"chain": [_entry_in_short(entry) for entry in history.older[-MAX_ENTRIES:]]},
+        **({"withheld": withheld_text(history)} if history.withheld else {}),
     }
 
 
@@ -257,6 +289,7 @@ def history_warnings(history: History, *, repeat_threshold: int = REPEAT_THRESHO
     if not history.available:
         return ()
     return (
+        *_withheld(history),
         *_regression(history),
         *_declining(_in_time(history.recent)),
         *_repeated(_in_time((*history.older, *history.recent)), repeat_threshold),
@@ -266,6 +299,28 @@ def history_warnings(history: History, *, repeat_threshold: int = REPEAT_THRESHO
 
 def _in_time(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.completed_at))
+
+
+def _withheld(history: History) -> Iterator[HistoryWarning]:
+    """For people alone: a uid of a row that somebody altered may be any text."""
+    if history.broken:
+        text = f"the audit trail does not hold, left out of every judgement: {_names(history.broken)}"
+        yield HistoryWarning("AuditTrailBroken", text)
+    if history.unchecked:
+        text = f"the audit trail could not be checked, left out of every judgement: {_names(history.unchecked)}"
+        yield HistoryWarning("AuditTrailUnchecked", text)
+
+
+def _names(entries: Sequence[HistoryEntry]) -> str:
+    more = f" and {len(entries) - MAX_NAMES} more" if len(entries) > MAX_NAMES else ""
+    return ", ".join(entry.remediation_uid for entry in entries[:MAX_NAMES]) + more
+
+
+def withheld_text(history: History) -> str:
+    """How many entries are left out and why, without a word that a stored row could have put there."""
+    return (
+        f"{history.withheld} earlier remediations are left out: their audit trail does not hold or could not be checked"
+    )
 
 
 def _regression(history: History) -> Iterator[HistoryWarning]:
@@ -353,7 +408,7 @@ def history_section(history: History, *, repeat_threshold: int = REPEAT_THRESHOL
     """What a model is told; empty where nothing was tried, one line where nobody knows."""
     if not history.available:
         return "Remediation history is unavailable: what was tried before on this target is not known."
-    if not (history.recent or history.older):
+    if not (history.recent or history.older or history.withheld):
         return ""
     warnings = history_warnings(history, repeat_threshold=repeat_threshold)
     return "\n".join(_lines(history, warnings))
@@ -361,6 +416,8 @@ def history_section(history: History, *, repeat_threshold: int = REPEAT_THRESHOL
 
 def _lines(history: History, warnings: Sequence[HistoryWarning]) -> Iterator[str]:
     yield f"## Remediation history of {history.target or 'this target'}"
+    if history.withheld:
+        yield f"{withheld_text(history)}. What was tried before is known in part only."
     yield from _said(warnings, "ConfigurationRegression")
     yield from _tier("Recent", history.recent, lambda entry: _recent_lines(entry, history.recent))
     yield from _tier("Historical", history.older, _historical_lines)

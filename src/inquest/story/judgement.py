@@ -42,6 +42,9 @@ REQUIRED_TEXT: Final = "Approval required by policy"
 AUTOMATIC_TEXT: Final = "Auto-approved by policy"
 DENIED_TEXT: Final = "Denied by policy"
 NO_HISTORY_TEXT: Final = "Approval required: the remediation history is unavailable"
+NO_TRUST_TEXT: Final = (
+    "Approval required: the audit trail of earlier remediations does not hold or could not be checked"
+)
 NO_FACT_TEXT: Final = "Approval required: no supported claim rests on a fact of the API server"
 
 
@@ -161,7 +164,11 @@ def _extras(asked: Question) -> dict[str, Any]:
 def _history(found: History) -> dict[str, Any] | str:
     if not found.available:
         return "unavailable"
-    return {"regression_detected": found.regression_detected, "ineffective": ineffective_count(found)}
+    return {
+        "regression_detected": found.regression_detected,
+        "ineffective": ineffective_count(found),
+        "withheld": found.withheld,
+    }
 
 
 def _target(target: TargetRef) -> dict[str, str]:
@@ -226,16 +233,19 @@ class Ruling:
 def ruling(
     answer: Answer,
     *,
-    history_available: bool,
+    history: History,
     rests_on_fact: bool,
     confidence_threshold: float | None,
     at: datetime,
 ) -> Ruling:
     """The answer, read strictly; `rests_on_fact`: a supported claim rests on an API fact (reliability, 10.1)."""
     said = _read(answer)
-    missing = next(
-        (text for holds, text in ((history_available, NO_HISTORY_TEXT), (rests_on_fact, NO_FACT_TEXT)) if not holds), ""
+    needed = (
+        (history.available, NO_HISTORY_TEXT),
+        (history.whole, NO_TRUST_TEXT),
+        (rests_on_fact, NO_FACT_TEXT),
     )
+    missing = next((text for holds, text in needed if not holds), "")
     forced = missing and said.decision is RulingDecision.AUTO_APPROVED
     return Ruling(
         decision=RulingDecision.APPROVAL_REQUIRED if forced else said.decision,

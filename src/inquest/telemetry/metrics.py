@@ -83,6 +83,9 @@ INTAKE_NOTICES: Final = _counter("intake_notices", "Notices of senders by what b
 DATASTORAGE_LOST: Final = _counter(
     "datastorage_own_events_lost", "Audit events of the bundled DataStorage itself that it could not store."
 )
+HISTORY_CHAINS: Final = _counter(
+    "history_chains", "Hash chains of earlier remediations that were looked at before use, by result.", ["result"]
+)
 DATASTORAGE_UNREADABLE: Final = _counter(
     "datastorage_unreadable_rows", "Stored rows that were left out of a history because they could not be read."
 )
@@ -155,6 +158,7 @@ _Metric = Counter | Gauge | Histogram
 
 _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     DATASTORAGE_LOGINS: (("passed", "401", "403", "500"),),
+    HISTORY_CHAINS: (("held", "broken", "unchecked"),),
     INTAKE_LOGINS: (("passed", "401", "403", "503"),),
     INTAKE_NOTICES: (("alertmanager", "signals"), ("created", "joined", "resolved", "dropped", "refused")),
     WATCH_RESTARTS: (("ended", "silent", "stalled"),),

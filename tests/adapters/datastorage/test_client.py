@@ -674,6 +674,9 @@ async def test_an_answer_that_is_not_understood_is_no_answer(body: bytes) -> Non
 ENTRY = {"remediationUID": "rr-1", "completedAt": "2026-05-13T08:00:00Z", "hashMatch": "none", "sideEffects": []}
 
 
+HOLDS = httpx2.Response(200, json={"is_valid": True, "total_events": 1})
+
+
 def _history(entry: dict[str, Any], **tier2: Any) -> httpx2.Response:
     tiers = {"tier1": {"window": "24h0m0s", "chain": [entry]}, "tier2": {"window": "x", "chain": [], **tier2}}
     return _json(200, {"targetResource": "a/B/c", "currentSpecHash": "A", "regressionDetected": False, **tiers})
@@ -684,7 +687,7 @@ def _history(entry: dict[str, Any], **tier2: Any) -> httpx2.Response:
     [{"effectivenessScore": 1.1}, {"hashMatch": "maybe"}, {"completedAt": "yesterday"}, {"remediationUID": None}],
 )
 async def test_an_entry_that_cannot_be_right_makes_the_history_unavailable(changed: dict[str, Any]) -> None:
-    assert (await scripted(Script(_history(ENTRY))).history(TARGET, "A")).available
+    assert (await scripted(Script(_history(ENTRY), HOLDS)).history(TARGET, "A")).whole
     assert await scripted(Script(_history({**ENTRY, **changed}))).history(TARGET, "A") == UNAVAILABLE
 
 
@@ -700,7 +703,7 @@ async def test_optional_members_may_be_null() -> None:
         ("actionType", "outcome", "effectivenessScore", "healthChecks", "metricDeltas", "signalResolved")
     )
 
-    history = await scripted(Script(_history({**ENTRY, **nulls}))).history(TARGET, "A")
+    history = await scripted(Script(_history({**ENTRY, **nulls}), HOLDS)).history(TARGET, "A")
 
     assert (history.recent[0].outcome, history.recent[0].effectiveness_score) == ("", None)
 

@@ -25,6 +25,7 @@ from inquest.adapters.opa import (
 )
 from inquest.api.shared import RulingDecision
 from inquest.errors import Misconfigured
+from inquest.story.history import History
 from inquest.story.judgement import Answer, Ruling, ruling
 from tests.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document, row
 
@@ -43,7 +44,7 @@ LOOP = (
 
 def ruled(answer: Answer) -> Ruling:
     """What the story makes of it where everything else is in order."""
-    return ruling(answer, history_available=True, rests_on_fact=True, confidence_threshold=0.8, at=NOW)
+    return ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=0.8, at=NOW)
 
 
 def asks_degraded(answer: Answer) -> bool:

@@ -175,6 +175,12 @@ class ScoreAnswer(BaseModel):
     score: float | None = Field(default=None, ge=0, le=1)
 
 
+class ChainAnswer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    is_valid: bool
+    total_events: int
+
+
 class StoredEvent(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
     event_id: str

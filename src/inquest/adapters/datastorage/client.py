@@ -23,6 +23,7 @@ from inquest.adapters.datastorage.answers import (
     StoredEvent,
     WorkflowPage,
 )
+from inquest.adapters.datastorage.chains import Chains
 from inquest.adapters.datastorage.line import PATIENT, Bearer, Box, Breaker, Line, parsed
 from inquest.adapters.datastorage.peer import peer_content
 from inquest.adapters.datastorage.profiles import PROFILES, ProfileName
@@ -31,7 +32,7 @@ from inquest.adapters.datastorage.texts import API, REGISTRAR, SYSTEM
 from inquest.api.shared import TargetRef
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
 from inquest.ports import AuditEvent, Clock, Redacted, Registration
-from inquest.story.history import UNAVAILABLE, History
+from inquest.story.history import UNAVAILABLE, History, checked
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 
 EVENTS_IN_A_BATCH: Final = 500
@@ -49,6 +50,7 @@ class DataStorageClient:
     ) -> None:
         self._http = http
         self._line = Line(http, Breaker(clock.monotonic), box or Box())
+        self._chains = Chains(self._line, clock.monotonic)
         self._clock = clock
         self._profile = PROFILES[profile]
 
@@ -116,7 +118,10 @@ class DataStorageClient:
     # --- history ---------------------------------------------------------------------------------------
 
     async def history(self, target: TargetRef, spec_hash: str) -> History:
-        """Both tiers; `available` is False when the service did not answer, or not in full (datastorage, 12)."""
+        """Both tiers; `available` is False when the service did not answer, or not in full (datastorage, 12).
+
+        Entries whose hash chain does not hold, or could not be checked, stand apart (10.5).
+        """
         asked = {
             "targetKind": target.kind,
             "targetName": target.name,
@@ -128,7 +133,10 @@ class DataStorageClient:
             answer = await self._line.read(f"{API}/remediation-history/context", HistoryAnswer, asked)
         except (Retryable, Forbidden, NotFound):
             return UNAVAILABLE
-        return answer.history()
+        known = answer.history()
+        if not (known.available and self._profile.verifies_chains):
+            return known
+        return checked(known, await self._chains.verdicts(entry.remediation_uid for entry in known.newest_first))
 
     async def effectiveness(self, correlation_id: str) -> float | None:
         """The weighted score in [0, 1]; None when nothing is assessed, NotFound when nothing was ever stored."""

@@ -118,6 +118,11 @@ class Line:
         request = self._http.build_request("GET", path, params=dict(parameters))
         return parsed(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
 
+    async def ask(self, path: str, model: type[Wire], body: object) -> Wire:
+        """A read that is a POST: as safe to repeat."""
+        request = self._http.build_request("POST", path, json=body)
+        return parsed(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
+
     async def write(self, method: str, path: str, body: object) -> Answer:
         """5 s; no retry here: the outbox and the sync repeat writes."""
         request = self._http.build_request(method, path, json=body)

@@ -20,6 +20,8 @@ class Profile:
     keeps_event_ids: bool = True
     """Otherwise a repeat makes a second row, so what is stored is looked at first (10.3)."""
     takes_own_events: bool = True
+    verifies_chains: bool = True
+    """Otherwise its history is taken as it is: the peer's own check fails on chains written over its wire (10.5)."""
     takes_own_content: bool = True
     """Otherwise workflows are registered in the peer's form (7.2)."""
 
@@ -30,5 +32,7 @@ class Profile:
 
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
     "native": Profile(),
-    "kubernaut-1.4": Profile(keeps_event_ids=False, takes_own_events=False, takes_own_content=False),
+    "kubernaut-1.4": Profile(
+        keeps_event_ids=False, takes_own_events=False, verifies_chains=False, takes_own_content=False
+    ),
 }

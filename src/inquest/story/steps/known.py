@@ -61,7 +61,7 @@ def whole_contexts(case: Case) -> tuple[tuple[ResourceContext, History], ...]:
     return tuple(
         (fact.context, fact.history)
         for fact in case.all(plot.ContextResolved)
-        if fact.context.spec_hash and not fact.context.failure and not fact.context.gaps and fact.history.available
+        if fact.context.spec_hash and not fact.context.failure and not fact.context.gaps and fact.history.whole
     )
 
 
