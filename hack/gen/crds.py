@@ -1,6 +1,6 @@
 """Writes the CRDs, admission policies and roles, or says where the files differ from the code.
 
-python -m hack.gen.crds            writes crds/, policies/admission/ and policies/rbac/
+python -m hack.gen.crds            writes crds/, policies/admission/, policies/datastorage/ and policies/rbac/
 python -m hack.gen.crds --check    exits 1 with a unified diff
 """
 
@@ -15,7 +15,7 @@ import yaml
 
 from inquest.api.admission import render, render_mutating
 from inquest.api.generate import crds
-from inquest.api.rbac import render_rbac
+from inquest.api.rbac import render_datastorage, render_rbac
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = "# Written by `python -m hack.gen.crds` from src/inquest/api; do not edit.\n"
@@ -35,6 +35,7 @@ def files() -> dict[Path, str]:
     found |= {
         ROOT / "policies/admission" / name: _text(them) for name, them in _by_purpose([*render(), *render_mutating()])
     }
+    found |= {ROOT / "policies/datastorage" / name: _text(them) for name, them in _by_purpose(render_datastorage())}
     return found | {ROOT / "policies/rbac" / name: _text(them) for name, them in _by_purpose(render_rbac())}
 
 

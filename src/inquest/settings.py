@@ -26,6 +26,7 @@ from pydantic_settings import (
 from sqlalchemy import make_url
 
 from inquest.api.meta import timedelta_from_duration
+from inquest.api.rbac import DATASTORAGE_SERVICE
 from inquest.errors import Misconfigured
 from inquest.story.signal import PROACTIVE_NAMES
 
@@ -312,7 +313,7 @@ class DataStorageServerSettings(_Group):
     """The API; 0 takes a free port."""
     authentication: Literal["kubernetes", "none"] = "kubernetes"
     """`kubernetes`: a token for each request, reviewed by the API server; `none`: on a loopback address only."""
-    service: str = "data-storage-service"
+    service: str = DATASTORAGE_SERVICE
     """Name of the Service on which callers need the verb `create`."""
     tls_certificate: Path | None = None
     """PEM file of the certificate chain; unset: plain HTTP."""

@@ -1,7 +1,8 @@
 """Who may do what: one table, from which the manifests, the chart, the docs and the self-check come.
 
-`OPERATOR`, `HOME`, `EXECUTION` and `INVESTIGATOR` are what the accounts of Inquest get, `PEOPLE` what
-people can be given, `NEVER` what Inquest's accounts must not have and what is asked at start.
+`OPERATOR`, `HOME`, `EXECUTION` and `INVESTIGATOR` are what the accounts of Inquest get, `REVIEWS` and
+`DATASTORAGE_USE` those of a DataStorage that is served by itself and of who uses it, `PEOPLE` what people can be
+given, `NEVER` what Inquest's accounts must not have and what is asked at start.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ NAMESPACE: Final = "inquest-system"
 EXECUTION_NAMESPACE: Final = "inquest-workflows"
 SERVICE_ACCOUNT: Final = "inquest"
 INVESTIGATOR_ACCOUNT: Final = "inquest-investigator"
+DATASTORAGE_ACCOUNT: Final = "inquest-datastorage"
+DATASTORAGE_CLIENT: Final = "data-storage-client"
+"""The role's name on Kubernaut, so that a binding fits either service."""
+DATASTORAGE_SERVICE: Final = "data-storage-service"
 
 Manifest = dict[str, Any]
 Words = tuple[str, ...]
@@ -33,10 +38,13 @@ class Rule:
     group: str
     resources: Words
     verbs: Words
+    names: Words = ()
+    """Of these objects only; empty: of all."""
 
     def manifest(self) -> Manifest:
         """The rule as Kubernetes writes it."""
-        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        named = {"resourceNames": list(self.names)} if self.names else {}
+        return {"apiGroups": [self.group], "resources": list(self.resources), **named, "verbs": list(self.verbs)}
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,16 @@ INVESTIGATOR: Final[tuple[Rule, ...]] = (
 )
 """Whoever investigates, in the namespaces that are watched: an explicit list, and reading only."""
 
+REVIEWS: Final[tuple[Rule, ...]] = (
+    Rule("authentication.k8s.io", ("tokenreviews",), CREATE),
+    Rule(_AUTHORIZATION, ("subjectaccessreviews",), CREATE),
+)
+"""A served DataStorage: whose token it is and whether they may, nothing else."""
+
+DATASTORAGE_USE: Final[tuple[Rule, ...]] = (Rule("", ("services",), CREATE, (DATASTORAGE_SERVICE,)),)
+"""Who uses it, in its namespace: the right that it asks about. No Service can be created with it, since the API server
+knows no name when it is asked whether one may be created."""
+
 # --- what they must never have --------------------------------------------------------------------------
 
 _STREAMS: Final = (
@@ -242,6 +260,22 @@ def render_rbac(
         *_cluster_wide("inquest-investigator", INVESTIGATOR, account),
         *_within(execution_namespace, "inquest-execution", EXECUTION, account),
         *(people_role(role) for role in PEOPLE),
+    ]
+
+
+def render_datastorage(
+    namespace: str = NAMESPACE,
+    service_account: str = DATASTORAGE_ACCOUNT,
+    client: str = SERVICE_ACCOUNT,
+) -> list[Manifest]:
+    """Account, roles and bindings of a DataStorage that is served by itself; `client` is the operator's account."""
+    server = {"kind": "ServiceAccount", "name": service_account, "namespace": namespace}
+    user = {"kind": "ServiceAccount", "name": client, "namespace": namespace}
+    metadata = {"name": service_account, "namespace": namespace}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        *_cluster_wide("inquest-datastorage", REVIEWS, server),
+        *_within(namespace, DATASTORAGE_CLIENT, DATASTORAGE_USE, user),
     ]
 
 

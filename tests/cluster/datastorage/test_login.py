@@ -16,44 +16,34 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
+from inquest.api.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
 from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
 from tests.adapters.datastorage.samples import llm_request
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
 EVENTS = "/api/v1/audit/events"
-SERVICE = "data-storage-service"
-REVIEWS = (
-    {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
-    {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
-)
-"""All that the server's own account needs."""
-CLIENT = {"apiGroups": [""], "resources": ["services"], "resourceNames": [SERVICE], "verbs": ["create"]}
 
 
 @pytest.fixture
 def accounts(cluster: Cluster, namespace: str, kubectl: Kubectl) -> Iterator[Kubectl]:
-    """`server` may review, `caller` may use the service, `stranger` may nothing."""
-    for name in ("server", "caller", "stranger"):
+    """`server` and `caller` have what the manifests give them, `stranger` has nothing."""
+    for name in ("caller", "stranger"):
         kubectl("create", "serviceaccount", name)
-    role = f"reviews-{namespace}"
-    _apply(cluster.kubectl, "ClusterRole", role, rules=list(REVIEWS))
-    bind = f"--serviceaccount={namespace}:server"
-    cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", bind)
-    _apply(kubectl, "Role", "client", rules=[CLIENT])
-    kubectl("create", "rolebinding", "client", "--role=client", f"--serviceaccount={namespace}:caller")
+    ours = _here(render_datastorage(namespace, "server", "caller"), namespace)
+    cluster.kubectl("create", "--filename=-", stdin=ours)
     server = cluster.kubectl.user(f"system:serviceaccount:{namespace}:server")
     eventually(lambda: server.may("create", "tokenreviews.authentication.k8s.io"), what="the server may review")
     caller = kubectl.user(f"system:serviceaccount:{namespace}:caller")
-    eventually(lambda: caller.may("create", f"services/{SERVICE}"), what="the caller has its right")
+    eventually(lambda: caller.may("create", f"services/{DATASTORAGE_SERVICE}"), what="the caller has its right")
     yield kubectl
-    cluster.kubectl("delete", "clusterrolebinding", role)
-    cluster.kubectl("delete", "clusterrole", role)
+    cluster.kubectl("delete", "--filename=-", stdin=ours)
 
 
-def _apply(kubectl: Kubectl, kind: str, name: str, **rest: Any) -> None:
-    manifest = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, **rest}
-    kubectl("create", "--filename=-", stdin=json.dumps(manifest))
+def _here(manifests: list[dict[str, Any]], namespace: str) -> str:
+    """As one list; what is in no namespace gets a name of its own, for tests run side by side."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+    return text.replace('"inquest-datastorage"', f'"inquest-datastorage-{namespace}"')
 
 
 async def _token(accounts: Kubectl, name: str) -> dict[str, str]:
@@ -71,7 +61,7 @@ async def guarded(
     engine = open_engine(f"sqlite:///{folder}/store.db")
     await migrate(engine)
     async with Kube(given(login), SystemClock()) as kube:
-        app = create_app(engine, reviewer=kube.reviews(namespace, SERVICE))
+        app = create_app(engine, reviewer=kube.reviews(namespace, DATASTORAGE_SERVICE))
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:
             yield http
@@ -87,9 +77,9 @@ async def test_who_may_use_the_service(cluster: Cluster, accounts: Kubectl, name
         let_in = await http.get(EVENTS, headers=caller)
         # A right that a whole group has is a right of its members.
         group = f"--group=system:serviceaccounts:{namespace}"
-        await asyncio.to_thread(accounts, "create", "rolebinding", "group", "--role=client", group)
+        await asyncio.to_thread(accounts, "create", "rolebinding", "group", f"--role={DATASTORAGE_CLIENT}", group)
         bound = accounts.user(f"system:serviceaccount:{namespace}:stranger", group.removeprefix("--group="))
-        may = partial(bound.may, "create", f"services/{SERVICE}")
+        may = partial(bound.may, "create", f"services/{DATASTORAGE_SERVICE}")
         await asyncio.to_thread(eventually, may, what="the group has its right")
         by_group = await http.get(EVENTS, headers=stranger)
     async with guarded(cluster, tmp_path, server, "default") as http:
@@ -122,3 +112,19 @@ async def test_a_server_that_may_not_review_lets_nobody_in(
         answer = await http.get(EVENTS, headers=caller)
 
     assert (answer.status_code, answer.json()["detail"]) == (500, "Authentication service unavailable")
+
+
+async def test_the_right_to_use_the_service_creates_none(accounts: Kubectl, namespace: str) -> None:
+    caller = accounts.user(f"system:serviceaccount:{namespace}:caller")
+
+    assert caller.may("create", f"services/{DATASTORAGE_SERVICE}")
+    refused = caller.ask("create", "service", "clusterip", DATASTORAGE_SERVICE, "--tcp=80:80")
+    assert 'cannot create resource "services"' in refused.err
+
+
+async def test_the_account_of_the_service_can_do_nothing_else(accounts: Kubectl, namespace: str) -> None:
+    server = accounts.user(f"system:serviceaccount:{namespace}:server")
+
+    assert server.may("create", "subjectaccessreviews.authorization.k8s.io")
+    for verb, what in (("list", "pods"), ("get", "secrets"), ("get", "configmaps"), ("create", "services")):
+        assert not server.may(verb, what)

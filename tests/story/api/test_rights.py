@@ -5,10 +5,29 @@ from __future__ import annotations
 import pytest
 
 from inquest.api.admission import not_in_force, render, render_mutating
-from inquest.api.rbac import EXECUTION, HOME, INVESTIGATOR, NEVER, OPERATOR, PEOPLE, Rule, render_rbac
+from inquest.api.rbac import (
+    DATASTORAGE_USE,
+    EXECUTION,
+    HOME,
+    INVESTIGATOR,
+    NEVER,
+    OPERATOR,
+    PEOPLE,
+    REVIEWS,
+    Rule,
+    render_datastorage,
+    render_rbac,
+)
 from inquest.api.registry import PLURALS
 
-GIVEN = {"operator": OPERATOR, "home": HOME, "execution": EXECUTION, "investigator": INVESTIGATOR}
+GIVEN = {
+    "reviews": REVIEWS,
+    "use": DATASTORAGE_USE,
+    "operator": OPERATOR,
+    "home": HOME,
+    "execution": EXECUTION,
+    "investigator": INVESTIGATOR,
+}
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -46,6 +65,26 @@ def test_names_of_accounts_and_namespaces_are_the_callers() -> None:
     assert "system:serviceaccount:watch:eye" in text
     assert "system:serviceaccount:hands:" in text
     assert "system:serviceaccount:watch:nose" in text
+
+
+def test_a_served_datastorage_reviews_and_its_client_may_use_it_and_no_more() -> None:
+    found = {(one["kind"], one["metadata"]["name"]): one for one in render_datastorage("watch", "store", "eye")}
+
+    assert found["ClusterRole", "inquest-datastorage"]["rules"] == [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+    ]
+    assert found["Role", "data-storage-client"]["rules"] == [
+        {"apiGroups": [""], "resources": ["services"], "resourceNames": ["data-storage-service"], "verbs": ["create"]}
+    ]
+    bound = {key: one["subjects"] for key, one in found.items() if "subjects" in one}
+    assert bound == {
+        ("ClusterRoleBinding", "inquest-datastorage"): [
+            {"kind": "ServiceAccount", "name": "store", "namespace": "watch"}
+        ],
+        ("RoleBinding", "data-storage-client"): [{"kind": "ServiceAccount", "name": "eye", "namespace": "watch"}],
+    }
+    assert ("ServiceAccount", "store") in found
 
 
 def test_every_policy_fails_closed_and_is_bound_to_deny() -> None:
