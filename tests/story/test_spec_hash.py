@@ -161,12 +161,32 @@ HOMES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a cron job": ({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": POD_SPEC}}}}}, NAMES),
     "another kind": ({"kind": "Rollout", "spec": {"template": {"spec": POD_SPEC}}}, ()),
     "a deployment without template": ({"kind": "Deployment", "spec": {}}, ()),
+    "a job of another group whose template is a name": ({"kind": "Job", "spec": {"template": "nightly"}}, ()),
+    "one that is all of one word": ({"kind": "Job", "spec": "nightly"}, ()),
+    "one whose volumes are names": (
+        {"kind": "Pod", "spec": {**POD_SPEC, "volumes": ["a", 7]}},
+        tuple(sorted(set(NAMES) - {"files", "projected"})),
+    ),
+    "one whose sources are names": (
+        {
+            "kind": "Pod",
+            "spec": {"volumes": [{"configMap": "a", "projected": "b"}], "containers": [{"env": [{"valueFrom": 1}]}]},
+        },
+        (),
+    ),
 }
 
 
 @pytest.mark.parametrize(("found", "expected"), HOMES.values(), ids=HOMES.keys())
 def test_which_config_maps_count(found: dict[str, Any], expected: tuple[str, ...]) -> None:
     assert expected == config_map_refs(found)
+
+
+def test_replicas_that_an_autoscaler_drives_are_no_drift_in_any_shape() -> None:
+    plain, scaled = ({"kind": "Widget", "spec": {"replicas": count, "size": 1}} for count in (1, 2))
+
+    assert drift_hash(plain, {}, hpa_driven=True) == drift_hash(scaled, {}, hpa_driven=True)
+    assert drift_hash({"kind": "Widget", "spec": [1]}, {}, hpa_driven=True) == spec_hash({"spec": [1]})
 
 
 def test_config_digest_ignores_the_order_of_keys_and_keeps_text_and_binary_apart() -> None:

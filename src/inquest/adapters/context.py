@@ -15,7 +15,7 @@ from inquest.errors import AmbiguousKind, Forbidden, InquestError, NotFound, Ret
 from inquest.ports import Clock, Cluster, ResourceKind
 from inquest.story.context import OwnerChain, ResourceContext
 from inquest.story.evidence import Gap, Json
-from inquest.story.labels import Surroundings, detected_labels, drives, labels_of, quota_details
+from inquest.story.labels import Surroundings, detected_labels, drives, labels_of, malformed, quota_details
 from inquest.story.spec_hash import config_map_refs, drift_hash, spec_hash
 
 T = TypeVar("T")
@@ -258,6 +258,8 @@ def _warnings(chain: OwnerChain) -> Iterator[str]:
     if chain.rivals:
         taken = f"that of {chain.target.api_version} was taken"
         yield f"{chain.target.display} is there in {', '.join(chain.rivals)}, and no apiVersion was said: {taken}"
+    if wrong := malformed(chain.root_object or {}):
+        yield f"{chain.root.display}: {wrong}"
 
 
 _LISTS: Final = (

@@ -60,7 +60,7 @@ def detected_labels(around: Surroundings) -> DetectedLabels:
         helm_managed=_is_helm_managed(root),
         pdb_protected=any(_protects(budget, root) for budget in around.budgets or ()),
         hpa_enabled=any(drives(hpa, ref) for hpa in around.autoscalers or () for ref in (around.target, *around.chain)),
-        stateful=_is_stateful(around, root),
+        stateful=_is_stateful_set(around) or _mounts_claims(root),
         network_isolated=bool(around.policies),
         service_mesh=service_mesh(root),
         resource_quota_constrained=bool(around.quotas),
@@ -78,7 +78,15 @@ def _failed(around: Surroundings, tool: GitOpsTool | None) -> tuple[Detection, .
     if not around.root.namespace:
         return tuple(lists)
     unknown_tool = (Detection.GIT_OPS_MANAGED,) if tool is None and around.namespace_object is None else ()
-    return (*unknown_tool, *(name for name, items in lists.items() if items is None))
+    no_volumes = (Detection.STATEFUL,) if malformed(around.root_object or {}) and not _is_stateful_set(around) else ()
+    return (*unknown_tool, *no_volumes, *(name for name, items in lists.items() if items is None))
+
+
+def malformed(root: Json) -> str:
+    """What of the root is not of the shape that labels are read from; only a custom resource can be so."""
+    volumes = _pod_of(root).get("volumes") or []
+    well = isinstance(volumes, list | tuple) and all(isinstance(volume, Mapping) for volume in volumes)
+    return "" if well else "volumes of its template are no list of objects: whether it keeps data is not known"
 
 
 def drives(autoscaler: Json, ref: TargetRef) -> bool:
@@ -138,10 +146,16 @@ def _is_helm_managed(root: Json) -> bool:
     return labels.get("app.kubernetes.io/managed-by", "").lower() == "helm" or bool(labels.get("helm.sh/chart"))
 
 
-def _is_stateful(around: Surroundings, root: Json) -> bool:
-    volumes = _at(template_of(root), "spec").get("volumes") or ()
-    mounts = any("persistentVolumeClaim" in volume for volume in volumes)
-    return mounts or any(ref.kind == "StatefulSet" for ref in (around.target, *around.chain))
+def _pod_of(root: Json) -> Json:
+    return _at(template_of(root), "spec")
+
+
+def _mounts_claims(root: Json) -> bool:
+    return not malformed(root) and any("persistentVolumeClaim" in one for one in _pod_of(root).get("volumes") or ())
+
+
+def _is_stateful_set(around: Surroundings) -> bool:
+    return any(ref.kind == "StatefulSet" for ref in (around.target, *around.chain))
 
 
 def service_mesh(root: Json) -> ServiceMesh | None:
@@ -281,6 +295,7 @@ __all__ = [
     "git_ops_tool",
     "infrastructure_sentence",
     "labels_of",
+    "malformed",
     "quota_details",
     "selects",
     "service_mesh",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 from typing import Any, Final
 
 from inquest.story.evidence import Json
@@ -59,10 +60,8 @@ def drift_hash(found: Json, config_maps: Mapping[str, Json | None], *, hpa_drive
 
 def pod_spec(found: Json) -> Json:
     """The pod spec inside a pod or workload; empty for kinds that have none."""
-    node: Any = found if found.get("kind") in _POD_SPEC_PATHS else {}
-    for key in _POD_SPEC_PATHS.get(str(found.get("kind")), ()):
-        node = (node or {}).get(key) or {}
-    return node if isinstance(node, Mapping) else {}
+    path = _POD_SPEC_PATHS.get(str(found.get("kind")))
+    return reduce(lambda node, key: _mapping(node.get(key)), path, found) if path else {}
 
 
 def canonical(value: object) -> str:
@@ -124,7 +123,7 @@ def _number(value: float) -> str:
 def _volume_refs(pod: Json) -> Iterator[str]:
     for volume in _items(pod.get("volumes")):
         yield _name(volume.get("configMap"))
-        for source in _items((volume.get("projected") or {}).get("sources")):
+        for source in _items(_mapping(volume.get("projected")).get("sources")):
             yield _name(source.get("configMap"))
 
 
@@ -133,20 +132,27 @@ def _container_refs(pod: Json) -> Iterator[str]:
         for container in _items(pod.get(kind)):
             yield from (_name(source.get("configMapRef")) for source in _items(container.get("envFrom")))
             for variable in _items(container.get("env")):
-                yield _name((variable.get("valueFrom") or {}).get("configMapKeyRef"))
+                yield _name(_mapping(variable.get("valueFrom")).get("configMapKeyRef"))
 
 
 def _items(value: Any) -> Iterable[Json]:
-    return value if isinstance(value, (list, tuple)) else ()
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, (list, tuple)) else ()
 
 
-def _name(ref: Json | None) -> str:
-    return str((ref or {}).get("name") or "")
+def _mapping(value: Any) -> Json:
+    """A custom resource may hold anything where a workload holds an object; its kind may be `Job` too."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _name(ref: Any) -> str:
+    return str(_mapping(ref).get("name") or "")
 
 
 def _without_replicas(found: Json) -> Json:
-    spec = {key: value for key, value in (found.get("spec") or {}).items() if key != "replicas"}
-    return {**found, "spec": spec}
+    spec = found.get("spec")
+    if not isinstance(spec, Mapping):
+        return found
+    return {**found, "spec": {key: value for key, value in spec.items() if key != "replicas"}}
 
 
 def _digest(text: str) -> str:

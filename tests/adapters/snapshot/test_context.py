@@ -239,6 +239,29 @@ async def test_one_object_under_two_groups_is_one() -> None:
     assert (context.rivals, context.warnings) == ((), ())
 
 
+MALFORMED = {
+    "C-AR-10 volumes that are a word": "data",
+    "C-AR-10 volumes that are words": ["data"],
+    "C-AR-10 a number": 3,
+}
+
+
+@pytest.mark.parametrize("volumes", MALFORMED.values(), ids=MALFORMED.keys())
+async def test_labels_of_a_template_in_an_odd_shape_are_unknown_and_it_is_said(volumes: Any) -> None:
+    """No schema of Kubernetes holds a custom resource to the shape of a workload."""
+    widget = made("Widget", "w", api_version="b.example/v1", spec={"template": {"spec": {"volumes": volumes}}})
+
+    context = await ContextReader(FakeCluster([widget]), FakeClock()).resolve(
+        TargetRef(kind="Widget", name="w", namespace="shop")
+    )
+
+    assert (context.verified, context.labels.stateful) == (True, False)
+    assert Detection.STATEFUL in context.labels.failed_detections
+    assert context.warnings == (
+        "Widget/w: volumes of its template are no list of objects: whether it keeps data is not known",
+    )
+
+
 async def test_one_name_of_two_groups_is_two_targets() -> None:
     objects = [made("Widget", "x", api_version=group) for group in WIDGETS]
     reader = ContextReader(FakeCluster(objects), FakeClock())
