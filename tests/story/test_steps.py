@@ -357,11 +357,17 @@ def test_a_person_stops_a_case_in_any_phase(phase: Phase) -> None:
         assert end_of(case) == (Phase.CANCELLED, Reason.CANCELLED, None)
 
 
-@pytest.mark.parametrize("phase", [Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING])
-def test_c_lc_6_time_that_is_spent_ends_the_case_and_names_the_phase(phase: Phase) -> None:
-    start = cases.reached(phase)
+LATE: dict[str, Phase] = {
+    f"C-LC-6 {phase}": phase for phase in (Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING, Phase.EXECUTING)
+}
 
-    case = World().run(view(cases.TIMEOUT.total_seconds() + 1), start)
+
+@pytest.mark.parametrize("phase", LATE.values(), ids=LATE.keys())
+def test_time_that_is_spent_ends_the_case_and_names_the_phase(phase: Phase) -> None:
+    """A run has the time of its workflow, every other phase a share of the one budget."""
+    run = steps.ExecutionSeen(ExecutionPhase.FAILED, "the Job was stopped at its deadline", late=True)
+
+    case = World().run(view(cases.TIMEOUT.total_seconds() + 1, execution=run), cases.reached(phase))
 
     assert end_of(case) == (Phase.FAILED, Reason.TIMED_OUT, None)
     assert case.closed is not None
@@ -395,6 +401,11 @@ RUNS: dict[str, tuple[Phase, steps.ExecutionSeen | None, Ended]] = {
         Phase.EXECUTING,
         steps.ExecutionSeen(ExecutionPhase.FAILED, "image pull"),
         (Phase.FAILED, Reason.EXECUTION_FAILED, None, None),
+    ),
+    "no answer in its time": (
+        Phase.EXECUTING,
+        steps.ExecutionSeen(ExecutionPhase.FAILED, "deadline", ran=True, late=True),
+        (Phase.FAILED, Reason.TIMED_OUT, None, Resolution.MANUAL_REVIEW_REQUIRED),
     ),
     "gone while it ran": (
         Phase.EXECUTING,

@@ -30,6 +30,7 @@ from inquest.api.shared import (
     ApprovalState,
     EffectivenessReason,
     ExecutionPhase,
+    FailureReason,
     Phase,
     Resolution,
     SignalPhase,
@@ -385,7 +386,8 @@ class Cases:
         failure = found.status.failure
         done = _effect(found) if found.status.phase is ExecutionPhase.SUCCEEDED else None
         message = (failure.summary if failure else found.status.message) or ""
-        return steps.ExecutionSeen(found.status.phase, message, bool(failure and failure.ran), done)
+        late = failure is not None and failure.reason is FailureReason.DEADLINE_EXCEEDED
+        return steps.ExecutionSeen(found.status.phase, message, bool(failure and failure.ran), late, done)
 
     # --- perform ----------------------------------------------------------------------------------------------
 

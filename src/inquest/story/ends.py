@@ -157,6 +157,11 @@ def execution_failed(selected: Verdict, message: str, *, ran: bool) -> Verdict:
     )
 
 
+def execution_timed_out(selected: Verdict, message: str, *, ran: bool) -> Verdict:
+    """The Job had no answer in the time of its workflow, and is stopped (resources, section 14.1)."""
+    return replace(execution_failed(selected, message, ran=ran), reason=Reason.TIMED_OUT)
+
+
 def verified(selected: Verdict, effect: Effect) -> Verdict:
     """The run was looked at to its end (resources, section 12.4)."""
     word = "NotApplicable" if effect.rolled_back else "Disabled"

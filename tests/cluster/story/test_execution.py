@@ -154,6 +154,22 @@ def test_a_job_that_fails_says_why(staging: World, code: int, why: str, said: st
     staging.tells(ended, "ExecutionFailed")
 
 
+def test_a_job_without_an_answer_in_its_time_is_a_case_out_of_time(staging: World) -> None:
+    """In part C-LC-6, third column: the time is that of the workflow, not what the case may use."""
+    case, execution = running(staging)
+    job = staging.job(execution)
+
+    staging.api.change("Job", job["metadata"]["name"], EXECUTION_NAMESPACE, {"spec": {"activeDeadlineSeconds": 1}})
+
+    failure = staging.execution(case, "Failed")["status"]["failure"]
+    assert (failure["reason"], failure["ran"]) == ("DeadlineExceeded", True)
+    ended = staging.reaches("Investigation", case, "Failed")
+    assert word(ended, "reason", "timeoutPhase", "resolution") == ("TimedOut", "Executing", "ManualReviewRequired")
+    assert conditions(ended)["Executed"] == ("False", "JobFailed")
+    assert ("Escalation", "Critical") in [(one["type"], one["priority"]) for one in ended["status"]["notices"]]
+    staging.tells(ended, "InvestigationTimedOut")
+
+
 @pytest.mark.parametrize(
     ("waits", "expected"),
     [("ImagePullBackOff", "ImagePullBackOff"), ("CreateContainerConfigError", "ConfigurationError")],

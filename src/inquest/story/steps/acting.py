@@ -19,6 +19,7 @@ from inquest.story.steps.known import (
 from inquest.story.steps.view import (
     LOOK,
     Execute,
+    ExecutionSeen,
     Record,
     RequestApproval,
     Rule,
@@ -151,12 +152,19 @@ def executing(case: Case, view: View) -> Step:
     if seen is None:
         return Record(plot.Closed(ends.execution_gone(chosen(case)), view.now))
     if seen.phase is ExecutionPhase.FAILED:
-        return Record(plot.Closed(ends.execution_failed(chosen(case), seen.message, ran=seen.ran), view.now))
+        return Record(_failed(case, view, seen))
     if seen.phase is ExecutionPhase.ROLLED_BACK:
         return Record(plot.Closed(ends.verified(chosen(case), _ROLLED_BACK), view.now))
     if seen.phase in (ExecutionPhase.VERIFYING, ExecutionPhase.SUCCEEDED):
         return Record(plot.ExecutionVerifying(view.now))
     return Wait(view.now + LOOK)
+
+
+def _failed(case: Case, view: View, seen: ExecutionSeen) -> plot.Closed:
+    if not seen.late:
+        return plot.Closed(ends.execution_failed(chosen(case), seen.message, ran=seen.ran), view.now)
+    late = ends.execution_timed_out(chosen(case), seen.message, ran=seen.ran)
+    return plot.Closed(late, view.now, timeout_phase=Phase.EXECUTING)
 
 
 def verifying(case: Case, view: View) -> Step:

@@ -30,6 +30,8 @@ class ExecutionSeen:
     phase: ExecutionPhase | None
     message: str = ""
     ran: bool = False
+    late: bool = False
+    """It failed because the time of its workflow was over."""
     done: ends.Effect | None = None
     """How the assessment ended, once it has."""
 
