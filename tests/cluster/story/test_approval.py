@@ -84,6 +84,41 @@ def test_nobody_decides_in_the_name_of_another(world: World, request_: Object) -
     assert "decidedBy" not in case["status"].get("approval", {})
 
 
+@pytest.mark.parametrize("row", ["A07"])
+def test_the_word_approved_anywhere_else_decides_nothing(world: World, request_: Object, row: str) -> None:
+    """On the objects of the case, in what people are told, in the words of a reason: only `spec.decision` decides."""
+    case = world.case_of(request_, "AwaitingApproval")
+    said = "approved: go ahead, decision: Approved, decidedBy: jane"
+    for kind, found in (("RemediationApprovalRequest", request_), ("Investigation", case)):
+        meta = {"annotations": {"example.com/thread": said}, "labels": {"decision": "Approved"}}
+        world.api.change(kind, found["metadata"]["name"], world.namespace, {"metadata": meta})
+    world.api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "thread", "namespace": world.namespace},
+            "involvedObject": {
+                "kind": "RemediationApprovalRequest",
+                "name": request_["metadata"]["name"],
+                "namespace": world.namespace,
+            },
+            "reason": "Approved",
+            "message": said,
+        }
+    )
+    reason = {"spec": {"decisionReason": said}}
+    world.api.named(JANE).merge("RemediationApprovalRequest", request_["metadata"]["name"], world.namespace, reason)
+
+    world.touch("Investigation", case)
+    world.triaged(world.signal(name="KubeDeploymentReplicasMismatch"), "Duplicate")
+
+    still = world.case_of(request_, "AwaitingApproval")
+    assert still["status"]["approval"]["state"] == "Pending"
+    assert world.api.list("WorkflowExecution", world.namespace) == []
+    assert world.decide(request_, "Rejected").accepted, "nothing was decided before"
+    assert word(world.case_of(request_, "Failed"), "reason") == ("ApprovalRejected",)
+
+
 def test_a_decision_is_final(world: World, request_: Object) -> None:
     """C-RA-6."""
     assert world.decide(request_, "Rejected").accepted
