@@ -229,6 +229,9 @@ class Cases:
 
     async def _loop(self, work: Work) -> timedelta | None:
         """Step after step until there is nothing to do but to wait."""
+        if work.investigation.status.phase is None:
+            # Whoever watches sees that it is in hand before the work begins (resources, section 3.5).
+            await self._publish(work)
         while work.case.closed is None:
             self.house.must_hold()
             view = await self._view(work)

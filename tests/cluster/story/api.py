@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -82,6 +83,18 @@ class Api:
         said = self._send("GET", _path(kind, namespace), params={"labelSelector": labels} if labels else {})
         assert said.accepted, said
         return list(said.body["items"])
+
+    def versions(self, kind: str, namespace: str, since: str) -> list[Object]:
+        """Every version of every object that there was after a resourceVersion, in order."""
+        params = {"watch": "1", "resourceVersion": since, "timeoutSeconds": "1"}
+        told = self.client.get(_path(kind, namespace), params=params).text.splitlines()
+        return [json.loads(line)["object"] for line in told]
+
+    def now(self, kind: str, namespace: str) -> str:
+        """The resourceVersion of a list of this moment."""
+        said = self._send("GET", _path(kind, namespace))
+        assert said.accepted, said
+        return str(said.body["metadata"]["resourceVersion"])
 
     def ask_create(self, body: Object) -> Said:
         """Create, and give the answer."""

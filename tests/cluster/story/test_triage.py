@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import pytest
 
 from tests.cluster.story.conftest import Inhabit
@@ -11,8 +13,9 @@ pytestmark = pytest.mark.xdist_group("story-triage")
 
 
 def test_an_accepted_signal_opens_a_case_with_pinned_content_and_owner(world: World) -> None:
-    """In part C-LC-1."""
+    """C-LC-1: no version of it skips Pending."""
     world.broken()
+    before = world.api.now("Investigation", world.namespace)
 
     signal = world.signal(message="shop restarts all the time")
 
@@ -26,6 +29,13 @@ def test_an_accepted_signal_opens_a_case_with_pinned_content_and_owner(world: Wo
         "P0",
     )
     started = world.case(signal, "AwaitingApproval")
+    versions = world.api.versions("Investigation", world.namespace, before)
+    assert [phase for phase, _ in groupby(map(phase_of, versions)) if phase][:2] == ["Pending", "Investigating"]
+    begun = [
+        bool(seen["status"].get("startedAt")) for seen in versions if phase_of(seen) in ("Pending", "Investigating")
+    ]
+    assert begun == sorted(begun), "it starts once"
+    assert all(seen["status"].get("startedAt") for seen in versions if phase_of(seen) == "Investigating")
     assert started["status"]["startedAt"]
     world.tells(case, "InvestigationCreated")
     world.tells(case, "InvestigationStarted")
