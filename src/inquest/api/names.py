@@ -20,6 +20,8 @@ MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "inquest"}
 SIGNAL_LABEL: Final = f"{DOMAIN}/signal"
 INVESTIGATION_LABEL: Final = f"{DOMAIN}/investigation"
 FINGERPRINT_LABEL: Final = f"{DOMAIN}/fingerprint"
+EVENT_LABEL: Final = f"{DOMAIN}/event"
+"""On a Signal of an event of the cluster: its target and reason, hashed."""
 EXECUTION_LABEL: Final = f"{DOMAIN}/execution"
 CATALOGUE_ID_LABEL: Final = f"{DOMAIN}/catalogue-id"
 JOURNAL_LABEL: Final = f"{DOMAIN}/journal"
@@ -73,6 +75,11 @@ def signal_name(source_type: str, name: str, target: TargetRef, firing_time: dat
     """Name of a Signal made by intake: a repeated notification meets the same object."""
     since = rfc3339(firing_time) if firing_time else None
     return f"sig-{_hex_of(str(source_type), name, target.namespace or '', target.kind, target.name, since)[:16]}"
+
+
+def event_key(reason: str, target: TargetRef) -> str:
+    """What events of one target and reason have in common: the value of `EVENT_LABEL`."""
+    return _hex_of(reason, target.namespace or "", target.kind, target.name)[:16]
 
 
 def investigation_name(fingerprint: str, signal_uid: str, round_: int) -> str:

@@ -1,4 +1,4 @@
-"""The HTTP face: two ways in, and what each end is as an answer (resources, section 11.1)."""
+"""The HTTP face: the ways in, and what each end is as an answer (resources, section 11.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from inquest.intake.login import DOOR
 from inquest.intake.reception import Receipt, Reception
 from inquest.serving.login import Login, Reviewer
 from inquest.serving.problems import Problem, problem_response
-from inquest.story.intake import Batch, Circumstances, Refused, read_alertmanager, read_specs, words_of
+from inquest.story.intake import read_alertmanager, read_specs, words_of
+from inquest.story.payload import Batch, Circumstances, Refused
+from inquest.story.sightings import read_events
 from inquest.telemetry import INTAKE_NOTICES
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -43,7 +45,13 @@ class Way:
 
 ALERTMANAGER: Final = Way("alertmanager", read_alertmanager, words_of)
 ANYBODY: Final = Way("signals", read_specs, lambda _: ())
-WAYS: Final = {f"{API}/alertmanager": ALERTMANAGER, f"{API}/prometheus": ALERTMANAGER, API: ANYBODY}
+EVENTS: Final = Way("kubernetes-event", read_events, lambda _: ())
+WAYS: Final = {
+    f"{API}/alertmanager": ALERTMANAGER,
+    f"{API}/prometheus": ALERTMANAGER,
+    f"{API}/kubernetes-event": EVENTS,
+    API: ANYBODY,
+}
 
 
 def create_app(house: House, *, reviewer: Reviewer | None) -> Starlette:
@@ -71,7 +79,7 @@ class _Desk:
                 payload = await json_of(request)
                 receipts = await self._taken(way, payload)
             _tell(way, str(request.scope.get("user") or NOBODY), receipts)
-            return _answer(receipts, single=way is ANYBODY and not isinstance(payload, list))
+            return _answer(receipts, single=way is not ALERTMANAGER and not isinstance(payload, list))
 
         return answer
 

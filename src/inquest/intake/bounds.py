@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from inquest.ports import Clock
 from inquest.serving.problems import Problem
-from inquest.story.intake import MOST_NOTICES
+from inquest.story.payload import MOST_NOTICES
 
 MOST_BYTES: Final = 1024 * 1024
 """Of a body (resources, section 11.1)."""

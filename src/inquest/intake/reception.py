@@ -7,13 +7,14 @@ name lets one of them create it, the resourceVersion one of them count at a time
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import stamina
 from async_lru import alru_cache
 
 from inquest.api.meta import FIELD_MANAGER, ObjectMeta, rfc3339
-from inquest.api.names import MANAGED_BY
+from inquest.api.names import EVENT_LABEL, MANAGED_BY
 from inquest.api.shared import TERMINAL_PHASES, ObjectRef, SignalPhase
 from inquest.api.signal import Signal, SignalSpec
 from inquest.conductor.house import INVESTIGATION, SIGNAL, House
@@ -21,7 +22,9 @@ from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import parsed
 from inquest.errors import AlreadyExists, AmbiguousKind, Answer, Conflict, Forbidden, Invalid, NotFound
 from inquest.ports import Json, Redacted
-from inquest.story.intake import MOST_WORDS, Firing, Over, Refused, Served, Told, fitted, seen_again
+from inquest.story.intake import MOST_WORDS, Again, is_open, seen_again, sighted_again
+from inquest.story.payload import Dropped, Firing, Over, Refused, Served, Sighting, Told, fitted
+from inquest.story.sightings import ONE_SIGNAL, onset_again
 
 KINDS_SECONDS: Final = 300.0
 SWAP_TRIES: Final = 5
@@ -64,6 +67,8 @@ class Reception:
         """Make, count or resolve a Signal."""
         if isinstance(told, Refused):
             return Receipt(400, "refused", field=told.field, rule=told.rule)
+        if isinstance(told, Dropped):
+            return Receipt(200, "dropped", message=told.why)
         try:
             async for attempt in stamina.retry_context(on=Conflict, attempts=SWAP_TRIES, wait_max=1.0):
                 with attempt:
@@ -75,14 +80,42 @@ class Reception:
     # --- firing -------------------------------------------------------------------------------------------------
 
     async def _fires(self, told: Firing) -> Receipt:
+        if told.sighting is not None:
+            return await self._sighted(told, told.sighting)
         try:
             await self._house.status.create(SIGNAL, self._sealed(told))
         except AlreadyExists:
-            return await self._again(told.name)
+            return await self._again(await self._there(told.name), None)
         return Receipt(201, "created", told.name)
 
+    async def _sighted(self, told: Firing, sighting: Sighting) -> Receipt:
+        """The Signal of a target and reason that is open is joined; one that has just ended holds further ones off."""
+        known = await self._of_event(told, sighting)
+        if known and is_open(known[0]):
+            return await self._again(known[0], sighting)
+        if known and sighting.last < _ended(known[0]) + ONE_SIGNAL:
+            return Receipt(200, "dropped", known[0].name, _closing(known[0]))
+        # The event goes on under its first time, which is the name of what has ended.
+        new = onset_again(told) if any(one.name == told.name for one in known) else told
+        try:
+            await self._house.status.create(SIGNAL, self._sealed(new))
+        except AlreadyExists:
+            return await self._again(await self._there(new.name), sighting)
+        if sighting.count > 1:
+            await self._again(await self._there(new.name), sighting)
+        return Receipt(201, "created", new.name)
+
+    async def _of_event(self, told: Firing, sighting: Sighting) -> list[Signal]:
+        """Signals of this target and reason, the newest first: the label, which anybody may set, only finds them."""
+        labels = f"{EVENT_LABEL}={sighting.key}"
+        found = parsed(Signal, await self._house.status.list(SIGNAL, self._house.namespace, labels=labels))
+        same = [one for one in found if one.spec.source.type is told.content.source.type]
+        same = [one for one in same if (one.spec.name, one.spec.target) == (told.content.name, told.content.target)]
+        return sorted(same, key=lambda one: (is_open(one), _ended(one)), reverse=True)
+
     def _sealed(self, told: Firing) -> Redacted[Json]:
-        metadata = ObjectMeta(name=told.name, namespace=self._house.namespace, labels=MANAGED_BY)
+        labels = MANAGED_BY | ({EVENT_LABEL: told.sighting.key} if told.sighting else {})
+        metadata = ObjectMeta(name=told.name, namespace=self._house.namespace, labels=labels)
         spec = SignalSpec.model_validate(told.content.to_object())
         obj = Signal(metadata=metadata, spec=spec).to_object()
         clean = sealed(self._house.redactor, obj)
@@ -90,12 +123,19 @@ class Reception:
         body = fitted({**clean.value["spec"], "name": spec.name, "target": obj["spec"]["target"]})
         return clean.carried({**obj, "spec": body})
 
-    async def _again(self, name: str) -> Receipt:
+    async def _there(self, name: str) -> Signal:
         found = await self._found(name)
         if found is None:
             raise Conflict(f"{name} has just gone")
-        now = await self._house.now()
-        again = seen_again(found, now, case_ended=await self._has_ended(found))
+        return found
+
+    async def _again(self, found: Signal, sighting: Sighting | None) -> Receipt:
+        name, now, ended = found.name, await self._house.now(), await self._has_ended(found)
+        again: Again | None = (
+            sighted_again(found, sighting, case_ended=ended)
+            if sighting is not None
+            else seen_again(found, now, case_ended=ended)
+        )
         if again is None:
             return Receipt(200, "dropped", name, _closing(found))
         await publish(self._house, SIGNAL, found, again.changes, again.verdicts, now=now)
@@ -154,6 +194,12 @@ class Reception:
             return None
         # A plural or a short name is a common word: `cs`, `ep`, `svc`.
         return Served(found.kind, found.namespaced) if found.kind.lower() == word else None
+
+
+def _ended(found: Signal) -> datetime:
+    """When it ended, as far as is known."""
+    times = (found.spec.resolved_time, found.status.last_seen, found.metadata.creation_timestamp)
+    return next((at for at in times if at is not None), datetime.min.replace(tzinfo=UTC))
 
 
 def _closing(found: Signal) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -19,80 +19,43 @@ from inquest.api.meta import rfc3339
 from inquest.api.names import signal_name
 from inquest.api.shared import SignalPhase, SourceType, TargetRef
 from inquest.api.signal import Signal, SignalContent
-from inquest.story.signal import PROACTIVE_NAMES, UNKNOWN_KIND, mode_from_name, severity_from_word
-
-Json = dict[str, Any]
-Labels = Mapping[str, str]
+from inquest.story.payload import (
+    MOST_CLUSTER,
+    MOST_NAME,
+    MOST_NAMESPACE,
+    MOST_NOTICES,
+    MOST_SOURCE,
+    MOST_URL,
+    NAME_RULE,
+    TIME_RULE,
+    YEARS,
+    Batch,
+    Circumstances,
+    Fault,
+    Firing,
+    Json,
+    Labels,
+    Over,
+    Refused,
+    Served,
+    Sighting,
+    Told,
+    clean,
+    fitted,
+    is_kind,
+    is_name,
+    refused,
+    texts_of,
+    time_of,
+    unfit,
+    within,
+)
+from inquest.story.signal import UNKNOWN_KIND, mode_from_name, severity_from_word
 
 VERSION: Final = "4"
 """The one version of Alertmanager's payload that there is."""
-MOST_NOTICES: Final = 500
-"""Alerts, or specs, of one request (resources, section 11.1)."""
 MOST_WORDS: Final = 1000
 """Label names of one request that are looked up as kinds."""
-MOST_ENTRIES: Final = 64
-MOST_KEY: Final = 253
-MOST_NAME: Final = 253
-MOST_NAMESPACE: Final = 63
-MOST_SOURCE: Final = 63
-MOST_CLUSTER: Final = 63
-MOST_URL: Final = 2048
-MOST_TEXT: Final[Mapping[str, int]] = {"message": 4096, "description": 8192}
-MOST_VALUE: Final[Mapping[str, int]] = {"labels": 1024, "annotations": 4096}
-"""Characters, as the schema of a Signal has them (resources, section 2.1)."""
-MOST_SHOWN: Final = 200
-YEARS: Final = range(1970, 3000)
-"""Of times that the schema takes."""
-
-
-@dataclass(frozen=True)
-class Firing:
-    """Something is wrong; `name` is that of the Signal."""
-
-    name: str
-    content: SignalContent
-
-
-@dataclass(frozen=True)
-class Over:
-    """It is over since then."""
-
-    name: str
-    at: datetime
-
-
-@dataclass(frozen=True)
-class Refused:
-    """Cannot be read: which field breaks which rule; an empty field is the whole."""
-
-    field: str
-    rule: str
-    too_many: bool = False
-
-
-Told = Firing | Over | Refused
-Batch = tuple[Told, ...] | Refused
-
-
-@dataclass(frozen=True)
-class Served:
-    """A kind that the API server serves."""
-
-    kind: str
-    namespaced: bool
-
-
-@dataclass(frozen=True)
-class Circumstances:
-    """What is known beside the payload itself."""
-
-    received: datetime
-    cluster: str
-    """Where no label names one."""
-    served: Mapping[str, Served]
-    """By the lower-case word of a kind: those of `words_of` that mean one."""
-    proactive: Mapping[str, str] = field(default_factory=lambda: PROACTIVE_NAMES)
-    """Names of predictions and the fault that each foresees."""
 
 
 # --- Alertmanager ---------------------------------------------------------------------------------------------
@@ -101,16 +64,16 @@ class Circumstances:
 def read_alertmanager(payload: object, around: Circumstances) -> Batch:
     """The alerts of a webhook payload, in their order (resources, section 11.2)."""
     if not isinstance(payload, dict):
-        return _refused("", "must be a JSON object")
+        return refused("", "must be a JSON object")
     if payload.get("version") != VERSION:
-        return _refused("version", f'must be "{VERSION}"')
+        return refused("version", f'must be "{VERSION}"')
     alerts = payload.get("alerts")
     if not isinstance(alerts, list):
-        return _refused("alerts", "must be a list")
+        return refused("alerts", "must be a list")
     if len(alerts) > MOST_NOTICES:
-        return _refused("alerts", f"at most {MOST_NOTICES} in one request", too_many=True)
+        return refused("alerts", f"at most {MOST_NOTICES} in one request", too_many=True)
     receiver = payload.get("receiver")
-    source = _clean(receiver)[:MOST_SOURCE] if isinstance(receiver, str) else ""
+    source = clean(receiver)[:MOST_SOURCE] if isinstance(receiver, str) else ""
     return tuple(_alert(alert, f"alerts[{number}]", source, around) for number, alert in enumerate(alerts))
 
 
@@ -127,26 +90,26 @@ def words_of(payload: object) -> tuple[str, ...]:
 def _alert(alert: object, place: str, source: str, around: Circumstances) -> Told:
     try:
         return _told(alert, place, source, around)
-    except _Fault as fault:
-        return _refused(f"{place}.{fault.field}" if fault.field else place, fault.rule)
+    except Fault as fault:
+        return refused(f"{place}.{fault.field}" if fault.field else place, fault.rule)
     except ValidationError as error:
-        return _unfit(error, place)
+        return unfit(error, place)
 
 
 def _told(alert: object, place: str, source: str, around: Circumstances) -> Told:
     if not isinstance(alert, dict):
-        raise _Fault("", "must be a JSON object")
-    labels, annotations = _texts(alert, "labels"), _texts(alert, "annotations")
+        raise Fault("", "must be a JSON object")
+    labels, annotations = texts_of(alert, "labels"), texts_of(alert, "annotations")
     name = labels.get("alertname", "")
     if not 0 < len(name) <= MOST_NAME:
-        raise _Fault("labels.alertname", f"must be there, with at most {MOST_NAME} characters")
-    since = _time(alert.get("startsAt"), "startsAt")
+        raise Fault("labels.alertname", f"must be there, with at most {MOST_NAME} characters")
+    since = time_of(alert.get("startsAt"), "startsAt")
     target = target_of(labels, around.served)
     ours = signal_name(SourceType.ALERTMANAGER, name, target, since)
     if alert.get("status") == "resolved":
         return Over(ours, max(since, _ended(alert, around.received)))
     if alert.get("status") != "firing":
-        raise _Fault("status", 'must be "firing" or "resolved"')
+        raise Fault("status", 'must be "firing" or "resolved"')
     spec = {
         "name": name,
         "severity": severity_from_word(labels.get("severity", "")),
@@ -170,14 +133,14 @@ def _from(source: str, alert: Json) -> Json:
     found: Json = {"name": source} if source else {}
     # A link that was cut leads nowhere.
     if isinstance(url, str) and 0 < len(url) <= MOST_URL:
-        found["generatorURL"] = _clean(url)
+        found["generatorURL"] = clean(url)
     return found
 
 
 def _ended(alert: Json, received: datetime) -> datetime:
     try:
-        return _time(alert.get("endsAt"), "endsAt")
-    except _Fault:
+        return time_of(alert.get("endsAt"), "endsAt")
+    except Fault:
         return received
 
 
@@ -193,20 +156,20 @@ def read_specs(payload: object, around: Circumstances) -> Batch:
     if not isinstance(payload, list):
         return (_spec(payload, "", around),)
     if len(payload) > MOST_NOTICES:
-        return _refused("", f"at most {MOST_NOTICES} in one request", too_many=True)
+        return refused("", f"at most {MOST_NOTICES} in one request", too_many=True)
     return tuple(_spec(item, f"[{number}]", around) for number, item in enumerate(payload))
 
 
 def _spec(item: object, place: str, around: Circumstances) -> Told:
     if not isinstance(item, dict):
-        return _refused(place, "must be a JSON object: the spec of a Signal")
+        return refused(place, "must be a JSON object: the spec of a Signal")
     try:
         content = SignalContent.model_validate(item)
     except ValidationError as error:
-        return _unfit(error, place)
+        return unfit(error, place)
     for part, at in (("firingTime", content.firing_time), ("resolvedTime", content.resolved_time)):
         if at is not None and at.year not in YEARS:
-            return _refused(_within(place, part), _TIME_RULE)
+            return refused(within(place, part), TIME_RULE)
     name = signal_name(content.source.type, content.name, content.target, content.firing_time)
     if content.resolved_time is None:
         known = {"received_time": around.received, "cluster_name": content.cluster_name or around.cluster}
@@ -214,7 +177,7 @@ def _spec(item: object, place: str, around: Circumstances) -> Told:
         mode = content.mode if "mode" in item else mode_from_name(content.name, around.proactive)
         return Firing(name, content.model_copy(update={**known, "mode": mode}))
     if content.firing_time is not None and content.resolved_time < content.firing_time:
-        return _refused(_within(place, "resolvedTime"), "must not lie before firingTime")
+        return refused(within(place, "resolvedTime"), "must not lie before firingTime")
     return Over(name, content.resolved_time)
 
 
@@ -246,9 +209,6 @@ NEVER: Final = frozenset({"job", "service", "instance", "endpoint", "container",
 OTHERWISE_MEANT: Final = frozenset({"role", "event", "lease", "secret", "binding", "status"})
 """Words of kinds that as labels of a metric mean something else, or that nobody may read."""
 _WORD: Final = re.compile(r"[a-z][a-z0-9]{0,62}")
-_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
-_UNUSABLE: Final = re.compile(r"[/\\\x00-\x1f\x7f]|\.\.")
-_NAME_RULE: Final = "must have no slash, backslash, `..` or control character and at most {} characters"
 _EXPORTED: Final = "exported_"
 _TARGET: Final = "target_resource_"
 
@@ -261,7 +221,7 @@ def target_of(labels: Labels, served: Mapping[str, Served]) -> TargetRef:
     namespace = _namespace(labels)
     for word, one in _candidates(labels, served):
         name = _either(labels, word)
-        if _is_name(name):
+        if is_name(name):
             return _ref(one, name, namespace)
     return TargetRef(kind=UNKNOWN_KIND, name="unknown", namespace=namespace)
 
@@ -271,11 +231,11 @@ def _spelled_out(labels: Labels, served: Mapping[str, Served]) -> TargetRef | No
     kind, name = (labels.get(f"{_TARGET}{part}", "") for part in ("kind", "name"))
     if not (kind and name):
         return None
-    if not _is_name(name):
-        raise _Fault(f"labels.{_TARGET}name", _NAME_RULE.format(MOST_NAME))
+    if not is_name(name):
+        raise Fault(f"labels.{_TARGET}name", NAME_RULE.format(MOST_NAME))
     one = _KNOWN.get(kind.lower()) or served.get(kind.lower())
-    if one is None and not _KIND.fullmatch(kind):
-        raise _Fault(f"labels.{_TARGET}kind", "must be a kind, such as Deployment")
+    if one is None and not is_kind(kind):
+        raise Fault(f"labels.{_TARGET}kind", "must be a kind, such as Deployment")
     own = labels.get(f"{_TARGET}namespace", "")
     namespace = _checked(own, f"{_TARGET}namespace") if own else _namespace(labels)
     return _ref(one or Served(kind, True), name, namespace)
@@ -305,18 +265,14 @@ def _namespace(labels: Labels) -> str:
 
 
 def _checked(namespace: str, label: str) -> str:
-    if not _is_name(namespace, MOST_NAMESPACE):
-        raise _Fault(f"labels.{label}", _NAME_RULE.format(MOST_NAMESPACE))
+    if not is_name(namespace, MOST_NAMESPACE):
+        raise Fault(f"labels.{label}", NAME_RULE.format(MOST_NAMESPACE))
     return namespace
 
 
 def _either(labels: Labels, word: str) -> str:
     """What was scraped has its own labels under `exported_`; the plain ones may be the exporter's."""
     return labels.get(f"{_EXPORTED}{word}") or labels.get(word, "")
-
-
-def _is_name(text: str, most: int = MOST_NAME) -> bool:
-    return 0 < len(text) <= most and not _UNUSABLE.search(text)
 
 
 # --- a Signal that is known --------------------------------------------------------------------------------------
@@ -336,9 +292,29 @@ class Again:
 
 def seen_again(found: Signal, now: datetime, *, case_ended: bool) -> Again | None:
     """One more occurrence; where its case has ended, triage begins anew. None where nothing follows any more (2.3)."""
-    if found.status.phase in ENDED or found.spec.resolved_time is not None:
+    if not is_open(found):
         return None
-    counted: dict[str, Any] = {"occurrences": (found.status.occurrences or 1) + 1, "last_seen": now}
+    counted = {"occurrences": (found.status.occurrences or 1) + 1, "last_seen": now}
+    return _again(found, counted, case_ended=case_ended)
+
+
+def sighted_again(found: Signal, sighting: Sighting, *, case_ended: bool) -> Again | None:
+    """What a later sighting of an event changes; one that was told before changes nothing, and begins no round."""
+    if not is_open(found):
+        return None
+    known, before = found.status.occurrences or 0, found.status.last_seen or found.spec.firing_time
+    if before is not None and sighting.last <= before:
+        return Again({"occurrences": max(known, sighting.count, 1)}, {})
+    counted = {"occurrences": max(known + 1, sighting.count), "last_seen": sighting.last}
+    return _again(found, counted, case_ended=case_ended)
+
+
+def is_open(found: Signal) -> bool:
+    """Whether something may still follow."""
+    return found.status.phase not in ENDED and found.spec.resolved_time is None
+
+
+def _again(found: Signal, counted: Mapping[str, Any], *, case_ended: bool) -> Again:
     if found.status.phase not in _WAITS or not case_ended:
         return Again(counted, {})
     message = "it was seen again after its case had ended"
@@ -347,74 +323,6 @@ def seen_again(found: Signal, now: datetime, *, case_ended: bool) -> Again | Non
     gone = dict.fromkeys(("duplicate_of", "investigation_ref"))
     verdicts = {"Concluded": unknown("Pending"), "Ready": false("Triaged", message)}
     return Again({**counted, **anew, **gone}, verdicts)
-
-
-# --- texts and limits --------------------------------------------------------------------------------------------
-
-
-_TIME_RULE: Final = f"must be a time of RFC 3339 between {YEARS.start} and {YEARS.stop - 1}"
-
-
-class _Fault(Exception):
-    """A field of an alert and the rule that it breaks."""
-
-    def __init__(self, field: str, rule: str) -> None:
-        super().__init__(rule)
-        self.field, self.rule = field, rule
-
-
-def fitted(spec: Json) -> Json:
-    """The spec of a Signal with texts and maps cut to what the schema takes; applied again to what was redacted."""
-    texts = {key: str(spec[key])[:most] for key, most in MOST_TEXT.items() if key in spec}
-    maps = {key: _cut(spec[key], most) for key, most in MOST_VALUE.items() if key in spec}
-    return {**spec, **texts, **maps}
-
-
-def _cut(found: Labels, most: int) -> dict[str, str]:
-    # The source's own word for the severity is read again at triage: it is never among those that are left out.
-    kept = sorted((key for key in found if len(key) <= MOST_KEY), key=lambda key: key != "severity")
-    return {key: found[key][:most] for key in kept[:MOST_ENTRIES]}
-
-
-def _texts(alert: Json, field: str) -> dict[str, str]:
-    found = alert.get(field)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise _Fault(field, "must be an object")
-    for key, value in found.items():
-        if not isinstance(value, str):
-            raise _Fault(f"{field}.{key}", "must be a text")
-    return {_clean(key): _clean(value) for key, value in found.items()}
-
-
-def _time(found: object, field: str) -> datetime:
-    try:
-        at = datetime.fromisoformat(found) if isinstance(found, str) else None
-        at = at.astimezone(UTC).replace(microsecond=0) if at is not None and at.tzinfo else None
-    except (ValueError, OverflowError):
-        at = None
-    if at is None or at.year not in YEARS:
-        raise _Fault(field, _TIME_RULE)
-    return at
-
-
-def _clean(text: str) -> str:
-    """Halves of surrogate pairs, which JSON can hold and no UTF-8 can, replaced."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _refused(field: str, rule: str, *, too_many: bool = False) -> Refused:
-    return Refused(_clean(field)[:MOST_SHOWN], _clean(rule)[:MOST_SHOWN], too_many)
-
-
-def _unfit(error: ValidationError, place: str) -> Refused:
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    return _refused(_within(place, *first["loc"]), first["msg"])
-
-
-def _within(place: str, *parts: int | str) -> str:
-    return ".".join(str(part) for part in (place, *parts) if part != "")
 
 
 __all__ = [
@@ -427,9 +335,11 @@ __all__ = [
     "Served",
     "Told",
     "fitted",
+    "is_open",
     "read_alertmanager",
     "read_specs",
     "seen_again",
+    "sighted_again",
     "target_of",
     "words_of",
 ]

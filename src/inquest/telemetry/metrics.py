@@ -160,7 +160,10 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     DATASTORAGE_LOGINS: (("passed", "401", "403", "500"),),
     HISTORY_CHAINS: (("held", "broken", "unchecked"),),
     INTAKE_LOGINS: (("passed", "401", "403", "503"),),
-    INTAKE_NOTICES: (("alertmanager", "signals"), ("created", "joined", "resolved", "dropped", "refused")),
+    INTAKE_NOTICES: (
+        ("alertmanager", "signals", "kubernetes-event"),
+        ("created", "joined", "resolved", "dropped", "refused"),
+    ),
     WATCH_RESTARTS: (("ended", "silent", "stalled"),),
     ATTEMPTS: (("done", "retry", "fenced", "failed", "cancelled"),),
     REPLIES: (PHASES, ("clean", "coerced", "corrected", "unusable")),

@@ -52,6 +52,12 @@ class Server:
             raise NotFound(name)
         return copy.deepcopy(self.held[kind.kind, name])
 
+    async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+        self._note(f"list {kind.kind}")
+        key, _, value = labels.partition("=")
+        found = [obj for place, obj in self.held.items() if place[0] == kind.kind]
+        return tuple(copy.deepcopy(obj) for obj in found if obj["metadata"].get("labels", {}).get(key) == value)
+
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         self._note(f"create {kind.kind}")
         name = obj.value["metadata"]["name"]
