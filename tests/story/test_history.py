@@ -327,6 +327,14 @@ def test_a_history_of_which_nothing_holds_is_not_an_empty_one() -> None:
     assert "known in part only" in history_section(found)
 
 
+def test_a_history_by_spec_alone_says_that_it_may_be_of_another_object() -> None:
+    own, any_of_spec = history(entry()), history(entry(), scope="hash")
+
+    assert "another object" not in history_section(own)
+    assert "another object" in history_section(any_of_spec)
+    assert envelope(any_of_spec, HASH)["scope"] == "hash"
+
+
 def test_people_are_told_of_a_few_names_and_of_how_many_more() -> None:
     found = checked(history(*(entry(minutes) for minutes in range(1, 8))), {})
 

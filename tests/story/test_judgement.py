@@ -312,7 +312,7 @@ def test_the_whole_document() -> None:
             "claims": {"total": 3, "supported": 2},
             "findings": 1,
             "gaps": 2,
-            "history": {"regression_detected": True, "ineffective": 1, "withheld": 0},
+            "history": {"regression_detected": True, "ineffective": 1, "withheld": 0, "scope": "chain"},
             "workflow": {"id": "w", "version": "1.0.0", "engine": "job", "undo": "u"},
             "parameters": {"CONTAINER": "app"},
             "blast_radius": {"pods": 3},

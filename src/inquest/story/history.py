@@ -33,6 +33,7 @@ REPEAT_THRESHOLD: Final = 2
 MIN_SERIES: Final = 3
 MAX_ENTRIES: Final = 20
 MAX_NAMES: Final = 5
+BY_HASH: Final = "hash"
 
 INEFFECTIVE_CHAIN: Final = "IneffectiveChain"
 RECURRENCE_LIMIT: Final = "RecurrenceLimit"
@@ -95,6 +96,7 @@ class History:
     recent: tuple[HistoryEntry, ...] = ()
     older: tuple[HistoryEntry, ...] = ()
     scope: str = "chain"
+    """`hash`: the service knows specs and no targets, so an entry may belong to another object (datastorage, 12)."""
     broken: tuple[HistoryEntry, ...] = ()
     """Their audit chain does not hold (datastorage, 10.5): people are told of them, nothing else reads them."""
     unchecked: tuple[HistoryEntry, ...] = ()
@@ -164,6 +166,7 @@ def envelope(history: History, spec_hash: str) -> dict[str, Any]:
         "targetResource": history.target,
         "currentSpecHash": spec_hash,
         "regressionDetected": history.regression_detected,
+        "scope": history.scope,
         "tier1": {"chain": [_entry_in_full(entry) for entry in history.recent[-MAX_ENTRIES:]]},
         "tier2": {"chain": [_entry_in_short(entry) for entry in history.older[-MAX_ENTRIES:]]},
         **({"withheld": withheld_text(history)} if history.withheld else {}),
@@ -220,7 +223,7 @@ def chain_block(history: History, spec_hash: str, now: datetime, rules: ChainRul
     limits = rules or ChainRules()
     recent = tuple(entry for entry in history.newest_first if now - entry.completed_at < limits.window)
     # Of scope `hash` an entry may belong to a stranger with the same spec: it must not block (datastorage, 12).
-    if not history.available or not recent or history.scope == "hash":
+    if not history.available or not recent or history.scope == BY_HASH:
         return None
     until = recent[0].completed_at + limits.window
     found = (guard(recent, spec_hash, now, limits) for guard in CHAIN_GUARDS)
@@ -418,6 +421,8 @@ def _lines(history: History, warnings: Sequence[HistoryWarning]) -> Iterator[str
     yield f"## Remediation history of {history.target or 'this target'}"
     if history.withheld:
         yield f"{withheld_text(history)}. What was tried before is known in part only."
+    if history.scope == BY_HASH:
+        yield "These are remediations of this spec: some may belong to another object with the same spec."
     yield from _said(warnings, "ConfigurationRegression")
     yield from _tier("Recent", history.recent, lambda entry: _recent_lines(entry, history.recent))
     yield from _tier("Historical", history.older, _historical_lines)

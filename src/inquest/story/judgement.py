@@ -168,6 +168,7 @@ def _history(found: History) -> dict[str, Any] | str:
         "regression_detected": found.regression_detected,
         "ineffective": ineffective_count(found),
         "withheld": found.withheld,
+        "scope": found.scope,
     }
 
 
