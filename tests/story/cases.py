@@ -24,6 +24,7 @@ from inquest.api.shared import (
     RulingDecision,
     SubReason,
     TargetRef,
+    UndoWhen,
     VoidReason,
 )
 from inquest.story import ends, outcome, plot, steps
@@ -49,7 +50,7 @@ from inquest.story.labels import Quota
 from inquest.story.plot import Case, Fact, Pinned
 from inquest.story.prompting import Playbook
 from inquest.story.rca import Cause, Caution, check_claims, diagnose
-from inquest.story.remedy import Halt, Proposal, Stand, Standing
+from inquest.story.remedy import Halt, Proposal, Stand, Standing, Undoing
 from inquest.story.reply import Choice, RawClaim, SelectionReply
 from inquest.story.selection import Described, Fault, Validation, WorkflowRecord
 from inquest.story.steps.concluding import seen_again
@@ -319,6 +320,15 @@ def proposal(**changes: Any) -> Proposal:
     return replace(made, **changes)
 
 
+def undoing(when: UndoWhen = UndoWhen.ON_FAILURE) -> Undoing:
+    workflow = proposal().workflow.model_copy(update={"id": "take-back", "action_type": "RollbackDeployment"})
+    return Undoing(workflow, {"REVISION": "0", "TARGET_RESOURCE_NAME": "api"}, when)
+
+
+def undone(name: str = "wfe-inv-1-undo") -> plot.UndoCreated:
+    return plot.UndoCreated(name, "u-undo", AT + timedelta(seconds=90))
+
+
 def ruling(decision: str = "ApprovalRequired", **changes: Any) -> Ruling:
     made = Ruling(
         RulingDecision(decision),
@@ -424,6 +434,10 @@ class World:
     """Lines of every answer that read like orders."""
     signal: Mapping[str, Any] = field(default_factory=dict)
     """What the Signal says other than usual."""
+    undoing: Undoing | None = None
+    """What takes the workflow back."""
+    changed: bool = False
+    """The target is not as the run left it."""
 
     def perform(self, step: steps.Step, now: datetime) -> Fact:
         match step:
@@ -453,13 +467,17 @@ class World:
             case steps.LookUp(answer, _, _, number):
                 return plot.Tried(number, answer, next(self.validations, valid()), now)
             case steps.Propose(verdict, _):
-                return plot.Selected(verdict, proposal(), now)
+                return plot.Selected(verdict, proposal(undoing=self.undoing), now)
             case steps.Rule():
                 return plot.Ruled(ruling(self.decision), now)
             case steps.RequestApproval():
                 return requested()
             case steps.Execute():
                 return created()
+            case steps.PlanUndo():
+                return plot.UndoLeft("changed since", now) if self.changed else plot.UndoPlanned(PINNED_DEPLOYMENT, now)
+            case steps.Undo():
+                return undone()
             case steps.Record(fact):
                 return fact
             case _:
@@ -563,7 +581,7 @@ def one_of_each() -> tuple[Fact, ...]:
         plot.Tried(2, selection(), replace(invalid(), stripped=("X",)), AT),
         tried(),
         plot.Unchosen("nothing fits", AT),
-        plot.Selected(verdict, proposal(), AT),
+        plot.Selected(verdict, proposal(undoing=undoing()), AT),
         plot.Ruled(ruling(), AT),
         plot.Intended("Execution", "wfe-inv-1", SHA),
         requested(),
@@ -571,6 +589,9 @@ def one_of_each() -> tuple[Fact, ...]:
         decided(),
         created(),
         plot.ExecutionVerifying(AT),
+        plot.UndoPlanned(PINNED_DEPLOYMENT, AT),
+        plot.UndoLeft("it was changed since", AT),
+        undone(),
         plot.Closed(verdict, AT, Phase.SELECTING, AT + timedelta(hours=1)),
         plot.Closed(outcome.model_unavailable("401", permanent=True), AT),
     )

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest
+from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest, UndoPin
 from inquest.api.catalogue import ParameterSchema, PreviewEntry, RemediationWorkflow
 from inquest.api.execution import Holder, PinnedWorkflow, WorkflowExecution
 from inquest.api.investigation import AlternativeWorkflow, Claim
@@ -57,10 +57,12 @@ from inquest.story.remedy import (
     digest_of_execution,
     digest_of_proposal,
     digest_of_request,
+    digest_of_run,
     drift,
     dropped_parameters,
     expand,
     guard,
+    guard_undo,
     job,
     job_env,
     job_outcome,
@@ -164,6 +166,23 @@ OTHER = {
 @pytest.mark.parametrize("other", OTHER.values(), ids=OTHER.keys())
 def test_the_digest_changes_with_everything_that_is_approved(other: Proposal) -> None:
     assert digest_of_proposal(other, POLICY_HASH) != digest_of_proposal(proposal(), POLICY_HASH)
+
+
+def test_the_digest_of_a_request_changes_with_its_undo() -> None:
+    pin = UndoPin(id="take-back", version="1.0.0", content_hash="a" * 64, when=UndoWhen.ON_FAILURE)
+    other = pin.model_copy(update={"content_hash": "b" * 64})
+    digests = {digest_of_proposal(proposal(undo=one), POLICY_HASH) for one in (None, pin, other)}
+
+    assert len(digests) == 3
+    assert digest_of_request(request(undo=pin.to_object()).spec) == digest_of_proposal(proposal(undo=pin), POLICY_HASH)
+    assert digest_of_execution(execution().spec, POLICY_HASH) == digest_of_run(proposal(undo=pin), POLICY_HASH)
+
+
+def test_an_undo_without_content_is_not_bound() -> None:
+    """Nothing of it is ever started by itself."""
+    named = UndoPin(id="take-back", version="1.0.0", when=UndoWhen.MANUAL)
+
+    assert digest_of_proposal(proposal(undo=named), POLICY_HASH) == digest_of_proposal(proposal(), POLICY_HASH)
 
 
 def test_the_digest_changes_with_the_policy() -> None:
@@ -542,6 +561,18 @@ def test_each_guard(seen: GuardView, expected: Ending) -> None:
     found = (halt.guard, halt.phase, halt.reason, halt.sub_reason, halt.resolution, halt.review)
     assert found == expected
     assert (halt.until is None) == (halt.phase is not None)
+
+
+HOLD_AN_UNDO = {"out of scope", "scope unknown", "protected", "another works on it"}
+
+
+@pytest.mark.parametrize(("name", "seen"), [(name, seen) for name, (seen, _) in HALTS.items()])
+def test_an_undo_is_no_new_try(name: str, seen: GuardView) -> None:
+    """Neither a Signal that is over nor what was tried before keeps a run from being taken back; drift does."""
+    halt = guard_undo(seen)
+
+    drifted = seen.drift is not None
+    assert (halt is not None) is (drifted or name in HOLD_AN_UNDO)
 
 
 @row("C-TR-4")

@@ -25,6 +25,7 @@ from inquest.api.shared import (
     RulingDecision,
     SubReason,
     TargetRef,
+    UndoWhen,
     VoidReason,
 )
 from inquest.story import ends, plot, steps
@@ -655,6 +656,125 @@ def test_the_target_of_the_diagnosis_is_looked_up_once(named: dict[str, Any], fo
     assert case.phase is Phase.AWAITING_APPROVAL
 
 
+# --- the undo -----------------------------------------------------------------------------------------------------
+
+HALF_WAY = steps.ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True)
+NEVER_RAN = steps.ExecutionSeen(ExecutionPhase.FAILED, "image pull")
+
+
+def ineffective(
+    health: float | None = 0.0,
+    before: float | None = 0.0,
+    reason: EffectivenessReason = EffectivenessReason.PARTIAL,
+) -> steps.ExecutionSeen:
+    done = ends.Effect(Resolution.INCONCLUSIVE, reason, health)
+    return steps.ExecutionSeen(ExecutionPhase.SUCCEEDED, done=done, health=health, health_before=before)
+
+
+DUE: dict[str, tuple[Phase, UndoWhen, steps.ExecutionSeen, bool]] = {
+    "on failure, failed half way": (Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, True),
+    "on failure, it never ran": (Phase.EXECUTING, UndoWhen.ON_FAILURE, NEVER_RAN, False),
+    "by hand, failed half way": (Phase.EXECUTING, UndoWhen.MANUAL, HALF_WAY, False),
+    "on ineffective, failed half way": (Phase.EXECUTING, UndoWhen.ON_INEFFECTIVE, HALF_WAY, False),
+    "on ineffective, nothing is ready": (Phase.VERIFYING, UndoWhen.ON_INEFFECTIVE, ineffective(), True),
+    "on ineffective, worse than before": (Phase.VERIFYING, UndoWhen.ON_INEFFECTIVE, ineffective(0.5, 0.75), True),
+    "on ineffective, as well as before": (Phase.VERIFYING, UndoWhen.ON_INEFFECTIVE, ineffective(0.5, 0.5), False),
+    "on ineffective, not looked at": (Phase.VERIFYING, UndoWhen.ON_INEFFECTIVE, ineffective(None, 1.0), False),
+    "on ineffective, changed by somebody": (
+        Phase.VERIFYING,
+        UndoWhen.ON_INEFFECTIVE,
+        ineffective(reason=EffectivenessReason.SPEC_DRIFT),
+        False,
+    ),
+    "on failure, it ran and did not help": (Phase.VERIFYING, UndoWhen.ON_FAILURE, ineffective(), False),
+}
+
+
+@pytest.mark.parametrize(("phase", "when", "seen", "due"), DUE.values(), ids=DUE.keys())
+def test_a_run_is_taken_back_where_its_workflow_says_so(
+    phase: Phase, when: UndoWhen, seen: steps.ExecutionSeen, due: bool
+) -> None:
+    world = World(undoing=cases.undoing(when))
+
+    names, _ = walked(world, view(execution=seen), cases.reached(phase, world))
+
+    assert names == (["PlanUndo", "Undo", "Record Closed"] if due else ["Record Closed"])
+
+
+def undoing(phase: Phase, when: UndoWhen, seen: steps.ExecutionSeen, **more: Any) -> Case:
+    """A case whose run is bad enough to be taken back, as far as it goes."""
+    world = World(undoing=cases.undoing(when), changed=more.pop("changed", False))
+    return world.run(view(execution=seen, **more), cases.reached(phase, world))
+
+
+@pytest.mark.parametrize("phase", [Phase.EXECUTING, Phase.VERIFYING])
+def test_a_case_ends_rolled_back_when_its_undo_ran(phase: Phase) -> None:
+    """The execution itself says so."""
+    seen = HALF_WAY if phase is Phase.EXECUTING else ineffective()
+    when = UndoWhen.ON_FAILURE if phase is Phase.EXECUTING else UndoWhen.ON_INEFFECTIVE
+    waits = undoing(phase, when, seen, undo=steps.ExecutionSeen(ExecutionPhase.RUNNING))
+    assert waits.closed is None
+
+    case = World().run(view(execution=replace(seen, phase=ExecutionPhase.ROLLED_BACK)), waits)
+
+    assert case.closed is not None
+    assert end_of(case) == (Phase.COMPLETED, Reason.ROLLED_BACK, None)
+    assert case.closed.verdict.resolution is Resolution.INCONCLUSIVE
+    assert case.closed.score == (None if phase is Phase.EXECUTING else 0.0)
+    executed = case.closed.verdict.conditions["Executed"]
+    assert executed[1] == ("JobFailed" if phase is Phase.EXECUTING else "JobSucceeded")
+
+
+LEFT: dict[str, tuple[dict[str, Any], str]] = {
+    "the target was changed": ({"changed": True}, "changed since"),
+    "the undo failed": ({"undo": steps.ExecutionSeen(ExecutionPhase.FAILED, "exit 9")}, "exit 9"),
+    "the undo was deleted": ({}, "its execution is gone"),
+}
+
+
+@pytest.mark.parametrize(("more", "said"), LEFT.values(), ids=LEFT.keys())
+@pytest.mark.parametrize("phase", [Phase.EXECUTING, Phase.VERIFYING])
+def test_what_cannot_be_taken_back_is_for_a_person(phase: Phase, more: dict[str, Any], said: str) -> None:
+    seen = HALF_WAY if phase is Phase.EXECUTING else ineffective()
+    when = UndoWhen.ON_FAILURE if phase is Phase.EXECUTING else UndoWhen.ON_INEFFECTIVE
+
+    case = undoing(phase, when, seen, **more)
+
+    assert case.closed is not None
+    verdict = case.closed.verdict
+    assert (verdict.needs_review, verdict.resolution) == (True, Resolution.MANUAL_REVIEW_REQUIRED)
+    assert verdict.message.endswith(f"; not taken back: {said}")
+    assert case.phase is (Phase.FAILED if phase is Phase.EXECUTING else Phase.COMPLETED)
+
+
+@pytest.mark.parametrize(("minutes", "left"), [(9, False), (11, True)])
+def test_what_failed_long_ago_may_have_been_mended_since(minutes: int, left: bool) -> None:
+    """The operator was away; who repaired the target by hand does not want it taken back."""
+    seen = replace(HALF_WAY, ended_at=view().now - timedelta(minutes=minutes))
+
+    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, seen, undo=steps.ExecutionSeen(ExecutionPhase.RUNNING))
+
+    assert (case.closed is not None, case.last(plot.UndoPlanned) is None) == (left, left)
+
+
+def test_no_undo_begins_while_effects_are_frozen() -> None:
+    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, frozen=True)
+
+    assert case.closed is None
+    assert (count(case.facts, plot.UndoPlanned), count(case.facts, plot.UndoCreated)) == (1, 0)
+
+
+def test_an_undo_that_a_person_stops_leaves_the_target_to_a_person() -> None:
+    running = steps.ExecutionSeen(ExecutionPhase.RUNNING)
+    case = undoing(Phase.VERIFYING, UndoWhen.ON_INEFFECTIVE, ineffective(), undo=running)
+
+    ended = World().run(view(cancelled=True), case)
+
+    assert ended.closed is not None
+    assert ended.closed.verdict.needs_review
+    assert "its undo was cancelled" in ended.closed.verdict.message
+
+
 # --- any order of things ------------------------------------------------------------------------------------------
 
 
@@ -684,7 +804,9 @@ class Interleavings(RuleBasedStateMachine):
     )
     def begin(self, phase: Phase, decision: str, dry_run: bool) -> None:
         asks = phase is Phase.AWAITING_APPROVAL
-        self.world = World() if asks else World({"dry_run": dry_run}, decision=decision)
+        undoing = cases.undoing()
+        chosen = World({"dry_run": dry_run}, decision=decision, undoing=undoing)
+        self.world = World(undoing=undoing) if asks else chosen
         self.case = cases.reached(phase, self.world)
 
     @rule(times=st.integers(1, 6))
@@ -738,6 +860,10 @@ class Interleavings(RuleBasedStateMachine):
         found = steps.ExecutionSeen(phase, "said", ran=True, done=cases.effect() if done else None)
         self.seen = replace(self.seen, execution=found if phase else None)
 
+    @rule(phase=st.sampled_from([None, *ExecutionPhase]))
+    def the_undo_goes_on(self, phase: ExecutionPhase | None) -> None:
+        self.seen = replace(self.seen, undo=steps.ExecutionSeen(phase, "said") if phase else None)
+
     @invariant()
     def i2_nobody_is_asked_without_a_ruling(self) -> None:
         kinds = [type(fact) for fact in self.case.facts]
@@ -747,6 +873,7 @@ class Interleavings(RuleBasedStateMachine):
     @invariant()
     def i3_there_is_at_most_one_execution(self) -> None:
         assert count(self.case.facts, plot.ExecutionCreated) <= 1
+        assert count(self.case.facts, plot.UndoCreated) <= 1
         assert count(self.case.facts, plot.Ruled) <= 1
 
     @invariant()

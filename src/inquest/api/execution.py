@@ -145,6 +145,8 @@ class Effectiveness(Model):
     """Weighted mean of what was assessed."""
     reason: EffectivenessReason | None = None
     """How the assessment ended."""
+    health_before: Score | None = None
+    """Health of the target right before the run; absent: not known."""
     check_after: Time | None = None
     """When the first check is due."""
     alert_check_after: Time | None = None

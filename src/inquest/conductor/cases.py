@@ -15,7 +15,7 @@ from typing import Any, Final
 import structlog
 
 from inquest.api.conditions import Verdict, false
-from inquest.api.execution import WorkflowExecution
+from inquest.api.execution import Effectiveness, WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation, NoticePriority, NoticeState, NoticeType
 from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.names import (
@@ -24,6 +24,7 @@ from inquest.api.names import (
     REVIEWED_ANNOTATION,
     execution_name,
     label_value,
+    undo_name,
 )
 from inquest.api.shared import (
     TERMINAL_PHASES,
@@ -287,8 +288,17 @@ class Cases:
         if phase is Phase.AWAITING_APPROVAL:
             return await self._approval_view(work, view)
         if phase in (Phase.EXECUTING, Phase.VERIFYING):
-            return replace(view, execution=await self._execution(work))
+            return await self._running_view(work, view)
         return view
+
+    async def _running_view(self, work: Work, view: steps.View) -> steps.View:
+        """The execution and, once there is one, its undo."""
+        inv = work.investigation
+        seen = await self._execution(work, execution_name(inv.name), work.case.last(plot.ExecutionCreated))
+        if work.case.last(plot.UndoPlanned) is None:
+            return replace(view, execution=seen)
+        undo = await self._execution(work, undo_name(inv.name), work.case.last(plot.UndoCreated))
+        return replace(view, execution=seen, undo=undo, frozen=await Guards(self.house).is_frozen())
 
     def _must_look(self, work: Work) -> bool:
         """Whether what was read last may not be what the next step goes by."""
@@ -375,22 +385,30 @@ class Cases:
         )
         return remedy.guard(view)
 
-    async def _execution(self, work: Work) -> steps.ExecutionSeen | None:
-        created = work.case.last(plot.ExecutionCreated)
+    async def _execution(
+        self, work: Work, name: str, created: plot.ExecutionCreated | plot.UndoCreated | None
+    ) -> steps.ExecutionSeen | None:
+        """The execution of this name, if it is the one that the journal names."""
         try:
-            raw = await self.house.status.read(
-                EXECUTION, execution_name(work.investigation.name), work.parent.namespace
-            )
+            raw = await self.house.status.read(EXECUTION, name, work.parent.namespace)
         except NotFound:
             return None
         found = WorkflowExecution.from_object(raw)
         if created is None or found.uid != created.uid:
             return None
-        failure = found.status.failure
-        done = _effect(found) if found.status.phase is ExecutionPhase.SUCCEEDED else None
+        failure, effect = found.status.failure, found.status.effectiveness or Effectiveness()
+        done = _effect(found) if found.status.phase in (ExecutionPhase.SUCCEEDED, ExecutionPhase.ROLLED_BACK) else None
         message = (failure.summary if failure else found.status.message) or ""
-        late = failure is not None and failure.reason is FailureReason.DEADLINE_EXCEEDED
-        return steps.ExecutionSeen(found.status.phase, message, bool(failure and failure.ran), late, done)
+        return steps.ExecutionSeen(
+            found.status.phase,
+            message,
+            bool(failure and failure.ran),
+            late=failure is not None and failure.reason is FailureReason.DEADLINE_EXCEEDED,
+            done=done,
+            health_before=effect.health_before,
+            health=effect.health,
+            ended_at=found.status.completed_at,
+        )
 
     # --- perform ----------------------------------------------------------------------------------------------
 
@@ -408,6 +426,8 @@ class Cases:
             steps.Rule: self.selections.rule,
             steps.RequestApproval: self.effects.request,
             steps.Execute: self.effects.execute,
+            steps.PlanUndo: self.effects.plan_undo,
+            steps.Undo: self.effects.undo,
             steps.Record: self._as_said,
         }
 

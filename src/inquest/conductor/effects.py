@@ -10,17 +10,21 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.names import (
     approval_name,
     execution_name,
+    undo_name,
 )
 from inquest.api.shared import (
     ObjectRef,
 )
 from inquest.conductor.approvals import Approvals
+from inquest.conductor.guards import bare
 from inquest.conductor.house import APPROVAL, EXECUTION, House
 from inquest.conductor.ownership import Ownership
 from inquest.conductor.publish import sealed
 from inquest.conductor.work import Work
 from inquest.errors import (
     AlreadyExists,
+    NotFound,
+    Retryable,
     Tampered,
 )
 from inquest.ports import Json, ResourceKind
@@ -69,7 +73,7 @@ class Effects:
         selected, ruled, asked = case.last(plot.Selected), case.last(plot.Ruled), case.last(plot.ApprovalRequested)
         if selected is None or ruled is None:
             raise Tampered("an execution without a ruling")
-        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
+        digest = remedy.digest_of_run(selected.proposal, ruled.ruling.policy_hash)
         name = execution_name(work.investigation.name)
         await self._intend(work, "Execution", name, digest)
         approval = ObjectRef(name=asked.name, uid=asked.uid) if asked else None
@@ -80,6 +84,52 @@ class Effects:
         if asked is not None:
             await Approvals(self.house).consume(work.investigation, asked.uid, made.uid)
         return plot.ExecutionCreated(name, made.uid, await self.house.now())
+
+    async def plan_undo(self, work: Work, step: steps.PlanUndo) -> plot.Fact:
+        """The target as it is now; what is not as the run left it is somebody else's work, and stays."""
+        context, now = await self.house.eyes.pin(bare(step.target)), await self.house.now()
+        if context.failure:
+            raise Retryable(context.failure)
+        before, found = work.case.last(plot.Selected), context.target_pin
+        if context.deleted or found is None or before is None or found.uid != before.proposal.target.uid:
+            return plot.UndoLeft(f"{step.target.display} is not there any more", now)
+        left = await self._left_by_the_run(work)
+        if left and context.spec_hash != left:
+            return plot.UndoLeft(f"{step.target.display} was changed since", now)
+        return plot.UndoPlanned(found, now)
+
+    async def _left_by_the_run(self, work: Work) -> str:
+        """Hash of the target's spec as the run left it; empty where it was not seen."""
+        try:
+            raw = await self.house.status.read(
+                EXECUTION, execution_name(work.investigation.name), work.parent.namespace
+            )
+        except NotFound:
+            return ""
+        return WorkflowExecution.from_object(raw).status.post_spec_hash or ""
+
+    async def undo(self, work: Work, step: steps.Undo) -> plot.Fact:
+        """The undo as it was approved, on the target as it was planned; it runs only once the journal names it."""
+        case = work.case
+        selected, ruled, planned = case.last(plot.Selected), case.last(plot.Ruled), case.last(plot.UndoPlanned)
+        ran, asked = case.last(plot.ExecutionCreated), case.last(plot.ApprovalRequested)
+        undoing = selected.proposal.undoing if selected else None
+        if selected is None or ruled is None or planned is None or ran is None or undoing is None:
+            raise Tampered("an undo without a run")
+        proposal = remedy.undo_proposal(selected.proposal, undoing, planned.target)
+        digest = remedy.digest_of_run(proposal, ruled.ruling.policy_hash)
+        name = undo_name(work.investigation.name)
+        await self._intend(work, "Undo", name, digest)
+        body = remedy.undo_execution(
+            work.parent,
+            proposal,
+            undo_of=ObjectRef(name=ran.name, uid=ran.uid),
+            approval=ObjectRef(name=asked.name, uid=asked.uid) if asked else None,
+        )
+        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
+        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
+            raise Tampered(f"{name} says something else than what was approved")
+        return plot.UndoCreated(name, made.uid, await self.house.now())
 
     async def _intend(self, work: Work, effect: str, name: str, digest: str) -> None:
         intent = plot.Intended(effect, name, digest)

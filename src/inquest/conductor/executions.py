@@ -27,6 +27,7 @@ from inquest.api.shared import (
     ExecutionPhase,
     FailureReason,
     Mode,
+    Purpose,
     TargetRef,
     VoidReason,
 )
@@ -34,10 +35,19 @@ from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.signals import resolved_time
-from inquest.errors import AlreadyExists, Conflict, NotFound
+from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
 from inquest.ports import Json
 from inquest.story import plot
-from inquest.story.effectiveness import Assessment, EffectView, Timing, Windows, assess, windows
+from inquest.story.effectiveness import (
+    LOOK_BACK,
+    Assessment,
+    EffectView,
+    Timing,
+    Windows,
+    assess,
+    health_score,
+    windows,
+)
 from inquest.story.remedy import (
     Halt,
     JobOutcome,
@@ -45,6 +55,7 @@ from inquest.story.remedy import (
     clean_up_is_due,
     dropped_parameters,
     guard,
+    guard_undo,
     job,
     job_outcome,
     lock_on,
@@ -140,7 +151,7 @@ class Executions:
             signal_resolved=await self._signal_resolved(found),
             approved_by_person=found.spec.approval_ref is not None,
         )
-        return guard(view)
+        return guard_undo(view) if _is_undo(found) else guard(view)
 
     async def _facts(self, inv: Investigation) -> tuple[plot.Fact, ...]:
         log = await self.house.journal.read(inv.uid)
@@ -179,9 +190,25 @@ class Executions:
             "pre_spec_hash": before or None,
             "blocked_by": None,
             "blocked_until": None,
+            "effectiveness": await self._before(found, now) if how == "JobCreated" else found.status.effectiveness,
         }
         verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
         return Change(changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL)
+
+    async def _before(self, found: WorkflowExecution, now: datetime) -> Effectiveness | None:
+        """How the target fared right before the run: an undo is due where it fares worse afterwards (resources, 8.2).
+
+        What cannot be read is not known, and holds nothing up.
+        """
+        target = found.spec.target
+        try:
+            shown = await self._target(target)
+            pods = await self._pods(target, shown)
+        except InquestError:
+            return None
+        known = bool(shown) and pods is not None
+        score = health_score(target.kind, shown, pods or (), now - LOOK_BACK) if known else None
+        return None if score is None else Effectiveness(health_before=score)
 
     # --- Running -------------------------------------------------------------------------------------------------
 
@@ -209,6 +236,8 @@ class Executions:
         return pods, tuple(one for one in events if (one.get("involvedObject") or {}).get("name") in names)
 
     async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+        if _is_undo(found):
+            return await self._undone(found, outcome, now)
         # That somebody's Git drives the target says how long its state takes to settle.
         context = await self.house.eyes.pin(bare(found.spec.target))
         ended = outcome.ended_at or now
@@ -224,9 +253,9 @@ class Executions:
             ready = {"Ready": true("Succeeded")}
             return Change(changes | phase, done | ready, ("JobSucceeded", "the Job succeeded", False), JOB_POLL)
         when = self._windows(found, ended, await self._is_proactive(found), context.labels.git_ops_managed or False)
-        effect = Effectiveness(
-            check_after=when.check_after, alert_check_after=when.alert_check_after, deadline=when.deadline
-        )
+        times = {"check_after": when.check_after, "alert_check_after": when.alert_check_after}
+        before = found.status.effectiveness or Effectiveness()
+        effect = before.model_copy(update={**times, "deadline": when.deadline})
         waiting = {"phase": ExecutionPhase.VERIFYING, "message": "the Job succeeded; its effect is looked at"}
         verdicts = {
             "JobComplete": true("JobSucceeded"),
@@ -240,6 +269,40 @@ class Executions:
             ("JobSucceeded", "the Job succeeded; its effect is looked at", False),
             again,
         )
+
+    async def _undone(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+        """The undo ran: what it took back says so first, so that a crash in between comes here again."""
+        context, ended = await self.house.eyes.pin(bare(found.spec.target)), outcome.ended_at or now
+        await self._roll_back(found, now)
+        changes = {
+            "phase": ExecutionPhase.SUCCEEDED,
+            "reason": "JobSucceeded",
+            "message": "the undo ran",
+            "completed_at": ended,
+            "duration_seconds": _seconds(found.status.started_at, ended),
+            "post_spec_hash": found.status.post_spec_hash or context.spec_hash or None,
+        }
+        verdicts = {
+            "JobComplete": true("JobSucceeded"),
+            "EffectivenessAssessed": false("NotApplicable"),
+            "Ready": true("Succeeded"),
+        }
+        return Change(changes, verdicts, ("JobSucceeded", "the undo ran", False), JOB_POLL)
+
+    async def _roll_back(self, undo: WorkflowExecution, now: datetime) -> None:
+        """The execution that was taken back, as long as it is the one that was meant."""
+        meant = undo.spec.undo_of
+        try:
+            raw = await self.house.status.read(EXECUTION, meant.name if meant else "", undo.namespace)
+        except NotFound:
+            return
+        ran = WorkflowExecution.from_object(raw)
+        if meant is None or ran.uid != meant.uid or ran.status.phase is ExecutionPhase.ROLLED_BACK:
+            return
+        message = f"taken back by {undo.name}: {ran.status.message or ''}"[:1024]
+        changes = {"phase": ExecutionPhase.ROLLED_BACK, "reason": "RolledBack", "message": message}
+        verdicts = {"Ready": false("RolledBack", message)}
+        await self._tell(ran, Change(changes, verdicts, ("RolledBack", message, True)), now)
 
     # --- Verifying -----------------------------------------------------------------------------------------------
 
@@ -404,7 +467,11 @@ def _fault(
 
 
 def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:
-    return any(isinstance(fact, plot.ExecutionCreated) and fact.uid == found.uid for fact in facts)
+    return any(isinstance(fact, plot.ExecutionCreated | plot.UndoCreated) and fact.uid == found.uid for fact in facts)
+
+
+def _is_undo(found: WorkflowExecution) -> bool:
+    return found.spec.purpose is Purpose.UNDO
 
 
 def _held(halt: Halt, now: datetime) -> Change:

@@ -23,6 +23,10 @@ from inquest.story.triage import BUILT_IN_PROTECTED
 ACTIVE = "Active"
 
 
+OVER: Final = frozenset(
+    {ExecutionPhase.VERIFYING, ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK}
+)
+"""Phases of an execution whose Job has ended."""
 FREEZE: Final = "inquest-freeze"
 """A ConfigMap of this name in the operator's namespace stops every effect (reliability, section 12)."""
 
@@ -146,7 +150,7 @@ class Guards:
             RecentRun(run.spec.workflow.id, run.status.completed_at)
             for run in runs
             if run.status.completed_at
-            and run.status.phase in (ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.VERIFYING)
+            and run.status.phase in OVER
             and now - run.status.completed_at < timedelta(hours=1)
             and target_string(run.spec.target).lower() == wanted
         )

@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from inquest.api.approval import UndoPin
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
-from inquest.api.shared import PinnedTarget, TargetRef
+from inquest.api.shared import PinnedTarget, TargetRef, UndoWhen
+from inquest.api.shared import Registration as Registered
+from inquest.conductor.catalogue import content_hash, content_of, versions
 from inquest.conductor.house import House
 from inquest.errors import Forbidden, Invalid, NotFound
 from inquest.story import outcome, plot, remedy, selection, steps
@@ -104,16 +106,31 @@ class Proposals:
             return Unfit(steps.verdict_of(case, tried.reply, gone, tried.cautions))
         workflow = RemediationWorkflow.from_object(record.content)
         bound = remedy.bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
+        undoing = await self._undoing(workflow, pin)
         proposal = remedy.Proposal(
             target=pin,
-            workflow=_pinned(workflow, record),
+            workflow=_pinned(workflow, record.workflow_id, record.content_hash),
             parameters=bound.parameters,
             confidence=tried.reply.choice.confidence or 0.0,
             rationale=tried.reply.choice.rationale,
-            undo=_undo(workflow),
+            undo=_undo(workflow, undoing),
             preview=await self._preview(workflow, pin, bound.parameters),
+            undoing=undoing,
         )
         return plot.Selected(verdict, proposal, await self.house.now())
+
+    async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> remedy.Undoing | None:
+        """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
+        named = workflow.spec.undo
+        applied = await versions(self.house, named.id) if named else ()
+        for found in applied:
+            if named is None or found.spec.version != named.version or found.status.registration != Registered.ACTIVE:
+                continue
+            bound = remedy.bind_parameters(found.spec.parameters, named.parameters, target)
+            missing = [one.name for one in found.spec.parameters if one.required and one.name not in bound.parameters]
+            pinned = _pinned(found, found.status.workflow_id or "", content_hash(content_of(found)))
+            return None if missing else remedy.Undoing(pinned, bound.parameters, named.when)
+        return None
 
     async def _target(self, case: Case, reply: SelectionReply) -> PinnedTarget | None:
         """The root owner, or an object of another kind that was named and is really there (pipeline, section 9)."""
@@ -151,14 +168,14 @@ def _is_ours(record: WorkflowRecord) -> bool:
     return True
 
 
-def _pinned(workflow: RemediationWorkflow, record: WorkflowRecord) -> PinnedWorkflow:
+def _pinned(workflow: RemediationWorkflow, workflow_id: str, digest: str) -> PinnedWorkflow:
     spec = workflow.spec
     return PinnedWorkflow(
         id=spec.id,
         version=spec.version,
-        workflow_id=record.workflow_id,
+        workflow_id=workflow_id or None,
         action_type=spec.action_type,
-        content_hash=record.content_hash,
+        content_hash=digest,
         engine=spec.execution.engine,
         image=spec.execution.image,
         service_account_name=spec.execution.service_account_name,
@@ -168,6 +185,11 @@ def _pinned(workflow: RemediationWorkflow, record: WorkflowRecord) -> PinnedWork
     )
 
 
-def _undo(workflow: RemediationWorkflow) -> UndoPin | None:
+def _undo(workflow: RemediationWorkflow, undoing: remedy.Undoing | None) -> UndoPin | None:
+    """What the approver is shown; without its content in the catalogue nothing is started by itself."""
     undo = workflow.spec.undo
-    return UndoPin(id=undo.id, version=undo.version, when=undo.when) if undo else None
+    if undo is None:
+        return None
+    digest = undoing.workflow.content_hash if undoing else None
+    when = undo.when if undoing else UndoWhen.MANUAL
+    return UndoPin(id=undo.id, version=undo.version, content_hash=digest, when=when)

@@ -807,6 +807,10 @@ def _tell_verifying(case: Case, fact: Any) -> Iterator[Announcement]:
     yield Announcement("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
 
 
+def _tell_undo(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("UndoStarted", fact.name, warning=True)
+
+
 def _tell_closed(case: Case, fact: Any) -> Iterator[Announcement]:
     verdict = fact.verdict
     if verdict.needs_review:
@@ -857,6 +861,7 @@ _TOLD: Final[Mapping[type[plot.Fact], Any]] = {
     plot.ApprovalDecided: _tell_decided,
     plot.ExecutionCreated: _tell_execution,
     plot.ExecutionVerifying: _tell_verifying,
+    plot.UndoCreated: _tell_undo,
     plot.Closed: _tell_closed,
 }
 

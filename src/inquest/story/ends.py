@@ -176,6 +176,29 @@ def verified(selected: Verdict, effect: Effect) -> Verdict:
     )
 
 
+def taken_back(selected: Verdict, message: str) -> Verdict:
+    """The run failed half way and its undo has taken back what it had done (resources, section 8.5)."""
+    undone = verified(selected, Effect(Resolution.INCONCLUSIVE, None, None, rolled_back=True))
+    said = f"The workflow failed and was taken back by its undo workflow: {message}"
+    return replace(undone, message=said, conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), **UNASSESSED})
+
+
+def not_taken_back(ended: Verdict, why: str) -> Verdict:
+    """The run should have been taken back and was not: a person has to look at what it left."""
+    return replace(
+        ended,
+        message=f"{ended.message}; not taken back: {why}",
+        resolution=Resolution.MANUAL_REVIEW_REQUIRED,
+        needs_review=True,
+        review_reason=HumanReviewReason.INFRASTRUCTURE_FAILURE,
+    )
+
+
+def stopped_undoing(selected: Verdict) -> Verdict:
+    """Cancelled while the undo ran: its Job goes, and the target may be half way between two states."""
+    return not_taken_back(_unverified(selected, "The workflow ran and did not help"), "its undo was cancelled")
+
+
 def _told(effect: Effect) -> str:
     if effect.rolled_back:
         return "The workflow ran and was taken back by its undo workflow"

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from pydantic import TypeAdapter
 
 from inquest.api.investigation import InvestigationSpec
-from inquest.api.shared import ApprovalState, EffectivenessReason, Phase, TargetRef, VoidReason
+from inquest.api.shared import ApprovalState, EffectivenessReason, Phase, PinnedTarget, TargetRef, VoidReason
 from inquest.errors import OutOfTurn
 from inquest.story.briefing import Brief, Habits
 from inquest.story.context import ResourceContext
@@ -300,6 +300,34 @@ class ExecutionVerifying(Fact):
 
 
 @dataclass(frozen=True)
+class UndoPlanned(Fact):
+    """The run is to be taken back by its undo workflow, on the target as it was found then."""
+
+    SLOT: ClassVar[str] = "Effect"
+    target: PinnedTarget
+    at: datetime
+
+
+@dataclass(frozen=True)
+class UndoLeft(Fact):
+    """The run should have been taken back and could not be."""
+
+    SLOT: ClassVar[str] = "Effect"
+    why: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class UndoCreated(Fact):
+    """The one execution that takes the run back is there."""
+
+    SLOT: ClassVar[str] = "Effect"
+    name: str
+    uid: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class Closed(Fact):
     """The end; nothing of the case is decided or executed after it."""
 
@@ -337,6 +365,9 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         ApprovalDecided,
         ExecutionCreated,
         ExecutionVerifying,
+        UndoPlanned,
+        UndoLeft,
+        UndoCreated,
         Closed,
     )
 }
@@ -381,8 +412,15 @@ PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
         Intended: STAYS,
         ExecutionCreated: Phase.EXECUTING,
     },
-    Phase.EXECUTING: {ExecutionCreated: STAYS, ExecutionVerifying: Phase.VERIFYING, Intended: STAYS},
-    Phase.VERIFYING: {},
+    Phase.EXECUTING: {
+        ExecutionCreated: STAYS,
+        ExecutionVerifying: Phase.VERIFYING,
+        Intended: STAYS,
+        UndoPlanned: STAYS,
+        UndoLeft: STAYS,
+        UndoCreated: STAYS,
+    },
+    Phase.VERIFYING: {Intended: STAYS, UndoPlanned: STAYS, UndoLeft: STAYS, UndoCreated: STAYS},
     Phase.COMPLETED: {},
     Phase.FAILED: {},
     Phase.CANCELLED: {},

@@ -82,6 +82,16 @@ BUSY_LOOK: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
+class Undoing:
+    """The workflow that takes the action back, as the approver was shown it; no other content is run in its place."""
+
+    workflow: PinnedWorkflow
+    parameters: Mapping[str, str]
+    """Exactly what its Job will get."""
+    when: UndoWhen
+
+
+@dataclass(frozen=True)
 class Proposal:
     """One exact action on one exact object; an approval is bound to it and to nothing else."""
 
@@ -95,6 +105,8 @@ class Proposal:
     undo: UndoPin | None = None
     preview: str = ""
     """Unified diff of the target; redacted before it is shown."""
+    undoing: Undoing | None = None
+    """What `undo` names, where the catalogue has it."""
 
     @property
     def pin(self) -> WorkflowPin:
@@ -103,9 +115,16 @@ class Proposal:
 
 
 def proposal_digest(
-    workflow: WorkflowPin, parameters: Mapping[str, str], target: PinnedTarget, policy_hash: str
+    workflow: WorkflowPin,
+    parameters: Mapping[str, str],
+    target: PinnedTarget,
+    policy_hash: str,
+    undo: UndoPin | None = None,
 ) -> str:
-    """What an approval request must still say when it is used (reliability, 11, row 3)."""
+    """What an approval request must still say when it is used (reliability, 11, row 3).
+
+    The parameters of the undo stand in the workflow's own content, and so under its hash.
+    """
     bound = {
         "id": workflow.id,
         "version": workflow.version,
@@ -115,6 +134,7 @@ def proposal_digest(
         "targetUid": target.uid,
         "specHash": target.spec_hash,
         "policyHash": policy_hash,
+        **({"undo": undo.to_object()} if undo is not None and undo.content_hash else {}),
     }
     text = json.dumps(bound, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
@@ -122,16 +142,21 @@ def proposal_digest(
 
 def digest_of_proposal(proposal: Proposal, policy_hash: str) -> str:
     """The digest that goes into the journal before anything is asked or run."""
-    return proposal_digest(proposal.workflow, proposal.parameters, proposal.target, policy_hash)
+    return proposal_digest(proposal.workflow, proposal.parameters, proposal.target, policy_hash, proposal.undo)
 
 
 def digest_of_request(spec: ApprovalSpec) -> str:
     """The same digest, of the request as the API server has it."""
-    return proposal_digest(spec.workflow, spec.parameters, spec.target, spec.policy.hash or "")
+    return proposal_digest(spec.workflow, spec.parameters, spec.target, spec.policy.hash or "", spec.undo)
+
+
+def digest_of_run(proposal: Proposal, policy_hash: str) -> str:
+    """The digest of what one execution does: its own workflow, without the one that would take it back."""
+    return proposal_digest(proposal.workflow, proposal.parameters, proposal.target, policy_hash)
 
 
 def digest_of_execution(spec: ExecutionSpec, policy_hash: str) -> str:
-    """The same digest, of the execution as the API server has it."""
+    """The same digest as of the run, of the execution as the API server has it."""
     return proposal_digest(spec.workflow, spec.parameters, spec.target, policy_hash)
 
 
@@ -688,6 +713,15 @@ GUARDS: Final[tuple[Guard, ...]] = (
 )
 
 
+UNDO_GUARDS: Final[tuple[Guard, ...]] = (guard_scope, guard_protected, guard_drift, guard_busy)
+"""What may hold an undo back: it is no new try, and a Signal that is over does not mend what the run has broken."""
+
+
+def guard_undo(view: GuardView) -> Halt | None:
+    """The first guard that holds an undo back; None: it may begin."""
+    return next((found for one in UNDO_GUARDS if (found := one(view))), None)
+
+
 def _refused(view: GuardView, word: SubReason, what: str) -> Halt:
     return _failed(word, f"{view.target.display} {what}", word, HumanReviewReason.REMEDIATION_BLOCKED)
 
@@ -705,9 +739,17 @@ def workflow_execution(parent: Parent, proposal: Proposal, *, approval: ObjectRe
     return _execution(parent, proposal, execution_name(parent.name), approval=approval)
 
 
-def undo_execution(parent: Parent, proposal: Proposal, *, undo_of: ObjectRef) -> Manifest:
+def undo_execution(
+    parent: Parent, proposal: Proposal, *, undo_of: ObjectRef, approval: ObjectRef | None = None
+) -> Manifest:
     """The execution that takes another one back; the proposal is that of the undo workflow."""
-    return _execution(parent, proposal, undo_name(parent.name), undo_of=undo_of)
+    return _execution(parent, proposal, undo_name(parent.name), approval=approval, undo_of=undo_of)
+
+
+def undo_proposal(proposal: Proposal, undoing: Undoing, target: PinnedTarget) -> Proposal:
+    """The undo as a proposal of its own, on the target as it is after the run."""
+    rationale = f"takes back {proposal.pin.id}"
+    return Proposal(target, undoing.workflow, undoing.parameters, proposal.confidence, rationale)
 
 
 def _execution(

@@ -29,6 +29,7 @@ from inquest.story.steps.view import (
     LookAgain,
     LookUp,
     Open,
+    PlanUndo,
     Propose,
     Record,
     RequestApproval,
@@ -39,6 +40,7 @@ from inquest.story.steps.view import (
     SeekTarget,
     Step,
     TakeSnapshot,
+    Undo,
     View,
     Wait,
 )
@@ -68,7 +70,8 @@ def _stopped(case: Case, view: View) -> outcome.Verdict | None:
 
 def _cancelled(case: Case) -> outcome.Verdict:
     if case.phase is Phase.VERIFYING:
-        return ends.stopped_waiting(chosen(case))
+        undoing = case.last(plot.UndoCreated) is not None
+        return ends.stopped_undoing(chosen(case)) if undoing else ends.stopped_waiting(chosen(case))
     return ends.stopped_running() if case.phase is Phase.EXECUTING else outcome.cancelled()
 
 
@@ -100,6 +103,7 @@ __all__ = [
     "LookAgain",
     "LookUp",
     "Open",
+    "PlanUndo",
     "Propose",
     "Record",
     "RequestApproval",
@@ -110,6 +114,7 @@ __all__ = [
     "SeekTarget",
     "Step",
     "TakeSnapshot",
+    "Undo",
     "View",
     "Wait",
     "circumstances",

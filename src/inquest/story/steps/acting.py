@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
-from inquest.api.shared import ApprovalState, ExecutionPhase, Phase, Resolution
+from inquest.api.shared import ApprovalState, EffectivenessReason, ExecutionPhase, Phase, Resolution
 from inquest.story import ends, plot
 from inquest.story.judgement import Question, Tally, what_follows
 from inquest.story.plot import Case
-from inquest.story.remedy import HELD, Stand, Standing
+from inquest.story.remedy import HELD, Stand, Standing, undo_is_due
 from inquest.story.steps.known import (
     chosen,
     diagnosis_of,
@@ -20,10 +22,12 @@ from inquest.story.steps.view import (
     LOOK,
     Execute,
     ExecutionSeen,
+    PlanUndo,
     Record,
     RequestApproval,
     Rule,
     Step,
+    Undo,
     View,
     Wait,
 )
@@ -152,9 +156,11 @@ def executing(case: Case, view: View) -> Step:
     if seen is None:
         return Record(plot.Closed(ends.execution_gone(chosen(case)), view.now))
     if seen.phase is ExecutionPhase.FAILED:
-        return Record(_failed(case, view, seen))
+        # What never ran has changed nothing.
+        is_due, failed = seen.ran and _undo_is_due(case, seen, failed=True), _failed(case, view, seen)
+        return _undone_first(case, view, failed) if is_due else Record(failed)
     if seen.phase is ExecutionPhase.ROLLED_BACK:
-        return Record(plot.Closed(ends.verified(chosen(case), _ROLLED_BACK), view.now))
+        return Record(plot.Closed(ends.taken_back(chosen(case), seen.message), view.now))
     if seen.phase in (ExecutionPhase.VERIFYING, ExecutionPhase.SUCCEEDED):
         return Record(plot.ExecutionVerifying(view.now))
     return Wait(view.now + LOOK)
@@ -171,10 +177,56 @@ def verifying(case: Case, view: View) -> Step:
     seen = view.execution
     if seen is None or seen.phase is ExecutionPhase.FAILED:
         return Record(plot.Closed(ends.unverifiable(chosen(case)), view.now))
-    done = _ROLLED_BACK if seen.phase is ExecutionPhase.ROLLED_BACK else seen.done
+    rolled_back = seen.phase is ExecutionPhase.ROLLED_BACK
+    done = replace(seen.done or _UNKNOWN, rolled_back=True) if rolled_back else seen.done
     if done is None:
         return Wait(view.now + LOOK)
-    return Record(plot.Closed(ends.verified(chosen(case), done), view.now, score=done.score, assessed=done.reason))
+    ended = plot.Closed(ends.verified(chosen(case), done), view.now, score=done.score, assessed=done.reason)
+    is_due = not rolled_back and _undo_is_due(case, seen, failed=False)
+    return _undone_first(case, view, ended) if is_due else Record(ended)
 
 
-_ROLLED_BACK: Final = ends.Effect(Resolution.INCONCLUSIVE, None, None, rolled_back=True)
+_UNKNOWN: Final = ends.Effect(Resolution.INCONCLUSIVE, None, None)
+
+
+def _undo_is_due(case: Case, seen: ExecutionSeen, *, failed: bool) -> bool:
+    """By the rule of the workflow that was ruled on, and only where its undo was pinned then (resources, 8.2)."""
+    selected = case.last(plot.Selected)
+    undoing = selected.proposal.undoing if selected else None
+    drifted = seen.done is not None and seen.done.reason in _NOT_OURS
+    after = None if drifted else seen.health
+    return undoing is not None and undo_is_due(undoing.when, failed=failed, before=seen.health_before, after=after)
+
+
+UNDO_WITHIN: Final = timedelta(minutes=10)
+"""After a failure: what a run left half done has no hash to be held against, and somebody may have mended it since."""
+
+
+def _is_late(view: View) -> bool:
+    seen = view.execution
+    if seen is None or seen.phase is not ExecutionPhase.FAILED:
+        return False
+    return seen.ended_at is not None and view.now - seen.ended_at > UNDO_WITHIN
+
+
+_NOT_OURS: Final = frozenset({EffectivenessReason.SPEC_DRIFT, EffectivenessReason.UNRECOVERABLE})
+"""Somebody has changed or deleted the target since: what an undo would take back is not the run's."""
+
+
+def _undone_first(case: Case, view: View, ended: plot.Closed) -> Step:
+    """Take the run back before the case ends; where that cannot be done a person is asked."""
+    left, created, planned = case.last(plot.UndoLeft), case.last(plot.UndoCreated), case.last(plot.UndoPlanned)
+    selected = case.last(plot.Selected)
+    if left is not None or selected is None:
+        why = left.why if left else "there is no proposal"
+        return Record(replace(ended, verdict=ends.not_taken_back(ended.verdict, why)))
+    if planned is None and _is_late(view):
+        return Record(replace(ended, verdict=ends.not_taken_back(ended.verdict, "the run failed too long ago")))
+    if planned is None:
+        return PlanUndo(selected.proposal.target)
+    if created is None:
+        return Wait(view.now + LOOK) if view.frozen else Undo()
+    if view.undo is not None and view.undo.phase is not ExecutionPhase.FAILED:
+        return Wait(view.now + LOOK)
+    why = view.undo.message if view.undo else "its execution is gone"
+    return Record(replace(ended, verdict=ends.not_taken_back(ended.verdict, why)))

@@ -34,6 +34,12 @@ class ExecutionSeen:
     """It failed because the time of its workflow was over."""
     done: ends.Effect | None = None
     """How the assessment ended, once it has."""
+    health_before: float | None = None
+    """Of the target, right before the run; None: not known."""
+    health: float | None = None
+    """As it was assessed."""
+    ended_at: datetime | None = None
+    """When its Job ended."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class View:
     halt: Halt | None = None
     """A guard that holds, asked only where a person would be asked or an execution would begin."""
     execution: ExecutionSeen | None = None
+    undo: ExecutionSeen | None = None
+    """The execution that takes it back, once there is one."""
     frozen: bool = False
     """The kill switch is on: no effect begins."""
 
@@ -169,6 +177,18 @@ class Execute:
 
 
 @dataclass(frozen=True)
+class PlanUndo:
+    """Pin the target as it is after the run, if it still is as the run left it."""
+
+    target: TargetRef
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Create the execution that takes the run back."""
+
+
+@dataclass(frozen=True)
 class Record:
     """Nothing to do but to write down what code concluded."""
 
@@ -199,6 +219,8 @@ Step = (
     | Rule
     | RequestApproval
     | Execute
+    | PlanUndo
+    | Undo
     | Record
     | Wait
 )
