@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,7 @@ from structlog.testing import capture_logs
 from inquest.datastorage.database import open_engine
 from inquest.datastorage.tables import audit_events
 from inquest.errors import Misconfigured
-from inquest.serving import STOP_SIGNALS, Certificate, serving, stop_signal
+from inquest.serving import STOP_SIGNALS, Certificate, _listener, serving, stop_signal
 from inquest.settings import Settings
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import API, llm_request
@@ -47,6 +48,21 @@ async def test_it_answers_on_three_ports_and_ends_without_losing_anything(databa
     assert 'code="200",method="GET",route="/api/v1/workflows/actions"} 1.0' in metrics.text
     assert (in_flight.status_code, code) == (201, 0), in_flight.text
     assert await _stored_types(database_url) == ["aiagent.llm.request", "workflow.catalog.actions_listed"]
+
+
+async def test_no_answer_waits_for_the_acknowledgement_of_its_first_half() -> None:
+    found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted = writer.get_extra_info("socket")
+        found.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with _listener("127.0.0.1", 0) as listener:
+        async with await asyncio.start_server(serve, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            assert await found == 1
+            writer.close()
 
 
 async def _stopped_in_the_middle_of_a_write(server: Served, http: httpx2.AsyncClient) -> tuple[httpx2.Response, int]:
