@@ -45,6 +45,10 @@ class Recipe:
     """What they are made from, to tell whether a build is needed."""
     lay_out: Callable[[Path], None]
     """Puts them into the folder that the builder is given."""
+    base: Callable[[], Path] | None = None
+    """Archive of a root in the place of the public base image of the first stage; none: it is built as written."""
+    arguments: tuple[str, ...] = ()
+    """Arguments of the build."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ def _build_into(folder: Path, name: str, recipe: Recipe) -> None:
         context.mkdir()
         result.mkdir()
         recipe.lay_out(context)
-        _buildah(Path(work), name, context, result)
+        _buildah(Path(work), name, context, result, recipe)
         result.chmod(0o755)
         result.replace(folder)
 
@@ -138,16 +142,29 @@ def _leaving_no_trace() -> Iterator[None]:
             shutil.rmtree(trace, ignore_errors=True)
 
 
-def _buildah(work: Path, name: str, context: Path, result: Path) -> None:
+def _buildah(work: Path, name: str, context: Path, result: Path, recipe: Recipe) -> None:
     """Build in a store of our own and throw it away, so that nothing is left on the machine but the archive."""
     policy = work / "policy.json"
     policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
     buildah = ["buildah", f"--root={work / 'store'}", f"--runroot={work / 'run'}", "--storage-driver=vfs"]
     trust = f"--signature-policy={policy}"
     containerfile = REPOSITORY / "images" / name / "Containerfile"
-    _run([*buildah, "build", *BUILDER_FLAGS, trust, f"--file={containerfile}", f"--tag={name}", str(context)])
+    flags = [*BUILDER_FLAGS, trust, *(f"--build-arg={argument}" for argument in recipe.arguments)]
+    if recipe.base:
+        flags.append(f"--from={_based([*buildah, 'build', *BUILDER_FLAGS, trust], work, recipe.base())}")
+    _run([*buildah, "build", *flags, f"--file={containerfile}", f"--tag={name}", str(context)])
     archive = f"oci-archive:{result / 'image.tar'}:{TAG}"
     _run([*buildah, "push", trust, f"--digestfile={result / 'digest'}", name, archive])
+
+
+def _based(build: list[str], work: Path, archive: Path) -> str:
+    """The name of an image that holds the archive and nothing else, in the builder's store."""
+    folder = work / "base"
+    folder.mkdir()
+    (folder / "root.tar").hardlink_to(archive)
+    (folder / "Containerfile").write_text("FROM scratch\nADD root.tar /\n")
+    _run([*build, f"--file={folder / 'Containerfile'}", "--tag=localhost/base", str(folder)])
+    return "localhost/base"
 
 
 def _run(command: list[str]) -> None:
@@ -208,8 +225,76 @@ def _copy_program(source: Path, target: Path) -> None:
     target.chmod(0o755)
 
 
+# --- the operator's image ------------------------------------------------------------------------------------------
+
+OPERATOR_SOURCES = (
+    "src/inquest",
+    "policies/approval.rego",
+    "catalogue",
+    "images/operator",
+    "requirements/runtime.lock",
+)
+BASE_SUITE = "bookworm"
+BASE_PACKAGES = "python3,python3-venv,ca-certificates,tzdata,libc-bin"
+BASE_PYTHON = "3.11"
+"""The Python of that suite; packages are fetched for it, whichever Python runs this."""
+BASE_MIRROR = "http://deb.debian.org/debian"
+
+
+def _operator_inputs() -> list[bytes]:
+    base = "\n".join((BASE_SUITE, BASE_PACKAGES, BASE_PYTHON)).encode()
+    files = (REPOSITORY / path for path in _operator_files())
+    return [base, *(part for path in files for part in (str(path.relative_to(REPOSITORY)).encode(), path.read_bytes()))]
+
+
+def _operator_files() -> list[Path]:
+    """Every source file of the image, from the root of the repository."""
+    found = []
+    for source in OPERATOR_SOURCES:
+        path = REPOSITORY / source
+        within = path.rglob("*") if path.is_dir() else [path]
+        found += [one for one in within if one.is_file() and "__pycache__" not in one.parts]
+    return sorted(path.relative_to(REPOSITORY) for path in found)
+
+
+def _lay_out_operator(context: Path) -> None:
+    for path in _operator_files():
+        (context / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(REPOSITORY / path, context / path)
+    wheels = context / "wheels"
+    wheels.mkdir()
+    machine = os.uname().machine
+    platforms = [f"--platform=manylinux{version}_{machine}" for version in ("2014", "_2_17", "_2_28", "_2_34")]
+    lock = f"--requirement={context / 'requirements/runtime.lock'}"
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]
+    _run([*pip, f"--python-version={BASE_PYTHON}", *platforms, f"--dest={wheels}", lock])
+
+
+def _operator_base() -> Path:
+    """A small Debian with Python, made once: no registry is needed for it."""
+    ensure_programs({"debootstrap": "debootstrap"})
+    kept = cache_folder() / "images" / f"base-{hash_of([BASE_SUITE.encode(), BASE_PACKAGES.encode()])}.tar"
+    with locked(kept.with_name(f".{kept.name}.lock"), seconds=BUILD_SECONDS):
+        if not kept.exists():
+            print(f"  {'base of the operator':<24} building", file=sys.stderr, flush=True)
+            with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".base-") as work:
+                root, fresh = Path(work) / "root", Path(work) / "root.tar"
+                variant = ["--variant=minbase", f"--include={BASE_PACKAGES}", BASE_SUITE]
+                _run(["debootstrap", *variant, str(root), BASE_MIRROR])
+                _run(["tar", "--sort=name", "--numeric-owner", f"--directory={root}", "-cf", str(fresh), "."])
+                fresh.replace(kept)
+    return kept
+
+
 RECIPES: Mapping[str, Recipe] = {
     "kubectl": _one_tool("kubectl"),
+    "opa": _one_tool("opa"),
+    "operator": Recipe(
+        inputs=_operator_inputs,
+        lay_out=_lay_out_operator,
+        base=_operator_base,
+        arguments=("PIP_OPTIONS=--no-index --find-links=/src/wheels",),
+    ),
     "pause": _one_tool("pause"),
     "busybox": Recipe(inputs=lambda: [_busybox().read_bytes()], lay_out=_lay_out_busybox),
 }
