@@ -38,7 +38,7 @@ fmt: install ## Format the code
 lint: install ## Format and lint rules, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/codespell src tests hack benchmarks docs policies catalogue examples README.md CONTRIBUTING.md CHANGELOG.md Makefile
+	$(BIN)/codespell src tests hack benchmarks docs policies catalogue charts examples README.md CONTRIBUTING.md CHANGELOG.md Makefile
 
 .PHONY: types
 types: install ## mypy, strict
@@ -49,8 +49,9 @@ layers: install ## Who may import whom
 	$(BIN)/lint-imports
 
 .PHONY: generated
-generated: install ## CRDs, policies, RBAC and reference pages equal what the code gives
+generated: install ## CRDs, policies, RBAC, the chart's parts and reference pages equal what the code gives
 	$(BIN)/python -m hack.gen.crds --check
+	$(BIN)/python -m hack.gen.chart --check
 	$(BIN)/python -m hack.gen.docs --check
 	$(BIN)/python -m hack.gen.scenarios --check
 
@@ -66,6 +67,12 @@ policy-test: install ## The approval policy's own tests, on a real OPA
 .PHONY: crds
 crds: install ## Generate CRDs, admission policies and RBAC from the code
 	$(BIN)/python -m hack.gen.crds
+
+.PHONY: chart
+chart: install ## Generate the chart's CRDs, roles, policies, catalogue and schema from the code, then lint it
+	$(BIN)/python -m hack.gen.chart
+	$(BIN)/python -m hack.tools helm
+	"$$($(BIN)/python -m hack.tools --print-bin)/helm" lint charts/inquest --values charts/inquest/ci/full-values.yaml
 
 .PHONY: docs
 docs: install ## Generate the reference pages from the code

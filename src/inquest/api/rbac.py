@@ -7,8 +7,8 @@ given, `NEVER` what Inquest's accounts must not have and what is asked at start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from inquest.api.meta import GROUP
@@ -174,6 +174,40 @@ INVESTIGATOR: Final[tuple[Rule, ...]] = (
     Rule("monitoring.coreos.com", ("podmonitors", "prometheusrules", "servicemonitors"), READ),
 )
 """Whoever investigates, in the namespaces that are watched: an explicit list, and reading only."""
+
+CLUSTER_SCOPED: Final[frozenset[tuple[str, str]]] = frozenset(
+    {
+        ("", "nodes"),
+        ("", "namespaces"),
+        ("", "persistentvolumes"),
+        ("networking.k8s.io", "ingressclasses"),
+        *(("storage.k8s.io", name) for name in ("storageclasses", "volumeattachments", "csidrivers", "csinodes")),
+        ("scheduling.k8s.io", "priorityclasses"),
+        ("node.k8s.io", "runtimeclasses"),
+        *((_ADMISSION, f"{form}webhookconfigurations") for form in ("validating", "mutating")),
+        ("apiregistration.k8s.io", "apiservices"),
+        *(("rbac.authorization.k8s.io", name) for name in ("clusterroles", "clusterrolebindings")),
+        ("metrics.k8s.io", "nodes"),
+        ("cert-manager.io", "clusterissuers"),
+    }
+)
+"""Those of the investigator's kinds that stand in no namespace, by group: a Role cannot grant them."""
+
+
+def of_the_cluster(found: Iterable[Rule]) -> tuple[Rule, ...]:
+    """What is left of the rules for kinds that stand in no namespace."""
+    return _kept(found, lambda kind: kind in CLUSTER_SCOPED)
+
+
+def of_namespaces(found: Iterable[Rule]) -> tuple[Rule, ...]:
+    """What is left of the rules for kinds that stand in a namespace."""
+    return _kept(found, lambda kind: kind not in CLUSTER_SCOPED)
+
+
+def _kept(found: Iterable[Rule], fits: Callable[[tuple[str, str]], bool]) -> tuple[Rule, ...]:
+    parts = ((one, tuple(name for name in one.resources if fits((one.group, name)))) for one in found)
+    return tuple(replace(one, resources=names) for one, names in parts if names)
+
 
 REVIEWS: Final[tuple[Rule, ...]] = (
     Rule("authentication.k8s.io", ("tokenreviews",), CREATE),

@@ -1,0 +1,144 @@
+{{- define "inquest.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "inquest.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else if contains (include "inquest.name" .) .Release.Name }}
+{{- .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "inquest.name" .) | trunc 52 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "inquest.serviceAccountName" -}}
+{{- .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "inquest.selector" -}}
+app.kubernetes.io/name: {{ include "inquest.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "inquest.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "inquest.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: inquest
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* repository@digest where there is a digest, else repository:tag. */}}
+{{- define "inquest.reference" -}}
+{{- if .image.digest }}
+{{- printf "%s@%s" .image.repository .image.digest }}
+{{- else }}
+{{- printf "%s:%s" .image.repository (default .version .image.tag) }}
+{{- end }}
+{{- end }}
+
+{{- define "inquest.image" -}}
+{{- if not .Values.image.repository }}
+{{- fail "image.repository: name the operator's image; none is published yet, docs/how-to/install-with-helm.md says how to build it" }}
+{{- end }}
+{{- include "inquest.reference" (dict "image" .Values.image "version" .Chart.AppVersion) }}
+{{- end }}
+
+{{- define "inquest.catalogueImage" -}}
+{{- required "catalogue.image: name an image with kubectl as its entry point, pinned by digest" .Values.catalogue.image }}
+{{- end }}
+
+{{/* Not empty where the database is in this pod. */}}
+{{- define "inquest.embedded" -}}
+{{- if ne (dig "datastorage" "mode" "embedded" .Values.settings) "external" }}yes{{ end }}
+{{- end }}
+
+{{- define "inquest.intakeEnabled" -}}
+{{- if dig "intake" "enabled" false .Values.settings }}yes{{ end }}
+{{- end }}
+
+{{/* Not empty where decisions are signed by the API server. */}}
+{{- define "inquest.signs" -}}
+{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
+{{- $chosen := .Values.admissionPolicies.signature }}
+{{- if and .Values.admissionPolicies.enabled (or (eq $chosen "always") (and (eq $chosen "auto") $served)) }}yes{{ end }}
+{{- end }}
+
+{{- define "inquest.opaURL" -}}
+{{- if .Values.opa.sidecar }}http://127.0.0.1:8181{{ else }}{{ .Values.opa.url }}{{ end }}
+{{- end }}
+
+{{- define "inquest.claimName" -}}
+{{- default (printf "%s-data" (include "inquest.fullname" .)) .Values.persistence.existingClaim }}
+{{- end }}
+
+{{/* The product's settings as the user gave them, with what only the chart can know on top; JSON keeps whole numbers whole. */}}
+{{- define "inquest.settings" -}}
+{{- $own := dict
+  "kubernetes" (dict "namespace" .Release.Namespace "service_account" (include "inquest.serviceAccountName" .))
+  "server" (dict "host" "0.0.0.0" "health_port" 8081 "metrics_port" 9090)
+  "execution" (dict "namespace" .Values.execution.namespace)
+  "policy" (dict "url" (include "inquest.opaURL" .))
+}}
+{{- if include "inquest.embedded" . }}
+{{- $_ := set $own "datastorage" (dict "database" "sqlite+aiosqlite:////var/lib/inquest/inquest.db") }}
+{{- end }}
+{{- if .Values.model.existingSecret.name }}
+{{- $_ := set $own "model" (dict "api_key_file" (printf "/run/secrets/inquest/model/%s" .Values.model.existingSecret.key)) }}
+{{- end }}
+{{- if include "inquest.intakeEnabled" . }}
+{{- $door := dict "host" "0.0.0.0" "port" 8080 }}
+{{- if .Values.intake.tlsSecret }}
+{{- $_ := set $door "tls_certificate" "/run/secrets/inquest/intake/tls.crt" }}
+{{- $_ := set $door "tls_key" "/run/secrets/inquest/intake/tls.key" }}
+{{- end }}
+{{- $_ := set $own "intake" $door }}
+{{- end }}
+{{- mergeOverwrite (deepCopy .Values.settings) $own | toPrettyJson }}
+{{- end }}
+
+{{- define "inquest.policy" -}}
+{{- default (.Files.Get "files/approval.rego") .Values.policy.content }}
+{{- end }}
+
+{{/* What would install and then not work is refused here, with the sentence that helps. */}}
+{{- define "inquest.checked" -}}
+{{- if and (gt (int .Values.replicas) 1) (include "inquest.embedded" .) }}
+{{- fail "replicas: the embedded database belongs to one process; more need settings.datastorage.mode: external" }}
+{{- end }}
+{{- if eq .Values.execution.namespace .Release.Namespace }}
+{{- fail "execution.namespace: workflows must not run in the operator's own namespace" }}
+{{- end }}
+{{- if and (not .Values.opa.sidecar) (not .Values.opa.url) }}
+{{- fail "opa.url: without the sidecar, name the OPA to ask" }}
+{{- end }}
+{{- if and .Values.opa.sidecar .Values.opa.url }}
+{{- fail "opa.url: the sidecar is on; set opa.sidecar: false to ask another OPA" }}
+{{- end }}
+{{- if and .Values.policy.content .Values.policy.existingConfigMap }}
+{{- fail "policy: give content or existingConfigMap, not both" }}
+{{- end }}
+{{- if and (not .Values.opa.sidecar) (or .Values.policy.content .Values.policy.existingConfigMap) }}
+{{- fail "policy: is for the sidecar; an OPA elsewhere has its own" }}
+{{- end }}
+{{- if and .Values.intake.sources (not (include "inquest.intakeEnabled" .)) }}
+{{- fail "intake.sources: nobody listens; set settings.intake.enabled: true" }}
+{{- end }}
+{{- if and (eq (dig "intake" "authentication" "kubernetes" .Values.settings) "none") (include "inquest.intakeEnabled" .) }}
+{{- fail "settings.intake.authentication: none is for one machine's loopback; a pod's door needs a login" }}
+{{- end }}
+{{- if .Values.networkPolicy.enabled }}
+{{- if not .Values.networkPolicy.apiServerCIDRs }}
+{{- fail "networkPolicy.apiServerCIDRs: without them the operator could not reach the API server" }}
+{{- end }}
+{{- range .Values.networkPolicy.apiServerCIDRs }}
+{{- if hasSuffix "/0" . }}
+{{- fail (printf "networkPolicy.apiServerCIDRs: %s is the whole world" .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,274 @@
+"""What the chart renders, asked of the real helm; the cluster is asked in test_release."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.gen import chart as generated
+from hack.packages import unpacked
+from inquest.api.rbac import render_rbac
+from inquest.settings import Settings
+from inquest.telemetry import REGISTRY
+from tests.chart.chart import IMAGE, NAMESPACE, SCENARIOS, SIGNING, Object, Refused, one, rendered, values_of
+
+EVERY = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+
+
+def with_values(**changes: Any) -> Object:
+    return {**IMAGE, **changes}
+
+
+def pod_of(objects: list[Object]) -> Object:
+    found: Object = one(objects, "Deployment")["spec"]["template"]["spec"]
+    return found
+
+
+def settings_of(objects: list[Object]) -> Object:
+    found: Object = json.loads(one(objects, "ConfigMap", "inquest-settings")["data"]["settings.yaml"])
+    return found
+
+
+@EVERY
+def test_every_object_of_a_scenario_carries_the_labels_of_its_release(path: Path) -> None:
+    found = rendered(values_of(path))
+
+    labels = [each["metadata"]["labels"] for each in found]
+    assert labels
+    assert all(label["app.kubernetes.io/instance"] == "inquest" and label["helm.sh/chart"] for label in labels)
+
+
+@EVERY
+def test_the_product_accepts_the_settings_that_a_scenario_gives_it(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(one(rendered(values_of(path)), "ConfigMap", "inquest-settings")["data"]["settings.yaml"])
+
+    loaded = Settings.load(file)
+
+    assert loaded.kubernetes.namespace == NAMESPACE
+    assert loaded.server.host == "0.0.0.0"
+
+
+def test_settings_reach_the_product_as_they_were_given() -> None:
+    given = {"limits": {"token_budget": 2_000_000}, "triage": {"window": "90m"}, "execution": {"dry_run": True}}
+
+    found = settings_of(rendered(with_values(settings=given)))
+
+    assert found["limits"] == {"token_budget": 2_000_000}
+    assert found["triage"] == {"window": "90m"}
+    assert found["execution"] == {"dry_run": True, "namespace": "inquest-workflows"}
+
+
+REFUSED: Mapping[str, tuple[Object, str]] = {
+    "an unknown value": ({"replicaCount": 1}, "replicaCount"),
+    "an unknown setting": ({"settings": {"triage": {"rates": 3}}}, "rates"),
+    "an unknown group of settings": ({"settings": {"nonsense": {}}}, "nonsense"),
+    "a duration of another kind": ({"settings": {"triage": {"window": "P1D"}}}, "does not match pattern"),
+    "a setting out of bounds": ({"settings": {"limits": {"max_turns": 0}}}, "minimum"),
+    "a key in plain text": ({"settings": {"model": {"api_key": "x"}}}, "api_key"),
+    "the password of a proxy": ({"settings": {"prometheus": {"proxy": "http://u:p@h:1"}}}, "proxy"),
+    "an address that is a key": ({"settings": {"herald": {"webhooks": ["https://h/key"]}}}, "webhooks"),
+    "a database with its password": ({"settings": {"datastorage": {"database": "x"}}}, "database"),
+    "what only the chart can know": ({"settings": {"kubernetes": {"namespace": "other"}}}, "kubernetes"),
+    "no image": ({"image": {"repository": ""}}, "image.repository"),
+    "two replicas on one database": ({"replicas": 2}, "belongs to one process"),
+    "workflows beside the operator": ({"execution": {"namespace": NAMESPACE}}, "own namespace"),
+    "no policy engine": ({"opa": {"sidecar": False}}, "opa.url"),
+    "two policy engines": ({"opa": {"url": "http://opa"}}, "opa.sidecar"),
+    "two policies": ({"policy": {"content": "x", "existingConfigMap": "mine"}}, "not both"),
+    "network policy without addresses": ({"networkPolicy": {"enabled": True}}, "apiServerCIDRs"),
+    "network policy for the world": (
+        {"networkPolicy": {"enabled": True, "apiServerCIDRs": ["0.0.0.0/0"]}},
+        "whole world",
+    ),
+    "a catalogue without an image": ({"catalogue": {"enabled": True}}, "catalogue.image"),
+    "a catalogue by tag": ({"catalogue": {"enabled": True, "image": "kubectl:1"}}, "does not match pattern"),
+    "senders without a door": ({"intake": {"sources": [{"serviceAccount": "a", "namespace": "b"}]}}, "intake.enabled"),
+    "a door without a login": ({"settings": {"intake": {"enabled": True, "authentication": "none"}}}, "login"),
+}
+
+
+@pytest.mark.parametrize(("values", "why"), REFUSED.values(), ids=REFUSED.keys())
+def test_values_that_cannot_work_are_refused_by_name(values: Object, why: str) -> None:
+    with pytest.raises(Refused, match=re.escape(why)):
+        rendered(with_values(**values))
+
+
+def test_every_setting_of_the_product_can_be_given_or_is_set_by_the_chart() -> None:
+    schema = generated.settings_schema()["properties"]
+    groups = {name for name, field in Settings.model_fields.items() if hasattr(field.annotation, "model_fields")}
+
+    assert set(schema) | set(generated.OWN_GROUPS) | {"replica"} == set(Settings.model_fields)
+    for name in groups - set(generated.OWN_GROUPS):
+        model = Settings.model_fields[name].annotation
+        own = generated.OWN_SETTINGS.get(model.__name__, ())  # type: ignore[union-attr]
+        left_out = set(model.model_fields) - set(schema[name]["properties"]) - set(own)  # type: ignore[union-attr]
+        assert all("SecretStr" in str(model.model_fields[one].annotation) for one in left_out)  # type: ignore[union-attr]
+
+
+@EVERY
+def test_every_container_runs_without_rights_on_a_read_only_root(path: Path) -> None:
+    objects = rendered(values_of(path))
+    pods = [pod_of(objects), one(objects, "Pod", "inquest-test")["spec"]]
+
+    for pod in pods:
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            own = container["securityContext"]
+            assert own["readOnlyRootFilesystem"] is True
+            assert own["allowPrivilegeEscalation"] is False
+            assert own["capabilities"] == {"drop": ["ALL"]}
+            assert container["resources"]["limits"]["memory"]
+
+
+@EVERY
+def test_the_token_reaches_the_operator_alone_and_ends_within_the_hour(path: Path) -> None:
+    pod = pod_of(rendered(values_of(path)))
+
+    (account,) = [volume for volume in pod["volumes"] if volume["name"] == "account"]
+    holders = [box["name"] for box in pod["containers"] if "account" in {m["name"] for m in box["volumeMounts"]}]
+    assert account["projected"]["sources"][0]["serviceAccountToken"]["expirationSeconds"] == 3600
+    assert holders == ["operator"]
+
+
+def test_a_database_in_the_pod_is_never_opened_by_two_processes() -> None:
+    embedded = one(rendered(with_values()), "Deployment")["spec"]
+    external = one(rendered(values_of(next(p for p in SCENARIOS if "external" in p.name))), "Deployment")["spec"]
+
+    assert (embedded["strategy"]["type"], embedded["replicas"]) == ("Recreate", 1)
+    assert (external["strategy"]["type"], external["replicas"]) == ("RollingUpdate", 2)
+
+
+def test_a_changed_setting_or_policy_starts_the_pod_again() -> None:
+    def marks(**changes: Any) -> Object:
+        found: Object = one(rendered(with_values(**changes)), "Deployment")["spec"]["template"]["metadata"]
+        return {key: value for key, value in found["annotations"].items() if key.startswith("checksum/")}
+
+    plain = marks()
+
+    assert marks(settings={"log_level": "debug"})["checksum/settings"] != plain["checksum/settings"]
+    assert marks(policy={"content": "package inquest.approval"})["checksum/policy"] != plain["checksum/policy"]
+    assert marks() == plain
+
+
+def test_the_default_policy_is_the_one_of_the_product() -> None:
+    found = one(rendered(with_values()), "ConfigMap", "inquest-policy")["data"]["approval.rego"]
+
+    assert found.strip() == (generated.ROOT / "policies" / "approval.rego").read_text().strip()
+
+
+# --- rights ---------------------------------------------------------------------------------------------------------
+
+
+def rights(objects: list[Object], kinds: tuple[str, ...] = ("Role", "ClusterRole")) -> set[tuple[str, ...]]:
+    """Every single right that the roles grant, and where."""
+    return {
+        (role["metadata"].get("namespace") or ("" if role["kind"] == "ClusterRole" else NAMESPACE), *parts)
+        for role in objects
+        if role["kind"] in kinds and not role["metadata"]["name"].startswith("inquest-workflow-")
+        for rule in role["rules"]
+        for parts in (
+            (group, resource, verb)
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        )
+    }
+
+
+def test_the_chart_grants_what_the_code_says_and_nothing_else() -> None:
+    assert rights(rendered(with_values())) == rights(render_rbac())
+
+
+def test_an_investigator_of_some_namespaces_is_bound_in_those_alone() -> None:
+    found = rendered(with_values(rbac={"namespaced": ["shop", "pay"]}))
+
+    bound = [each for each in found if each.get("roleRef", {}).get("name") == "inquest-investigator"]
+    assert rights(found) == rights(rendered(with_values()))
+    assert {(each["kind"], each["metadata"].get("namespace")) for each in bound} == {
+        ("RoleBinding", "shop"),
+        ("RoleBinding", "pay"),
+    }
+
+
+def test_decisions_are_signed_where_the_server_can() -> None:
+    kinds = [{each["kind"] for each in rendered(with_values(), *options)} for options in ((), (f"-a={SIGNING}",))]
+
+    assert "MutatingAdmissionPolicy" not in kinds[0]
+    assert "MutatingAdmissionPolicy" in kinds[1]
+
+
+def test_the_policies_name_the_account_of_the_release() -> None:
+    found = rendered({**IMAGE, "serviceAccount": {"name": "detective"}, "execution": {"namespace": "remedies"}})
+    (policy,) = [
+        each
+        for each in found
+        if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicy", "inquest-approval-decision")
+    ]
+
+    text = json.dumps(policy)
+    assert f"system:serviceaccount:{NAMESPACE}:detective" in text
+    assert "system:serviceaccount:remedies:" in text
+    assert "__" not in json.dumps(found)
+
+
+# --- what stays, what is optional -----------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_made_again_is_kept_at_an_uninstall() -> None:
+    def kept(**changes: Any) -> set[str]:
+        annotations = ((each, each["metadata"].get("annotations") or {}) for each in rendered(with_values(**changes)))
+        return {each["kind"] for each, found in annotations if found.get("helm.sh/resource-policy") == "keep"}
+
+    assert kept() == {"CustomResourceDefinition", "PersistentVolumeClaim", "Namespace"}
+    assert kept(crds={"keep": False}, persistence={"keep": False}) == {"Namespace"}
+
+
+def test_a_network_policy_denies_what_it_does_not_list() -> None:
+    found = one(
+        rendered(with_values(networkPolicy={"enabled": True, "apiServerCIDRs": ["10.0.0.1/32"]})), "NetworkPolicy"
+    )["spec"]
+
+    assert found["policyTypes"] == ["Ingress", "Egress"]
+    assert [rule["ports"] for rule in found["ingress"]] == [[{"protocol": "TCP", "port": "health"}]]
+    assert [port["port"] for rule in found["egress"] for port in rule["ports"]] == [53, 53, 443, 6443]
+
+
+def full_rules() -> Object:
+    found: Object = one(rendered(with_values(prometheusRule={"enabled": True})), "PrometheusRule")["spec"]
+    return found
+
+
+def test_every_alert_asks_for_metrics_that_the_product_has() -> None:
+    known = {name for collector in REGISTRY.collect() for name in (collector.name, f"{collector.name}_total")}
+
+    asked = {
+        name
+        for group in full_rules()["groups"]
+        for rule in group["rules"]
+        for name in re.findall(r"inquest_\w+", rule["expr"])
+    }
+
+    assert asked
+    assert asked <= known
+
+
+def test_prometheus_itself_can_read_the_alerts(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump(full_rules()))
+
+    promtool = unpacked("prometheus", "promtool")
+    answer = subprocess.run(
+        [promtool, "check", "rules", rules], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert answer.returncode == 0, answer.stderr
