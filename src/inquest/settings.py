@@ -14,9 +14,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -28,6 +38,7 @@ from sqlalchemy import make_url
 from inquest.api.meta import timedelta_from_duration
 from inquest.api.rbac import DATASTORAGE_SERVICE
 from inquest.errors import Misconfigured
+from inquest.story.freeze import FreezeWindow, schedule_fault
 from inquest.story.signal import PROACTIVE_NAMES
 
 
@@ -246,6 +257,39 @@ class ApprovalSettings(_Group):
     """People who must agree."""
     require_admission_policy: bool = True
     """Act on no approval while the admission policies are missing."""
+
+
+def _schedule(value: str) -> str:
+    if fault := schedule_fault(value):
+        raise ValueError(fault)
+    return value
+
+
+def _time_zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{value!r} is no name of a time zone") from error
+    return value
+
+
+class FreezeWindowSettings(_Group):
+    """A recurring time in which nothing is changed."""
+
+    name: Annotated[str, Field(min_length=1, max_length=63)]
+    """What people and the policy see."""
+    schedule: Annotated[str, AfterValidator(_schedule)]
+    """When it opens, as five cron fields: `0 18 * * FRI`."""
+    duration: PositiveSpan
+    """How long it stays open, in elapsed time: `62h`."""
+    time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
+    """On whose clock the schedule is read: `Europe/Berlin`."""
+    namespaces: tuple[str, ...] = ()
+    """Of targets; empty: all. A target without a namespace is held by every window."""
+
+    def window(self) -> FreezeWindow:
+        """The window itself."""
+        return FreezeWindow(self.name, self.schedule, self.duration, ZoneInfo(self.time_zone), self.namespaces)
 
 
 class TriageSettings(_Group):
@@ -554,6 +598,10 @@ class Settings(BaseSettings):
     intake: IntakeSettings = IntakeSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     crash: CrashSettings = CrashSettings()
+    freeze: bool = False
+    """The kill switch: nothing is asked and no effect begins. A ConfigMap `inquest-freeze` does the same at once."""
+    freeze_windows: tuple[FreezeWindowSettings, ...] = ()
+    """Recurring times in which nothing is asked and no effect begins: `name`, `schedule`, `duration`, `time_zone`, …"""
     cluster_name: str = "default"
     """Named in notices and in the policy input."""
     replica: str = "inquest-0"
@@ -570,6 +618,14 @@ class Settings(BaseSettings):
     """One line for each unit of work."""
     access_allow_excess: tuple[str, ...] = ()
     """Rights that Inquest should not have and that are tolerated, `verb resource`."""
+
+    @model_validator(mode="after")
+    def _windows_have_names_of_their_own(self) -> Self:
+        names = [window.name for window in self.freeze_windows]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"freeze_windows: {', '.join(twice)}: a name stands for one window")
+        return self
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret value that this process itself holds; never logged."""

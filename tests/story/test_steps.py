@@ -323,7 +323,7 @@ FROZEN: dict[str, Case] = {
 @pytest.mark.parametrize("case", FROZEN.values(), ids=FROZEN.keys())
 @pytest.mark.parametrize("seconds", [60, 3600], ids=["soon", "late"])
 def test_nothing_begins_while_the_kill_switch_is_on(case: Case, seconds: int) -> None:
-    seen = view(seconds, frozen=True)
+    seen = view(seconds, frozen="effects are frozen by the window nights")
 
     assert next_step(case, seen) == Wait(seen.now + steps.LOOK)
 
@@ -758,7 +758,7 @@ def test_what_failed_long_ago_may_have_been_mended_since(minutes: int, left: boo
 
 
 def test_no_undo_begins_while_effects_are_frozen() -> None:
-    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, frozen=True)
+    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, frozen="effects are frozen")
 
     assert case.closed is None
     assert (count(case.facts, plot.UndoPlanned), count(case.facts, plot.UndoCreated)) == (1, 0)
@@ -843,8 +843,8 @@ class Interleavings(RuleBasedStateMachine):
     def cancel(self) -> None:
         self.seen = replace(self.seen, cancelled=True)
 
-    @rule(resolved=st.booleans(), frozen=st.booleans())
-    def the_world_changes(self, resolved: bool, frozen: bool) -> None:
+    @rule(resolved=st.booleans(), frozen=st.sampled_from(["", "effects are frozen"]))
+    def the_world_changes(self, resolved: bool, frozen: str) -> None:
         self.seen = replace(self.seen, signal_resolved=resolved, frozen=frozen)
 
     @rule(halt=st.sampled_from([None, cases.halt(), cases.resolved_halt(), cases.halt(SubReason.TARGET_DRIFTED)]))

@@ -86,6 +86,7 @@ UNUSABLE: Final = {
     remedy.Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
 }
 """A decision that is not acted on says so: event and sentence."""
+UNREADABLE: Final = "held until it can be read whether the target may be changed"
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
 
 
@@ -284,7 +285,9 @@ class Cases:
             # Nothing that cannot be read may stand between a person and the stop.
             return view
         if phase is Phase.ANALYZING and work.case.last(plot.Ruled) is not None:
-            return await self._guarded(work, view)
+            view = await self._guarded(work, view)
+            await self._hinder(work, _frozen(view), view.frozen)
+            return view
         if phase is Phase.AWAITING_APPROVAL:
             return await self._approval_view(work, view)
         if phase in (Phase.EXECUTING, Phase.VERIFYING):
@@ -295,10 +298,12 @@ class Cases:
         """The execution and, once there is one, its undo."""
         inv = work.investigation
         seen = await self._execution(work, execution_name(inv.name), work.case.last(plot.ExecutionCreated))
-        if work.case.last(plot.UndoPlanned) is None:
+        planned = work.case.last(plot.UndoPlanned)
+        if planned is None:
             return replace(view, execution=seen)
         undo = await self._execution(work, undo_name(inv.name), work.case.last(plot.UndoCreated))
-        return replace(view, execution=seen, undo=undo, frozen=await Guards(self.house).is_frozen())
+        frozen = await Guards(self.house).frozen(planned.target)
+        return replace(view, execution=seen, undo=undo, frozen=frozen)
 
     def _must_look(self, work: Work) -> bool:
         """Whether what was read last may not be what the next step goes by."""
@@ -336,11 +341,12 @@ class Cases:
         if looked is None:
             return view
         await self._settle(looked, view.now)
-        await self._hinder(work, UNUSABLE.get(looked.stand.standing), looked.stand.message)
+        unusable = UNUSABLE.get(looked.stand.standing)
+        await self._hinder(work, unusable or _frozen(view), looked.stand.message if unusable else view.frozen)
         return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
 
     async def _hinder(self, work: Work, said: tuple[str, str] | None, message: str) -> None:
-        """A decision that is not acted on: the message says why, and one event, also after a restart."""
+        """A ruling or decision that is not acted on: the message says why, and one event, also after a restart."""
         inv = work.investigation
         place = (inv.namespace, inv.name)
         if said is None:
@@ -365,8 +371,10 @@ class Cases:
             halt = await self._halt(work, view.signal_resolved, target)
         except Retryable as error:
             log.warning("guards cannot be read", investigation=work.investigation.name, error=str(error))
-            return replace(view, frozen=True)
-        return replace(view, halt=halt, frozen=await Guards(self.house).is_frozen())
+            return replace(view, frozen=UNREADABLE)
+        selected = work.case.last(plot.Selected)
+        frozen = await Guards(self.house).frozen(selected.proposal.target) if selected else ""
+        return replace(view, halt=halt, frozen=frozen)
 
     async def _halt(self, work: Work, resolved: bool, target: ResourceContext | None) -> remedy.Halt | None:
         selected = work.case.last(plot.Selected)
@@ -549,7 +557,7 @@ class Cases:
         self.pace.wrote(place)
         self._untold.discard(place)
         changes = chronicle.status_changes(work.case, self._offered(work))
-        if work.case.phase is Phase.AWAITING_APPROVAL and place in self._hindrances:
+        if work.case.phase in (Phase.ANALYZING, Phase.AWAITING_APPROVAL) and place in self._hindrances:
             changes["message"] = self._hindrances[place]
         if changes.get("phase") is not inv.status.phase:
             changes["phase_started_at"] = now
@@ -636,6 +644,13 @@ def _remember(closed: dict[str, None], uid: str) -> None:
     closed[uid] = None
     while len(closed) > MOST_CLOSED:
         del closed[next(iter(closed))]
+
+
+def _frozen(view: steps.View) -> tuple[str, str] | None:
+    """Event and sentence where no effect may begin."""
+    if not view.frozen:
+        return None
+    return ("RemediationBlocked" if view.frozen == UNREADABLE else "EffectsFrozen"), view.frozen
 
 
 def _stretch(step: steps.Step) -> str:

@@ -123,8 +123,8 @@ class Executions:
         fault = _fault(found, inv, facts)
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
-        if await Guards(self.house).is_frozen():
-            return Change({"phase": ExecutionPhase.PENDING, "message": "effects are frozen"}, {}, again=BUSY_POLL)
+        if frozen := await Guards(self.house).frozen(found.spec.target):
+            return Change({"phase": ExecutionPhase.PENDING, "message": frozen}, {}, again=BUSY_POLL)
         halt = await self._halt(found)
         if halt is not None and _is_too_old(found, now):
             halt = replace(halt, until=None, message=f"{halt.message}, and has been for an hour")

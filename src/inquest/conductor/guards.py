@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.execution import Holder, WorkflowExecution
+from inquest.api.meta import rfc3339
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
 from inquest.api.shared import ExecutionPhase, PinnedTarget, TargetRef, VoidReason, WorkflowPin
 from inquest.conductor.catalogue import by_version, content_hash, content_of, versions
@@ -16,6 +17,7 @@ from inquest.conductor.reading import parsed
 from inquest.conductor.signals import chain_rules, known_history
 from inquest.errors import InquestError, NotFound, Retryable
 from inquest.story.context import ResourceContext
+from inquest.story.freeze import OpenWindow, open_windows
 from inquest.story.remedy import GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
 from inquest.story.selection import CatalogueFilters
 from inquest.story.triage import BUILT_IN_PROTECTED
@@ -37,15 +39,26 @@ class Guards:
 
     house: House
 
-    async def is_frozen(self) -> bool:
-        """The kill switch; what cannot be read counts as frozen."""
+    async def frozen(self, target: TargetRef) -> str:
+        """Why no effect on the target may begin now, empty: it may. A switch that cannot be read is on."""
+        if self.house.settings.freeze:
+            return "effects are frozen by the setting freeze"
         try:
             await self.house.status.read(CONFIG_MAP, FREEZE, self.house.namespace)
         except NotFound:
-            return False
+            return self._in_a_window(self.open_windows(target, await self.house.now()))
         except InquestError:
-            return True
-        return True
+            return f"effects are frozen: whether the ConfigMap {FREEZE} is there cannot be read"
+        return f"effects are frozen by the ConfigMap {FREEZE}"
+
+    def open_windows(self, target: TargetRef, now: datetime) -> tuple[OpenWindow, ...]:
+        """The freeze windows that hold the target now."""
+        windows = [found.window() for found in self.house.settings.freeze_windows]
+        return open_windows(windows, target.namespace or "", now)
+
+    def _in_a_window(self, found: tuple[OpenWindow, ...]) -> str:
+        names = ", ".join(f"{window.name} (until {rfc3339(window.until)})" for window in found)
+        return f"effects are frozen by the window {names}" if found else ""
 
     async def view(
         self,

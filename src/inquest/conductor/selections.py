@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from inquest.api.shared import (
     Environment,
 )
-from inquest.conductor.guards import bare
+from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import House
 from inquest.conductor.inquiries import Inquiries
 from inquest.conductor.proposals import Proposals, Unfit
@@ -66,7 +66,14 @@ class Selections:
     async def rule(self, work: Work, step: steps.Rule) -> plot.Fact:
         threshold = self.house.settings.policy.confidence_threshold
         environment = await self._environment(work, step.question)
-        document = policy_document(replace(step.question, confidence_threshold=threshold, environment=environment))
+        document = policy_document(
+            replace(
+                step.question,
+                confidence_threshold=threshold,
+                environment=environment,
+                freeze_windows=await self._open_windows(step.question),
+            )
+        )
         answer = await self.house.policy.ask(await self.house.redacted(document))
         diagnosed, resolved = work.case.last(plot.Diagnosed), work.case.last(plot.ContextResolved)
         now = await self.house.now()
@@ -78,6 +85,10 @@ class Selections:
             at=now,
         )
         return plot.Ruled(found, now)
+
+    async def _open_windows(self, question: Question) -> tuple[str, ...]:
+        found = Guards(self.house).open_windows(question.remediation_target or question.target, await self.house.now())
+        return tuple(window.name for window in found)
 
     async def _environment(self, work: Work, question: Question) -> Environment:
         """What the labels around the remediation target say, unless a case of the operator's namespace overrides it.

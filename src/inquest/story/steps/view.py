@@ -63,8 +63,8 @@ class View:
     execution: ExecutionSeen | None = None
     undo: ExecutionSeen | None = None
     """The execution that takes it back, once there is one."""
-    frozen: bool = False
-    """The kill switch is on: no effect begins."""
+    frozen: str = ""
+    """Why no effect may begin: the kill switch or an open window; empty: it may."""
 
 
 @dataclass(frozen=True)
