@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -37,6 +37,7 @@ from sqlalchemy import make_url
 
 from inquest.api.meta import timedelta_from_duration
 from inquest.api.rbac import DATASTORAGE_SERVICE
+from inquest.api.shared import Environment
 from inquest.errors import Misconfigured
 from inquest.story.freeze import FreezeWindow, schedule_fault
 from inquest.story.signal import PROACTIVE_NAMES
@@ -248,15 +249,32 @@ class PolicySettings(_Group):
     """Exit at start where the policy is missing or broken."""
 
 
+People = Annotated[int, Field(ge=1, le=5)]
+EnvironmentName = Literal["production", "staging", "development", "qa", "test", "unknown"]
+
+
 class ApprovalSettings(_Group):
     """What is asked of people."""
 
     timeout: PositiveSpan = timedelta(minutes=15)
     """How long a request waits for a decision."""
-    required: Annotated[int, Field(ge=1, le=5)] = 1
-    """People who must agree."""
+    required: People | Mapping[EnvironmentName, People] = 1
+    """People who must agree: a number, or a map by environment: `{production: 2, staging: 1}`."""
     require_admission_policy: bool = True
     """Act on no approval while the admission policies are missing."""
+    escalate_after: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """Share of the time after which an unanswered request is told once more, one priority higher; 0: never."""
+
+    def required_in(self, environment: Environment) -> int:
+        """People who must agree there: one where nothing is said, the most of all where the environment is unknown."""
+        if isinstance(self.required, int):
+            return self.required
+        otherwise = max(self.required.values(), default=1) if environment is Environment.UNKNOWN else 1
+        return self.required.get(cast(EnvironmentName, environment.lower()), otherwise)
+
+    def escalates_at(self, asked: datetime, expires: datetime) -> datetime | None:
+        """When silence is told; None: never."""
+        return asked + (expires - asked) * self.escalate_after if self.escalate_after else None
 
 
 def _schedule(value: str) -> str:

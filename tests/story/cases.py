@@ -342,8 +342,9 @@ def ruling(decision: str = "ApprovalRequired", **changes: Any) -> Ruling:
     return replace(made, **changes)
 
 
-def requested() -> plot.ApprovalRequested:
-    return plot.ApprovalRequested("rar-inv-1", "u-rar", SHA, AT + TIMEOUT, AT + timedelta(seconds=12))
+def requested(**changes: Any) -> plot.ApprovalRequested:
+    made = plot.ApprovalRequested("rar-inv-1", "u-rar", SHA, AT + TIMEOUT, AT + timedelta(seconds=12))
+    return replace(made, **changes)
 
 
 def decided(state: ApprovalState = ApprovalState.APPROVED, **changes: Any) -> plot.ApprovalDecided:
@@ -585,6 +586,7 @@ def one_of_each() -> tuple[Fact, ...]:
         plot.Ruled(ruling(), AT),
         plot.Intended("Execution", "wfe-inv-1", SHA),
         requested(),
+        plot.ApprovalEscalated(AT + timedelta(seconds=15)),
         decided(ApprovalState.VOIDED, void=VoidReason.TARGET_DRIFTED, decided_at=None),
         decided(),
         created(),

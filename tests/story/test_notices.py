@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from inquest.api.shared import Phase, SignalPhase, TargetRef
 from inquest.api.signal import Signal
-from inquest.story import notices
-from inquest.story.plot import Case
+from inquest.story import notices, plot
+from inquest.story.plot import Case, advance
 from inquest.story.triage import Decision
 from tests.story import cases
 from tests.story.test_chronicle import ENDED
 
+SILENT = advance(cases.reached(Phase.AWAITING_APPROVAL), plot.ApprovalEscalated(cases.AT))
 NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
     "C-LC-2 an approval is needed, P1": (cases.reached(Phase.AWAITING_APPROVAL), ("Approval", "High")),
     "the time is spent": (ENDED["timed out in Selecting"], ("Escalation", "Critical")),
@@ -24,6 +26,7 @@ NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
     "it helped": (ENDED["verified Full"], ("Completion", "Low")),
     "an end that asks nobody": (ENDED["nothing to do"], None),
     "a person's stop": (ENDED["cancelled in Selecting"], None),
+    "nobody has decided, P1": (SILENT, ("Approval", "Critical")),
     "nothing new": (cases.reached(Phase.SELECTING), None),
     "execution failed after its code ran": (ENDED["failed, ran True"], ("ManualReview", "Critical")),
     "the model is away": (ENDED["model refused in Investigating"], ("Escalation", "High")),
@@ -45,6 +48,22 @@ def test_a_notice_names_what_a_person_needs() -> None:
     assert told.title == "Approval needed: raise-memory on Deployment/api"
     for words in ("shop/inv-1", "Deployment/api in shop", "Evidence: E1", "kubectl get rar rar-inv-1 -n shop"):
         assert words in told.body
+
+
+@pytest.mark.parametrize(
+    ("priority", "higher"), [("P0", "Critical"), ("P1", "Critical"), ("P2", "High"), ("P3", "Medium"), (None, "Medium")]
+)
+def test_silence_is_told_one_priority_higher_with_the_end_of_the_time(priority: str | None, higher: str) -> None:
+    opened = SILENT.opened
+    signal = opened.spec.signal.model_copy(update={"priority": priority})
+    prior = replace(opened, spec=opened.spec.model_copy(update={"signal": signal}))
+
+    told = notices.notice(replace(SILENT, facts=(prior, *SILENT.facts[1:])))
+
+    assert told is not None
+    assert (told.type, told.priority) == ("Approval", higher)
+    assert told.title.startswith("Nobody has decided, expires at 20")
+    assert "kubectl get rar rar-inv-1 -n shop" in told.body
 
 
 def test_an_approver_is_told_the_cause_its_claims_and_what_else_was_possible() -> None:

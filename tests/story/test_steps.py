@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from inquest.story.evidence import Gap, Health, Listing, Observed
 from inquest.story.plot import Case, advance
 from inquest.story.rca import Diagnosis
 from inquest.story.remedy import HELD, Halt, Stand, Standing
-from inquest.story.steps import Wait, next_step
+from inquest.story.steps import Record, Wait, next_step
 from tests.story import cases
 from tests.story.cases import World, view
 
@@ -285,6 +286,35 @@ def test_c_ra_4_a_request_that_nobody_decided_is_looked_at_again(standing: Stand
     seen = view(stand=cases.stand(standing))
 
     assert next_step(cases.reached(Phase.AWAITING_APPROVAL), seen) == Wait(seen.now + timedelta(seconds=30))
+
+
+HALF = timedelta(minutes=7)
+
+
+def unanswered(*more: plot.Fact) -> Case:
+    """Asked, with a time at which silence is told."""
+    asked = cases.requested(escalates_at=cases.AT + HALF)
+    return reduce(advance, more, advance(cases.reached(Phase.AWAITING_APPROVAL), asked))
+
+
+def test_silence_is_told_once_when_its_time_has_come() -> None:
+    pending = cases.stand(Standing.PENDING)
+    before, after = view(HALF.total_seconds() - 10, stand=pending), view(HALF.total_seconds(), stand=pending)
+
+    assert next_step(unanswered(), before) == Wait(cases.AT + HALF)
+    assert next_step(unanswered(), after) == Record(plot.ApprovalEscalated(after.now))
+    told = unanswered(plot.ApprovalEscalated(after.now))
+    assert next_step(told, after) == Wait(after.now + steps.LOOK)
+    assert next_step(advance(told, cases.requested(escalates_at=cases.AT + HALF)), after) == Wait(
+        after.now + steps.LOOK
+    ), "a request that is made again is no new question"
+
+
+@pytest.mark.parametrize("standing", [Standing.WAIT, Standing.UNREAD, Standing.NOT_APPROVED])
+def test_a_decision_that_cannot_be_used_is_no_silence(standing: Standing) -> None:
+    seen = view(HALF.total_seconds() + 10, stand=cases.stand(standing))
+
+    assert isinstance(next_step(unanswered(), seen), Wait)
 
 
 def test_a_decision_that_does_not_count_expires_with_the_request() -> None:

@@ -661,7 +661,7 @@ def _stretch(step: steps.Step) -> str:
 def _notices(case: Case) -> Iterator[tuple[int, notices.Told]]:
     """Every notice of the case, by the number of the fact that it tells of."""
     for number, fact in enumerate(case.facts, start=1):
-        if isinstance(fact, plot.ApprovalRequested | plot.Closed):
+        if isinstance(fact, plot.ApprovalRequested | plot.ApprovalEscalated | plot.Closed):
             told = notices.notice(replace(case, facts=case.facts[:number]))
             if told is not None:
                 yield number, told

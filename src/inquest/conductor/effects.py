@@ -48,7 +48,8 @@ class Effects:
         if selected is None or ruled is None:
             raise Tampered("an approval is asked for without a ruling")
         earlier = case.last(plot.ApprovalRequested)
-        expires = earlier.expires_at if earlier else now + self.house.settings.approval.timeout
+        chosen = self.house.settings.approval
+        expires = earlier.expires_at if earlier else now + chosen.timeout
         digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
         name = approval_name(work.investigation.name)
         await self._intend(work, "ApprovalRequest", name, digest)
@@ -58,14 +59,15 @@ class Effects:
             ruled.ruling,
             notices.account(case),
             expires_at=expires,
-            required_approvals=self.house.settings.approval.required,
+            required_approvals=chosen.required_in(ruled.ruling.environment),
         )
         made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
         if remedy.digest_of_request(made.spec) != digest:
             raise Tampered(f"{name} says something else than what was ruled on")
         event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
         await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
-        return plot.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now)
+        escalates = earlier.escalates_at if earlier else chosen.escalates_at(now, made.spec.expires_at)
+        return plot.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now, escalates)
 
     async def execute(self, work: Work, step: steps.Execute) -> plot.Fact:
         """The execution is created, the approval used up by it; it runs only once the journal names it."""

@@ -83,6 +83,7 @@ class Selections:
             rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
             confidence_threshold=threshold,
             at=now,
+            environment=environment,
         )
         return plot.Ruled(found, now)
 

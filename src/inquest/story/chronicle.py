@@ -787,6 +787,13 @@ def _tell_requested(case: Case, fact: Any) -> Iterator[Announcement]:
     yield Announcement("ApprovalRequired", f"{fact.name} waits for a decision until {rfc3339(fact.expires_at)}")
 
 
+def _tell_escalated(case: Case, fact: Any) -> Iterator[Announcement]:
+    asked = case.last(plot.ApprovalRequested)
+    if asked is not None:
+        said = f"nobody has decided on {asked.name}, which expires at {rfc3339(asked.expires_at)}"
+        yield Announcement("ApprovalEscalated", said, warning=True)
+
+
 def _tell_decided(case: Case, fact: Any) -> Iterator[Announcement]:
     words = {
         ApprovalState.APPROVED: ("ApprovalGranted", False),
@@ -858,6 +865,7 @@ _TOLD: Final[Mapping[type[plot.Fact], Any]] = {
     plot.Selected: _tell_selected,
     plot.Ruled: _tell_ruled,
     plot.ApprovalRequested: _tell_requested,
+    plot.ApprovalEscalated: _tell_escalated,
     plot.ApprovalDecided: _tell_decided,
     plot.ExecutionCreated: _tell_execution,
     plot.ExecutionVerifying: _tell_verifying,

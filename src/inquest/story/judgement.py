@@ -207,6 +207,8 @@ class Ruling:
     query: str = ""
     confidence_threshold: float | None = None
     evaluated_at: datetime | None = None
+    environment: Environment = Environment.UNKNOWN
+    """As the policy was told it."""
 
     @property
     def degraded(self) -> bool:
@@ -238,6 +240,7 @@ def ruling(
     rests_on_fact: bool,
     confidence_threshold: float | None,
     at: datetime,
+    environment: Environment = Environment.UNKNOWN,
 ) -> Ruling:
     """The answer, read strictly; `rests_on_fact`: a supported claim rests on an API fact (reliability, 10.1)."""
     said = _read(answer)
@@ -257,6 +260,7 @@ def ruling(
         query=answer.query,
         confidence_threshold=confidence_threshold,
         evaluated_at=at,
+        environment=environment,
     )
 
 

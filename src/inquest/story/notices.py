@@ -27,6 +27,7 @@ class Told:
 
 
 _APPROVAL_PRIORITY: Final[Mapping[str, str]] = {"P0": "Critical", "P1": "High", "P2": "Medium"}
+_ASCENDING: Final = ("Low", "Medium", "High", "Critical")
 _REVIEW_PRIORITY: Final[Mapping[str, str]] = {
     "AlignmentCheckFailed": "Critical",
     "WorkflowNotFound": "High",
@@ -45,10 +46,29 @@ def notice(case: Case) -> Told | None:
     """What the newest fact tells people, if anything."""
     fact = case.facts[-1]
     if isinstance(fact, plot.ApprovalRequested):
-        priority = _APPROVAL_PRIORITY.get(str(case.opened.spec.signal.priority), "Low")
-        command = f"kubectl get rar {fact.name} -n {case.opened.namespace} -o yaml"
-        return Told("Approval", priority, f"Approval needed: {_summary(case)}", _body(case, command))
+        return _asking(case, fact, f"Approval needed: {_summary(case)}", _asked_with(case))
+    if isinstance(fact, plot.ApprovalEscalated):
+        return _silence(case)
     return _closing_notice(case, fact) if isinstance(fact, plot.Closed) else None
+
+
+def _asking(case: Case, asked: plot.ApprovalRequested, title: str, priority: str) -> Told:
+    return Told(
+        "Approval", priority, title, _body(case, f"kubectl get rar {asked.name} -n {case.opened.namespace} -o yaml")
+    )
+
+
+def _asked_with(case: Case) -> str:
+    return _APPROVAL_PRIORITY.get(str(case.opened.spec.signal.priority), "Low")
+
+
+def _silence(case: Case) -> Told | None:
+    """One priority higher than the question itself (resources, section 6.3)."""
+    asked = case.last(plot.ApprovalRequested)
+    if asked is None:
+        return None
+    higher = _ASCENDING[min(_ASCENDING.index(_asked_with(case)) + 1, len(_ASCENDING) - 1)]
+    return _asking(case, asked, f"Nobody has decided, expires at {rfc3339(asked.expires_at)}: {_summary(case)}", higher)
 
 
 def _closing_notice(case: Case, fact: plot.Closed) -> Told | None:

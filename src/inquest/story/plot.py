@@ -267,6 +267,16 @@ class ApprovalRequested(Fact):
     digest: str
     expires_at: datetime
     at: datetime
+    escalates_at: datetime | None = None
+    """When silence is told to people once more; None: never."""
+
+
+@dataclass(frozen=True)
+class ApprovalEscalated(Fact):
+    """A good part of the request's time is gone and nobody has decided."""
+
+    SLOT: ClassVar[str] = "Decision"
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -362,6 +372,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         Ruled,
         Intended,
         ApprovalRequested,
+        ApprovalEscalated,
         ApprovalDecided,
         ExecutionCreated,
         ExecutionVerifying,
@@ -408,6 +419,7 @@ PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
     },
     Phase.AWAITING_APPROVAL: {
         ApprovalRequested: STAYS,
+        ApprovalEscalated: STAYS,
         ApprovalDecided: STAYS,
         Intended: STAYS,
         ExecutionCreated: Phase.EXECUTING,

@@ -300,19 +300,20 @@ def inhabited(api: Api, operator: Operator, kubectl: Kubectl, labels: Mapping[st
     name = f"{PREFIX}{uuid4().hex[:10]}"
     meta = {"name": name, "labels": {"inquest.dev/managed": "true", **labels}}
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
-    api.create(_may_approve(name))
+    api.create(may_approve(name, JANE))
     try:
         yield World(api, operator, name, kubectl.within(name))
     finally:
         api.delete("Namespace", name)
 
 
-def _may_approve(namespace: str) -> Object:
+def may_approve(namespace: str, user: str) -> Object:
+    """The binding, `approver-<user>`, that lets somebody approve there."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": "approvers", "namespace": namespace},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": JANE}],
+        "metadata": {"name": f"approver-{user}", "namespace": namespace},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "inquest-approver"},
     }
 
@@ -327,6 +328,7 @@ __all__ = [
     "columns",
     "conditions",
     "inhabited",
+    "may_approve",
     "phase_of",
     "word",
 ]

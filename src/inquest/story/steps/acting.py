@@ -129,7 +129,16 @@ def _look_at_request(case: Case, view: View) -> Step:
     if stand.standing is Standing.NOT_APPROVED and _is_over(case, view):
         why = f"Approval request expired: {stand.message}"
         return Record(plot.ApprovalDecided(ApprovalState.EXPIRED, "", why, None))
-    return Wait(view.now + LOOK)
+    return _until_answered(case, view) if stand.standing is Standing.PENDING else Wait(view.now + LOOK)
+
+
+def _until_answered(case: Case, view: View) -> Step:
+    """Silence is told once, when a good part of the time is gone (resources, section 6.3)."""
+    asked = case.last(plot.ApprovalRequested)
+    due = asked.escalates_at if asked is not None and case.last(plot.ApprovalEscalated) is None else None
+    if due is None:
+        return Wait(view.now + LOOK)
+    return Record(plot.ApprovalEscalated(view.now)) if due <= view.now else Wait(min(due, view.now + LOOK))
 
 
 def _is_over(case: Case, view: View) -> bool:
