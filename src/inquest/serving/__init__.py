@@ -86,8 +86,8 @@ def stop_signal() -> asyncio.Event:
 @contextmanager
 def _listener(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # By name: asyncio sends small packets at once (TCP_NODELAY) only on sockets that say that they are TCP. An answer is
-    # two packets, and the second would wait some 40 ms until the caller's kernel acknowledges the first.
+    # By name: asyncio sends small packets at once (TCP_NODELAY) only on sockets that say that they are TCP. An answer
+    # is two of them, and the second would wait some 40 ms until the caller's kernel acknowledges the first.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
