@@ -11,6 +11,7 @@ from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import House
 from inquest.conductor.inquiries import Inquiries
 from inquest.conductor.proposals import Proposals, Unfit
+from inquest.conductor.radius import Radius
 from inquest.conductor.work import Work, closed
 from inquest.errors import (
     Unavailable,
@@ -72,6 +73,7 @@ class Selections:
                 confidence_threshold=threshold,
                 environment=environment,
                 freeze_windows=await self._open_windows(step.question),
+                blast=await Radius(self.house).of(step.question.remediation_target or step.question.target),
             )
         )
         answer = await self.house.policy.ask(await self.house.redacted(document))

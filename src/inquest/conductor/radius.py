@@ -1,0 +1,65 @@
+"""What a proposal reaches, read from the cluster right before policy is asked; what cannot be read stays unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inquest.api.shared import TargetRef
+from inquest.conductor.house import POD, House
+from inquest.errors import InquestError
+from inquest.ports import Json, ResourceKind
+from inquest.story.blast import blast
+from inquest.story.judgement import Blast
+from inquest.story.labels import selects
+
+SERVICE = ResourceKind("", "v1", "Service", "services", True)
+BUDGET = ResourceKind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True)
+
+Items = tuple[Json, ...] | None
+"""None: not read, or not whole."""
+
+
+@dataclass(frozen=True)
+class Radius:
+    """Counts around one target."""
+
+    house: House
+
+    async def of(self, target: TargetRef) -> Blast:
+        """The figures; an object that has no pods of its own has none of them."""
+        shown = await self._shown(target)
+        pods = await self._pods(target, shown)
+        if pods is None:
+            return Blast()
+        namespace = target.namespace or ""
+        services, budgets = await self._list(SERVICE, namespace), await self._list(BUDGET, namespace)
+        template = ((shown or {}).get("spec") or {}).get("template") or {}
+        return blast(pods, services, budgets, template)
+
+    async def _shown(self, target: TargetRef) -> Json | None:
+        try:
+            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+            return await self.house.cluster.get(kind, target.name, target.namespace or "")
+        except InquestError:
+            return None
+
+    async def _pods(self, target: TargetRef, shown: Json | None) -> Items:
+        if shown is None:
+            return None
+        if target.kind == "Pod":
+            return (shown,)
+        if target.kind == "Node":
+            return await self._list(POD, "", fields=f"spec.nodeName={target.name}")
+        selector = (shown.get("spec") or {}).get("selector")
+        if not isinstance(selector, dict) or not selector.keys() <= {"matchLabels", "matchExpressions"}:
+            return None
+        labels = ",".join(f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items()))
+        found = await self._list(POD, target.namespace or "", labels=labels)
+        return found and tuple(pod for pod in found if selects(selector, pod["metadata"].get("labels") or {}))
+
+    async def _list(self, kind: ResourceKind, namespace: str, *, labels: str = "", fields: str = "") -> Items:
+        try:
+            listing = await self.house.cluster.list(kind, namespace, labels=labels, fields=fields)
+        except InquestError:
+            return None
+        return listing.items if listing.complete else None
