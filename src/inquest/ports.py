@@ -191,6 +191,17 @@ class Logs(Protocol):
         ...
 
 
+class Alerts(Protocol):
+    """An Alertmanager, read only; the same errors."""
+
+    async def firing(self, name: str, namespace: str) -> tuple[Mapping[str, str], ...]:
+        """Labels of the alerts of this name and namespace that have not ended, silenced and inhibited ones too.
+
+        An empty namespace: of a target that is in none.
+        """
+        ...
+
+
 class Eyes(Protocol):
     """Looking at a target: what failed is in the answer as a gap, never an exception."""
 

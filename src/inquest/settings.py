@@ -355,6 +355,33 @@ class ExecutionSettings(_Group):
     """Never remediated, added to the built-in list."""
 
 
+class EffectivenessQueries(_Group):
+    """What is asked of `prometheus.url` before and after a run, each for one figure; empty: not asked.
+
+    `$(PODS)` is a pattern of the names of the target's pods; the namespace is put into every selector.
+    """
+
+    cpu: str = 'sum(rate(container_cpu_usage_seconds_total{pod=~"$(PODS)",container!=""}[5m]))'
+    """Cores in use; less is better."""
+    memory: str = 'sum(container_memory_working_set_bytes{pod=~"$(PODS)",container!=""})'
+    """Bytes in use; less is better."""
+    latency_p95: str = (
+        'histogram_quantile(0.95, sum by (le) (rate(http_request_duration_seconds_bucket{pod=~"$(PODS)"}[5m])))'
+    )
+    """95th percentile; less is better."""
+    error_rate: str = (
+        '(sum(rate(http_requests_total{pod=~"$(PODS)",code=~"5.."}[5m])) or vector(0))'
+        ' / sum(rate(http_requests_total{pod=~"$(PODS)"}[5m]))'
+    )
+    """Share of requests that fail; less is better."""
+    throughput: str = 'sum(rate(http_requests_total{pod=~"$(PODS)"}[5m]))'
+    """Requests in a second; more is better."""
+
+    def by_name(self) -> Mapping[str, str]:
+        """The queries by the name of their figure."""
+        return {name: str(query) for name, query in self.model_dump().items()}
+
+
 class EffectivenessSettings(_Group):
     """What is looked at after a run."""
 
@@ -364,6 +391,13 @@ class EffectivenessSettings(_Group):
     """Wait after the run before the first look."""
     validity: PositiveSpan = timedelta(minutes=30)
     """The last look."""
+    async_gitops: Span = timedelta(minutes=3)
+    """More time for a target that a GitOps tool reconciles."""
+    async_operator: Span = timedelta(minutes=1)
+    """More time for a custom resource, which its operator reconciles."""
+    proactive_delay: Span = timedelta(minutes=5)
+    """More time before the alert of a prediction is looked at."""
+    queries: EffectivenessQueries = EffectivenessQueries()
 
 
 class DataStorageServerSettings(_Group):
@@ -436,7 +470,7 @@ _PLAIN: Final = frozenset(string.ascii_lowercase + ".-:")
 
 class _StackSettings(_Group):
     url: str = ""
-    """Base URL; empty: its tools are not offered."""
+    """Base URL; empty: it is not asked."""
     token_file: Path | None = None
     """File with a bearer token; read before every request."""
     ca_bundle: Path | None = None
@@ -449,10 +483,8 @@ class _StackSettings(_Group):
     """Time to connect."""
     timeout: PositiveSpan = timedelta(seconds=30)
     """Whole time of one query; the server is asked for no more either."""
-    confine: bool = True
-    """Every query reads the namespaces of its case only; false: whatever the server shows this account."""
     namespace_label: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "namespace"
-    """Label that holds the namespace of a series or stream."""
+    """Label that holds the namespace of a series, stream or alert."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -469,15 +501,24 @@ class _StackSettings(_Group):
         return tuple(filter(None, (urlsplit(self.proxy.get_secret_value()).password,)))
 
 
-class PrometheusSettings(_StackSettings):
-    """Metrics for the model's tools, off by default; anything that speaks Prometheus' HTTP API."""
+class _QueriedSettings(_StackSettings):
+    confine: bool = True
+    """Every query reads the namespaces of its case only; false: whatever the server shows this account."""
+
+
+class PrometheusSettings(_QueriedSettings):
+    """Metrics for the model's tools and for verification, off by default; what speaks Prometheus' HTTP API."""
 
     shared_metrics: tuple[str, ...] = ("kube_node_*", "machine_*", "node_*")
     """Metrics by glob that belong to no namespace and are read whole; never those with a colon in their name."""
 
 
-class LokiSettings(_StackSettings):
+class LokiSettings(_QueriedSettings):
     """Logs for the model's tools beside those of the kubelet, off by default."""
+
+
+class AlertmanagerSettings(_StackSettings):
+    """Whether an alert still fires after a run, off by default; only alerts of the target's namespace are read."""
 
 
 class HeraldSettings(_Group):
@@ -611,6 +652,7 @@ class Settings(BaseSettings):
     audit: AuditSettings = AuditSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
     loki: LokiSettings = LokiSettings()
+    alertmanager: AlertmanagerSettings = AlertmanagerSettings()
     herald: HeraldSettings = HeraldSettings()
     server: ServerSettings = ServerSettings()
     intake: IntakeSettings = IntakeSettings()
@@ -647,7 +689,7 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret value that this process itself holds; never logged."""
-        stack = (*self.prometheus.secrets(), *self.loki.secrets())
+        stack = (*self.prometheus.secrets(), *self.loki.secrets(), *self.alertmanager.secrets())
         return (*self.model.secrets(), *self.datastorage.secrets(), *self.herald.secrets(), *stack)
 
     @classmethod

@@ -16,6 +16,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest import telemetry
+from inquest.adapters.alertmanager import Alertmanager
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
 from inquest.adapters.datastorage import DataStorageClient, token_of
@@ -38,11 +39,12 @@ from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
-from inquest.ports import Eyes, Json, Logs, Metrics, Model, Policy, Reach, ResourceKind
+from inquest.ports import Alerts, Eyes, Json, Logs, Metrics, Model, Policy, Reach, ResourceKind
 from inquest.serving import Certificate, serving
 from inquest.serving.login import Reviewer
 from inquest.settings import (
     LOOPBACK,
+    AlertmanagerSettings,
     DataStorageSettings,
     EndpointSettings,
     IntakeSettings,
@@ -188,6 +190,8 @@ async def opened(
             must_hold=must_hold,
             playbooks=books,
             offer=offer,
+            metrics=backends.metrics,
+            alerts=alerts_of(settings, redactor, stack),
         )
         yield Wired(_conductor(house), kube, clock, replica, fault)
 
@@ -315,7 +319,21 @@ def logs_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Lo
     return observed("loki", Loki(line, label=chosen.namespace_label, confine=chosen.confine))
 
 
-def _line(system: str, chosen: PrometheusSettings | LokiSettings, redactor: Redactor, stack: AsyncExitStack) -> Line:
+def alerts_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Alerts | None:
+    """The Alertmanager of the settings; None where there is none."""
+    chosen = settings.alertmanager
+    if not chosen.url:
+        return None
+    line = _line("alertmanager", chosen, redactor, stack)
+    return observed("alertmanager", Alertmanager(line, label=chosen.namespace_label))
+
+
+def _line(
+    system: str,
+    chosen: PrometheusSettings | LokiSettings | AlertmanagerSettings,
+    redactor: Redactor,
+    stack: AsyncExitStack,
+) -> Line:
     address = Address(
         chosen.url,
         token_file=chosen.token_file,

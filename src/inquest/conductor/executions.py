@@ -31,6 +31,7 @@ from inquest.api.shared import (
     TargetRef,
     VoidReason,
 )
+from inquest.conductor.gauges import Gauges
 from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
 from inquest.conductor.publish import publish, sealed
@@ -41,11 +42,13 @@ from inquest.story import plot
 from inquest.story.effectiveness import (
     LOOK_BACK,
     Assessment,
+    Component,
     EffectView,
     Timing,
     Windows,
     assess,
     health_score,
+    is_custom,
     windows,
 )
 from inquest.story.remedy import (
@@ -311,11 +314,14 @@ class Executions:
         deadline = found.status.effectiveness.deadline if found.status.effectiveness else None
         if deadline is not None and now > deadline + OVERDUE:
             return _verified(found, Assessment(reason=EffectivenessReason.EXPIRED))
-        assessed = assess(await self._effect(found, inv, now))
+        view = await self._effect(found, inv, now)
+        assessed = assess(view)
         cancelled = inv is not None and inv.spec.cancel
         if not assessed.done and not cancelled:
             looked = assessed.next_look or now + BUSY_POLL
-            return Change({}, {}, again=max(timedelta(seconds=1), looked - now))
+            # The next look asks whether anything has become worse since.
+            seen = _with_scores(found, assessed) if now >= view.windows.check_after else found.status.effectiveness
+            return Change({"effectiveness": seen}, {}, again=max(timedelta(seconds=1), looked - now))
         return _verified(found, assessed)
 
     async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
@@ -324,10 +330,13 @@ class Executions:
         shown = await self._target(target)
         when = found.status.effectiveness or Effectiveness()
         ended = found.status.completed_at or now
+        started, gauges = found.status.started_at or ended, Gauges(self.house)
+        due = now >= (when.check_after or ended)
+        fires = due and now >= (when.alert_check_after or ended) and inv is not None
         return EffectView(
             windows=Windows(when.check_after or ended, when.alert_check_after or ended, when.deadline or ended),
             now=now,
-            started_at=found.status.started_at or ended,
+            started_at=started,
             ended_at=ended,
             kind=target.kind,
             target=None if context.deleted else shown,
@@ -335,6 +344,11 @@ class Executions:
             post_hash=found.status.post_spec_hash or "",
             current_hash=context.spec_hash,
             resolved_at=await self._resolved_at(inv),
+            alert_in_scope=bool(gauges.alert(inv)),
+            firing=await gauges.firing(inv) if fires and inv else None,
+            metrics_in_scope=bool(gauges.questions(target)),
+            metrics=await gauges.metrics(target, started=started, ended=ended, now=now) if due else None,
+            previous=_looked_before(when),
         )
 
     async def _target(self, target: TargetRef) -> Json:
@@ -431,8 +445,15 @@ class Executions:
 
     def _windows(self, found: WorkflowExecution, ended: datetime, proactive: bool, gitops: bool) -> Windows:
         chosen = self.house.settings.effectiveness
-        timing = Timing(stabilization=chosen.stabilization, validity=chosen.validity)
-        return windows(ended, timing, gitops=gitops, proactive=proactive)
+        timing = Timing(
+            stabilization=chosen.stabilization,
+            validity=chosen.validity,
+            gitops_delay=chosen.async_gitops,
+            operator_delay=chosen.async_operator,
+            proactive_delay=chosen.proactive_delay,
+        )
+        custom = is_custom(found.spec.target.api_version or "")
+        return windows(ended, timing, gitops=gitops, by_operator=custom, proactive=proactive)
 
     def _sealed(self, obj: Json) -> Any:
         return sealed(self.house.redactor, obj)
@@ -528,18 +549,21 @@ def _ended_badly(failure: Failure, at: datetime) -> Change:
     return Change(changes, verdicts, ("JobFailed", failure.summary, True), JOB_POLL)
 
 
-def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
+def _with_scores(found: WorkflowExecution, assessed: Assessment) -> Effectiveness:
+    """What a look found, beside the times and the state before the run."""
     before = found.status.effectiveness or Effectiveness()
+    parts = {"health": assessed.health, "alert": assessed.alert, "metrics": assessed.metrics}
+    return before.model_copy(update={name: part.score for name, part in parts.items()})
+
+
+def _looked_before(seen: Effectiveness) -> Assessment:
+    health, alert, metrics = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
+    return Assessment(health, alert, metrics)
+
+
+def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
     reason = assessed.reason
-    effect = before.model_copy(
-        update={
-            "health": assessed.health.score,
-            "alert": assessed.alert.score,
-            "metrics": assessed.metrics.score,
-            "score": assessed.score,
-            "reason": reason,
-        }
-    )
+    effect = _with_scores(found, assessed).model_copy(update={"score": assessed.score, "reason": reason})
     score = "unknown" if assessed.score is None else f"{assessed.score:.2f}"
     message = f"verified: {reason or 'cancelled'}, score {score}"
     changes = {

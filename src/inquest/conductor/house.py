@@ -12,11 +12,13 @@ from typing import Final, TypeVar
 from inquest.api.meta import GROUP, VERSION
 from inquest.journal import Journal
 from inquest.ports import (
+    Alerts,
     Clock,
     Cluster,
     DataStorage,
     Eyes,
     Herald,
+    Metrics,
     Model,
     Policy,
     Redacted,
@@ -83,6 +85,10 @@ class House:
     """What was learned of known faults; empty where switched off."""
     offer: Callable[[ResourceKind, str, str, str], None]
     """Ring for (kind, namespace, name, uid): somebody should look at it soon."""
+    metrics: Metrics | None = None
+    """None: metrics are not part of a verification."""
+    alerts: Alerts | None = None
+    """None: nobody is asked whether an alert still fires."""
 
     @property
     def namespace(self) -> str:

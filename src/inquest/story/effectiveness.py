@@ -60,6 +60,12 @@ def windows(
     return Windows(check, alert, deadline if deadline > alert else alert + LOOK)
 
 
+def is_custom(api_version: str) -> bool:
+    """Whether objects of this version are made by somebody's operator, and not by Kubernetes itself."""
+    group = api_version.rpartition("/")[0]
+    return "." in group and not group.endswith(".k8s.io")
+
+
 @dataclass(frozen=True)
 class Component:
     """One part of the score; assessed without a score where the question does not arise."""

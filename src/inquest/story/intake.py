@@ -204,6 +204,10 @@ _LAST: Final[tuple[tuple[str, Served], ...]] = (
     ("persistentvolume", Served("PersistentVolume", False)),
 )
 _KNOWN: Final[Mapping[str, Served]] = {one.kind.lower(): one for _, one in (*_WORKLOADS, *_LAST)}
+TARGET_LABELS: Final = frozenset(prefix + word for word, _ in (*_WORKLOADS, *_LAST) for prefix in ("", "exported_")) | {
+    f"target_resource_{part}" for part in ("kind", "name", "namespace")
+}
+"""Labels that name an object as the target of an alert."""
 NEVER: Final = frozenset({"job", "service", "instance", "endpoint", "container", "namespace"})
 """Labels that name who was scraped, or a part: never a target."""
 OTHERWISE_MEANT: Final = frozenset({"role", "event", "lease", "secret", "binding", "status"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from ipaddress import IPv4Address
@@ -20,7 +19,7 @@ from inquest.serving import metrics_app, serving
 from inquest.wiring import receiving
 from tests.adapters.intake.conftest import Server
 from tests.adapters.intake.test_open import TOKEN, wired
-from tests.adapters.stack.servers import free_port, running
+from tests.adapters.stack.servers import at_home, free_port, running
 
 SECONDS = 120.0
 """Longest wait for anything, on a machine that is many times slower."""
@@ -52,7 +51,7 @@ def alertmanager(folder: Path, webhook: dict[str, Any], stack: ExitStack) -> str
     address = f"127.0.0.1:{free_port()}"
     program = unpacked("prometheus-alertmanager", "prometheus-alertmanager")
     command = [
-        *_at_home(program),
+        *at_home(program),
         "--config.file=alertmanager.yml",
         "--storage.path=alerts",
         f"--web.listen-address={address}",
@@ -60,15 +59,6 @@ def alertmanager(folder: Path, webhook: dict[str, Any], stack: ExitStack) -> str
     ]
     stack.enter_context(running(command, f"http://{address}/-/ready", folder))
     return address
-
-
-def _at_home(program: Path) -> list[str]:
-    """The program where it finds the templates that its package would install; it looks for them nowhere else."""
-    if Path("/usr/share/prometheus/alertmanager/default.tmpl").exists():
-        return [str(program)]
-    alone = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-    script = 'mount --bind "$0" /usr/share && exec "$@"'
-    return [*alone, "sh", "-c", script, str(program.parents[1] / "share"), str(program)]
 
 
 def prometheus(folder: Path, alerts: str, watched: int, stack: ExitStack) -> None:

@@ -6,6 +6,7 @@ All of it happened on one day that is long past, so that answers are the same wh
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import time
@@ -91,7 +92,37 @@ def series() -> dict[str, list[float]]:
         'node_load1{instance="worker-1"}': [0.5] * 241,
         f'kube_secret_info{{namespace="shop",secret="{CANARY}"}}': [1.0] * 241,
         f'build_info{{namespace="shop",token="{CANARY}",version="1.4"}}': [1.0] * 241,
+        **run_of_checkout(),
         **{f'many{{namespace="shop",number="{n:04}",filler="{"x" * 60}"}}': [float(n)] for n in range(600)},
+    }
+
+
+RAN = NOW - timedelta(minutes=30)
+"""When a workflow changed the StatefulSet checkout of the till: from then on it needs less of everything."""
+
+
+def run_of_checkout() -> dict[str, list[float]]:
+    """Cores 0.95 to 0.3, bytes 512 to 128, answers within half a second and then within a tenth."""
+    changed, steps = 180, range(241)
+    pod = 'namespace="till",pod="checkout-1"'
+    within = {"0.1": True, "0.5": False, "+Inf": False}
+    buckets = {
+        f'http_request_duration_seconds_bucket{{{pod},le="{le}"}}': [
+            10.0 * (max(0, n - changed) if only_after else n) for n in steps
+        ]
+        for le, only_after in within.items()
+    }
+    cores = [28.5 * min(n, changed) + 9.0 * max(0, n - changed) for n in steps]
+    return {
+        f'container_cpu_usage_seconds_total{{{pod},container="app"}}': cores,
+        f'container_memory_working_set_bytes{{{pod},container="app"}}': [512.0 if n < changed else 128 for n in steps],
+        f'container_memory_working_set_bytes{{namespace="other",pod="checkout-1",container="app",mark="{FOREIGN}"}}': [
+            float(FOREIGN)
+        ]
+        * 241,
+        f'http_requests_total{{{pod},code="200"}}': [10.0 * n for n in steps],
+        f'http_requests_total{{{pod},code="500"}}': [2.0 * max(0, n - 120) for n in steps],
+        **buckets,
     }
 
 
@@ -127,6 +158,34 @@ def prometheus(folder: Path, port: int = 0) -> Iterator[str]:
     ]
     with running(command, f"{url}/-/ready", folder):
         yield url
+
+
+# --- Alertmanager ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def alertmanager(folder: Path, port: int = 0) -> Iterator[str]:
+    """Base URL of an Alertmanager that holds no alert and tells nobody; on a free port unless told."""
+    (folder / "alertmanager.yml").write_text("{route: {receiver: nobody}, receivers: [{name: nobody}]}")
+    address = f"127.0.0.1:{port or free_port()}"
+    command = [
+        *at_home(unpacked("prometheus-alertmanager", "prometheus-alertmanager")),
+        "--config.file=alertmanager.yml",
+        "--storage.path=alerts",
+        f"--web.listen-address={address}",
+        "--cluster.listen-address=",
+    ]
+    with running(command, f"http://{address}/-/ready", folder):
+        yield f"http://{address}"
+
+
+def at_home(program: Path) -> list[str]:
+    """The program where it finds the templates that its package would install; it looks for them nowhere else."""
+    if Path("/usr/share/prometheus/alertmanager/default.tmpl").exists():
+        return [str(program)]
+    alone = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    script = 'mount --bind "$0" /usr/share && exec "$@"'
+    return [*alone, "sh", "-c", script, str(program.parents[1] / "share"), str(program)]
 
 
 # --- Loki -----------------------------------------------------------------------------------------------------------

@@ -87,6 +87,16 @@ class Line:
 
         Errors: Invalid, Forbidden, NotFound, Misconfigured, RateLimited, Unavailable.
         """
+        return self._body(await self._said(path, parameters), form)
+
+    async def listed(self, path: str, parameters: Parameters) -> list[Any]:
+        """The same of an API that answers with the list alone, without an envelope."""
+        said = await self._said(path, parameters)
+        if not isinstance(said, list):
+            raise not_understood(self._system)
+        return said
+
+    async def _said(self, path: str, parameters: Parameters) -> Any:
         try:
             async with asyncio.timeout(self._address.whole):
                 status, body = await self._tried(path, parameters)
@@ -98,7 +108,7 @@ class Line:
             raise Invalid("the query is too long once each of its selectors is bound: name fewer series") from error
         said = await _parsed(body)
         if 200 <= status < 300:
-            return self._body(said, form)
+            return said
         raise self._refusal(status, said, body)
 
     async def _tried(self, path: str, parameters: Parameters) -> tuple[int, bytes]:
