@@ -60,9 +60,12 @@ ranges: install ## What a model reads of each kind of tool result stays within b
 	$(BIN)/python -m benchmarks.tokens --check
 
 .PHONY: policy-test
-policy-test: install ## The approval policy's own tests, on a real OPA
+policy-test: install ## The tests of the approval policy, of its variants, and its rulings on documents, on a real OPA
 	$(BIN)/python -m hack.tools opa
-	"$$($(BIN)/python -m hack.tools --print-bin)/opa" test --v1-compatible policies/approval.rego policies/approval_test.rego
+	opa="$$($(BIN)/python -m hack.tools --print-bin)/opa" && \
+	"$$opa" test --v1-compatible policies/approval.rego policies/approval_test.rego && \
+	"$$opa" test --v1-compatible policies/approval.rego policies/examples && \
+	INQUEST_OPA_BINARY="$$opa" $(BIN)/inquest policy test policies/cases
 
 .PHONY: crds
 crds: install ## Generate CRDs, admission policies and RBAC from the code

@@ -116,6 +116,7 @@ def serve(*, settings: Path | None = None) -> None:
 
 # By name: whoever runs the operator needs none of what they import.
 app.command("inquest.cli.audit:audit", name="audit")
+app.command("inquest.cli.policy:policy", name="policy")
 datastorage.command("inquest.cli.copies:backup", name="backup")
 datastorage.command("inquest.cli.copies:restore", name="restore")
 
