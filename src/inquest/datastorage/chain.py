@@ -38,7 +38,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Strand:
-    """A chain as far as it was read; `head` is the stored hash of its last event."""
+    """A chain as far as it was read; `head` is the last stored hash of its events."""
 
     first: str
     last: str
@@ -53,13 +53,12 @@ class Book:
         self.strands: dict[str, Strand] = {}
 
     def add(self, link: Link) -> Finding | None:
-        """Go on from the stored hash, so that one altered event is one finding."""
+        """Go on from the stored hash, so that one altered event is one finding, and one that was put in is another."""
         name, event_id = link.event.correlation_id, link.event.event_id
-        before = self.strands.get(name)
-        self.strands[name] = Strand(
-            before.first if before else event_id, event_id, link.event_hash, (before.events if before else 0) + 1
-        )
-        return _finding(link, before.head if before else "")
+        before = self.strands.get(name) or Strand(event_id, event_id, "", 0)
+        head = link.event_hash or before.head
+        self.strands[name] = Strand(before.first, event_id, head, before.events + 1)
+        return _finding(link, before.head)
 
 
 def next_hash(previous: str, event: Event) -> str:

@@ -167,13 +167,15 @@ async def test_chains_are_counted_by_what_was_found() -> None:
     assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 1, 1]
 
 
-async def test_an_event_that_nobody_hashed_is_found(site: Site) -> None:
-    await store(site, started("rr-1"), hash_computed("rr-1"))
+async def test_an_event_that_was_put_in_past_the_service_is_one_finding(site: Site) -> None:
+    await store(site, started("rr-1"), hash_computed("rr-1"), hash_computed("rr-2"))
     async with site.engine.begin() as connection:
-        await connection.execute(text("UPDATE audit_events SET event_hash = NULL WHERE seq = 2"))
+        forged = "correlation_id = 'rr-1', event_hash = NULL, previous_event_hash = NULL"
+        await connection.execute(text(f"UPDATE audit_events SET {forged} WHERE correlation_id = 'rr-2'"))
+    await store(site, hash_computed("rr-1", post_remediation_spec_hash="A"))
 
     answer = await site.post(f"{API}/audit/verify-chain", {"correlation_id": "rr-1"})
 
     body = answer.json()
-    assert (body["is_valid"], body["total_events"], body["verified_events"]) == (False, 2, 1)
-    assert body["tampered_events"][0]["message"] == "event carries no hash"
+    assert (body["is_valid"], body["total_events"], body["verified_events"]) == (False, 4, 3)
+    assert [found["message"] for found in body["tampered_events"]] == ["event carries no hash"]
