@@ -5,7 +5,7 @@ Whatever leaves the house passes the redactor first: sinks take `Redacted` value
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar, final
@@ -127,6 +127,14 @@ class Cluster(Protocol):
         limit_bytes: int = 1_048_576,
     ) -> str:
         """Container log; the limits are sent to the server."""
+        ...
+
+
+class Feed(Protocol):
+    """Objects as they come. Errors: Forbidden, Unavailable, RateLimited."""
+
+    def follow(self, kind: ResourceKind, namespace: str = "", *, fields: str = "") -> AsyncGenerator[Json]:
+        """Every object there is, then each that is made or changed, for some minutes; begin again where it ends."""
         ...
 
 
@@ -421,6 +429,7 @@ __all__ = [
     "DataStorage",
     "DetectedLabels",
     "Eyes",
+    "Feed",
     "Herald",
     "History",
     "Json",

@@ -548,6 +548,15 @@ SignalName = Annotated[str, Field(min_length=1, max_length=253)]
 """As the schema of a Signal has it."""
 
 
+class EventSettings(_Group):
+    """Warning events of the cluster, off by default."""
+
+    enabled: bool = False
+    """Watch them, and make Signals of those that are no noise and whose target is looked after."""
+    quiet: PositiveSpan = timedelta(minutes=30)
+    """A Signal of an event that was not seen for so long, and whose target is healthy, is resolved."""
+
+
 class IntakeSettings(_Group):
     """Webhooks that make Signals, of Alertmanager and of any other sender; off by default."""
 
@@ -567,6 +576,7 @@ class IntakeSettings(_Group):
     """PEM file of its key."""
     notices_per_minute: Annotated[int, Field(ge=1, le=100_000)] = 300
     """Alerts and specs taken in a minute, after a burst of at least 500; more get 429 and a time."""
+    events: EventSettings = EventSettings()
     proactive: Mapping[SignalName, SignalName] = {}
     """Names of predictions and the fault that each foresees, exact; added to the built-in list."""
 

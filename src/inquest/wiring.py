@@ -62,6 +62,7 @@ from inquest.telemetry import know
 
 if TYPE_CHECKING:
     from inquest.adapters.llm import Endpoint, OpenAIModel
+    from inquest.intake import EventWatch
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -413,6 +414,16 @@ async def receiving(wired: Wired, redactor: Redactor) -> AsyncIterator[int | Non
         yield port
 
 
+def watching_events(wired: Wired) -> EventWatch | None:
+    """The watch of Warning events; None where it is off."""
+    house = wired.conductor.house
+    if not house.settings.intake.events.enabled:
+        return None
+    from inquest import intake
+
+    return intake.EventWatch(house, wired.kube.cluster)
+
+
 def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Redactor) -> Reviewer | None:
     if chosen.authentication == "none":
         log.warning("the intake has no login: whoever reaches its port may send", host=chosen.host)
@@ -426,4 +437,4 @@ def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Reda
     return mounted
 
 
-__all__ = ["Offer", "Redactor", "Wired", "opened", "receiving"]
+__all__ = ["Offer", "Redactor", "Wired", "opened", "receiving", "watching_events"]

@@ -19,6 +19,7 @@ from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, NotFound
 from inquest.ports import Notice, Redacted, ResourceKind
 from inquest.settings import Settings
 from inquest.story.context import ResourceContext
+from inquest.story.evidence import Gap, Snapshot
 from inquest.story.history import History, HistoryEntry
 
 Json = dict[str, Any]
@@ -51,6 +52,8 @@ class World:
     """Labels of the namespace as they were read with the target."""
     asked: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    is_healthy: bool = True
+    looked_at: list[str] = field(default_factory=list)
 
     def put(self, kind: str, name: str, namespace: str, **rest: Any) -> Json:
         meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -86,8 +89,14 @@ class World:
         found["status"] = copy.deepcopy(obj.value["status"])
         return found
 
-    async def swap(self, kind: ResourceKind, obj: Redacted[Json], **_: Any) -> Json:
-        return await self.apply_status(kind, obj)
+    async def swap(self, kind: ResourceKind, obj: Redacted[Json], *, status: bool = True, **_: Any) -> Json:
+        if status:
+            return await self.apply_status(kind, obj)
+        meta = obj.value["metadata"]
+        self.written.append(f"swap {kind.kind}")
+        found = self.held[kind.kind, meta["namespace"], meta["name"]]
+        found["spec"] |= obj.value["spec"]
+        return found
 
     async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
         self.held.pop((kind.kind, namespace, name), None)
@@ -112,6 +121,11 @@ class World:
             root_pin=PIN,
             namespace_labels=self.around,
         )
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
+        self.looked_at.append(target.display)
+        gaps = () if self.is_healthy else (Gap("pods", "no answer"),)
+        return Snapshot(taken_at=self.moment, target=target, root=target, gaps=gaps)
 
     async def history(self, target: TargetRef, spec_hash: str) -> History:
         return self.past
@@ -387,3 +401,74 @@ async def test_a_name_of_the_setting_foretells_the_fault_that_it_gives() -> None
     await world.look()
 
     assert signal["status"]["context"]["signalName"] == "DiskPressure"
+
+
+# --- events that are not seen any more ------------------------------------------------------------------------------
+
+
+async def an_accepted(world: World, source: str = "KubernetesEvent") -> Json:
+    signal = world.signal(source={"type": source}, target={**TARGET.to_object(), "kind": "Pod", "name": "cart-1"})
+    await world.look()
+    signal["status"]["rootOwner"] = TARGET.to_object()
+    assert signal["status"]["phase"] == "Accepted"
+    return signal
+
+
+@pytest.mark.parametrize("row", ["resources-11.4-06"])
+async def test_an_event_that_went_quiet_over_a_healthy_target_is_resolved(row: str, world: World) -> None:
+    signal = await an_accepted(world)
+    world.moment += timedelta(minutes=29, seconds=59)
+    soon = await world.look()
+    before = list(world.looked_at)
+
+    world.moment += timedelta(seconds=1)
+    at_once = await world.look()
+    await world.look()
+
+    assert (soon, before, at_once) == (timedelta(seconds=1), [], timedelta(0))
+    assert (signal["spec"]["resolvedTime"], signal["status"]["phase"]) == ("2026-11-22T10:30:00Z", "Resolved")
+    assert world.looked_at == ["Deployment/cart"], "the pod may be replaced: its owner is asked"
+
+
+@pytest.mark.parametrize("row", ["resources-11.4-06"])
+async def test_silence_over_a_target_whose_health_is_unknown_resolves_nothing(row: str, world: World) -> None:
+    signal = await an_accepted(world)
+    world.is_healthy = False
+    world.moment += timedelta(minutes=31)
+
+    again = await world.look()
+
+    assert (again, "resolvedTime" in signal["spec"]) == (timedelta(minutes=5), False)
+    assert world.looked_at == ["Deployment/cart"]
+
+
+async def test_silence_of_any_other_source_means_nothing(world: World) -> None:
+    await an_accepted(world, "Alertmanager")
+    world.moment += timedelta(hours=2)
+
+    await world.look()
+
+    assert world.looked_at == []
+
+
+async def test_a_later_sighting_begins_the_wait_anew(world: World) -> None:
+    signal = await an_accepted(world)
+    signal["status"]["lastSeen"] = "2026-11-22T10:20:00Z"
+    world.moment += timedelta(minutes=49)
+
+    assert await world.look() == timedelta(minutes=1)
+    assert world.looked_at == []
+
+
+async def test_an_event_that_waits_for_a_free_slot_and_is_over_opens_no_case(world: World) -> None:
+    signal = await an_accepted(world)
+    world.held = {place: obj for place, obj in world.held.items() if place[0] == "Signal"}
+    blocked = {"phase": "Blocked", "reason": "RateLimited", "blockedUntil": "2026-11-22T10:45:00Z"}
+    signal["status"] |= blocked
+    world.moment += timedelta(minutes=46)
+
+    await world.look()
+    await world.look()
+
+    assert signal["status"]["phase"] == "Resolved"
+    assert not [place for place in world.held if place[0] == "Investigation"]

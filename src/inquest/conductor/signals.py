@@ -6,6 +6,7 @@ follow from the Signal, so that doing it twice does it once.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,16 @@ from inquest.api.names import (
     investigation_name,
     target_display,
 )
-from inquest.api.shared import TERMINAL_PHASES, ObjectRef, OwnerRef, Phase, Resolution, SignalPhase, TargetRef
+from inquest.api.shared import (
+    TERMINAL_PHASES,
+    ObjectRef,
+    OwnerRef,
+    Phase,
+    Resolution,
+    SignalPhase,
+    SourceType,
+    TargetRef,
+)
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
 from inquest.conductor.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
 from inquest.conductor.publish import publish, sealed
@@ -37,6 +47,8 @@ from inquest.ports import Json, Notice, Redacted, ResourceKind
 from inquest.story import history as history_of
 from inquest.story import notices
 from inquest.story.context import ResourceContext
+from inquest.story.evidence import Health
+from inquest.story.health import health
 from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal
 from inquest.story.triage import (
     BUILT_IN_NOISE,
@@ -51,6 +63,9 @@ from inquest.story.triage import (
 )
 
 LOOK_AGAIN: Final = timedelta(minutes=5)
+QUIET_LOOK: Final = timedelta(minutes=10)
+"""Between two looks at a target whose event was not seen for long, and which is not healthy."""
+QUIETABLE: Final = frozenset({SignalPhase.ACCEPTED, SignalPhase.DUPLICATE, SignalPhase.BLOCKED})
 LEASE_LOOK: Final = timedelta(seconds=5)
 ORPHAN_LEASE: Final = timedelta(seconds=60)
 EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
@@ -97,11 +112,48 @@ class Signals:
             return await self._unreadable(obj, error)
         if found.status.phase in TERMINAL:
             return None
+        if await self._has_gone_quiet(found):
+            # The write rings for the look that closes what waits for it.
+            return timedelta(0)
         if found.spec.resolved_time is not None and found.status.phase is not None:
             return await self._resolved(found)
         if found.status.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE):
-            return await self._follow(found)
+            return self._sooner(found, await self._follow(found), await self.house.now())
         return await self._triage(found)
+
+    # --- events that are not seen any more ------------------------------------------------------------------
+
+    async def _has_gone_quiet(self, found: Signal) -> bool:
+        """An event does not say that it is over: silence does, and a target that is healthy (resources, 11.4)."""
+        now = await self.house.now()
+        quiet = self._quiet_from(found)
+        if quiet is None or quiet > now or _rest(found, now):
+            return False
+        # A pod that is gone was replaced: its owner says whether it is over.
+        target = found.status.root_owner or found.spec.target
+        snapshot = await self.house.eyes.snapshot(target, found.spec.firing_time)
+        if await asyncio.to_thread(health, snapshot) is not Health.HEALTHY:
+            return False
+        meta = {"name": found.name, "namespace": found.namespace}
+        meta["resourceVersion"] = found.metadata.resource_version or ""
+        over = {"metadata": meta, "spec": {"resolvedTime": rfc3339(max(now, found.spec.firing_time or now))}}
+        await self.house.status.swap(SIGNAL, self._sealed(over), manager=FIELD_MANAGER, status=False)
+        return True
+
+    def _quiet_from(self, found: Signal) -> datetime | None:
+        """When silence is long enough to look at the target; None where silence means nothing."""
+        status, is_event = found.status, found.spec.source.type is SourceType.KUBERNETES_EVENT
+        known = status.phase in QUIETABLE and status.reason not in ("OutOfScope", "ScopeUnknown")
+        if not is_event or not known or found.spec.resolved_time is not None or status.last_seen is None:
+            return None
+        return status.last_seen + self.house.settings.intake.events.quiet
+
+    def _sooner(self, found: Signal, again: timedelta | None, now: datetime) -> timedelta | None:
+        quiet = self._quiet_from(found)
+        if quiet is None:
+            return again
+        wait = quiet - now if quiet > now else QUIET_LOOK
+        return min(wait, again or wait)
 
     async def _unreadable(self, obj: Json, error: ValidationError) -> timedelta | None:
         """A spec that the schema let pass and the model does not: the Signal fails, by a patch of its raw object."""

@@ -27,7 +27,7 @@ from inquest.ports import Json, ResourceKind
 from inquest.serving import stop_signal
 from inquest.settings import Settings
 from inquest.telemetry import set_up_logging, tracing
-from inquest.wiring import Redactor, Wired, opened, receiving
+from inquest.wiring import Redactor, Wired, opened, receiving, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -83,9 +83,11 @@ class Process:
             supervisor = supervisor_for(wired.kube, self._ring, wired.clock)
             lease = self.lease = self._lease(wired, supervisor)
             await lease.renew()
-            await self._serve(stack, wired, supervisor)
+            events = watching_events(wired)
+            await self._serve(stack, wired, supervisor, events_fault=lambda: events.fault if events else "")
             self.stop_case = wired.conductor.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
+            tasks += [asyncio.create_task(events.run())] if events else []
             try:
                 await self.begin(wired, self.dispatcher)
                 await _first(stop.wait(), *tasks)
@@ -188,7 +190,9 @@ class Process:
             raise AssertionError("the dispatcher is made first")
         return Resync(self.dispatcher, pages, OURS, wired.clock, listed=supervisor.pulse.expects)
 
-    async def _serve(self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor) -> None:
+    async def _serve(
+        self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor, *, events_fault: Callable[[], str]
+    ) -> None:
         alive = (
             Line("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
             Line("queue", self._queue_fault),
@@ -200,6 +204,7 @@ class Process:
             Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
             Line("rights", lambda: ", ".join(self.too_many)),
             Line("policy", wired.policy_fault, required=False),
+            Line("events", events_fault, required=False),
         )
         server = self.settings.server
         app = health_app(alive=alive, ready=ready)

@@ -80,6 +80,8 @@ DATASTORAGE_LOGINS: Final = _counter(
 )
 INTAKE_LOGINS: Final = _counter("intake_logins", "Requests of senders by what the login said.", ["result"])
 INTAKE_NOTICES: Final = _counter("intake_notices", "Notices of senders by what became of them.", ["way", "result"])
+INTAKE_EVENTS_HELD: Final = _gauge("intake_events_held", "Targets and reasons of events that wait to become Signals.")
+INTAKE_WATCH_FAILURES: Final = _counter("intake_watch_failures", "Ends of the watch of events that it did not ask for.")
 DATASTORAGE_LOST: Final = _counter(
     "datastorage_own_events_lost", "Audit events of the bundled DataStorage itself that it could not store."
 )
@@ -161,7 +163,7 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     HISTORY_CHAINS: (("held", "broken", "unchecked"),),
     INTAKE_LOGINS: (("passed", "401", "403", "503"),),
     INTAKE_NOTICES: (
-        ("alertmanager", "signals", "kubernetes-event"),
+        ("alertmanager", "signals", "kubernetes-event", "events"),
         ("created", "joined", "resolved", "dropped", "refused"),
     ),
     WATCH_RESTARTS: (("ended", "silent", "stalled"),),

@@ -295,3 +295,55 @@ def test_the_proxy_of_the_environment_is_looked_up_once(
         monkeypatch.setenv(name, value)
 
     assert proxy_for(server) == proxy
+
+
+# --- objects as they come -----------------------------------------------------------------------------------------
+
+LISTED = Said(body=b'{"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a"}}]}')
+
+
+def streamed(*changes: Json, rest: bytes = b"") -> Said:
+    return Said(body=b"".join(json.dumps(one).encode() + b"\n" for one in changes) + rest)
+
+
+def change(word: str, name: str, **more: object) -> Json:
+    return {"type": word, "object": {"metadata": {"name": name}, **more}}
+
+
+async def followed(kube: Kube) -> list[str]:
+    return [found["metadata"]["name"] async for found in kube.cluster.follow(POD, fields="type=Warning")]
+
+
+async def test_what_there_is_comes_first_and_then_what_changes() -> None:
+    large = change("MODIFIED", "c", text="x" * 200_000)
+    told = streamed(change("ADDED", "b"), change("BOOKMARK", ""), large, change("DELETED", "a"))
+    async with server(LISTED, told) as (kube, asked, _):
+        assert await followed(kube) == ["a", "b", "c"]
+
+        assert "fieldSelector=type%3DWarning" in asked.asked[0]
+        assert all(
+            word in asked.asked[1] for word in ("watch=true", "resourceVersion=7", "fieldSelector=type%3DWarning")
+        )
+
+
+BROKEN = {
+    "too old": streamed(change("ADDED", "b"), {"type": "ERROR", "object": {"code": 410, "message": "too old"}}),
+    "no JSON": streamed(change("ADDED", "b"), rest=b"{half\n"),
+    "no object": streamed(change("ADDED", "b"), rest=b"[1]\n"),
+    "away": refusal(500),
+    "gone": refusal(410),
+    "cut": Said(cut=True),
+}
+
+
+@pytest.mark.parametrize("told", BROKEN.values(), ids=BROKEN.keys())
+async def test_a_stream_that_breaks_is_a_failure_and_no_end(told: Said) -> None:
+    async with server(LISTED, told) as (kube, _, _):
+        with pytest.raises(Unavailable):
+            await followed(kube)
+
+
+async def test_a_stream_that_may_not_be_read_is_forbidden() -> None:
+    async with server(LISTED, refusal(403)) as (kube, _, _):
+        with pytest.raises(Forbidden):
+            await followed(kube)

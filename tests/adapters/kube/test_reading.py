@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterator
+from contextlib import aclosing
 
 import pytest
 
@@ -241,3 +242,24 @@ async def test_a_token_that_is_refused_is_read_again_once(cluster: Cluster, name
 async def test_a_kind_served_is_looked_up_and_never_remembered(kube: Kube) -> None:
     assert "investigations" in await kube.served("inquest.dev", "v1alpha1")
     assert await kube.served("nobody.example.com", "v1") == frozenset()
+
+
+async def test_events_are_followed_as_they_come(kube: Kube, namespace: str) -> None:
+    event = ResourceKind("", "v1", "Event", "events", True)
+    about = {"apiVersion": "v1", "kind": "Pod", "name": "a", "namespace": namespace}
+
+    def told(name: str, word: str) -> Redacted[Json]:
+        return obj(namespace, name, type=word, reason="BackOff", involvedObject=about)
+
+    await kube.status.create(event, told("before", "Warning"))
+    seen: list[str] = []
+    async with asyncio.timeout(60), aclosing(kube.cluster.follow(event, namespace, fields="type=Warning")) as events:
+        async for one in events:
+            seen.append(one["metadata"]["name"])
+            if seen == ["before"]:
+                await kube.status.create(event, told("normal", "Normal"))
+                await kube.status.create(event, told("after", "Warning"))
+            if len(seen) == 2:
+                break
+
+    assert seen == ["before", "after"]

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Final
 
 from inquest.adapters.kube import paths
 from inquest.adapters.kube.discovery import Discovery, refuse_secrets
-from inquest.adapters.kube.transport import Expired, Request, Transport
+from inquest.adapters.kube.transport import SYSTEM, Expired, Request, Transport
 from inquest.errors import Unavailable
 from inquest.ports import Json, Listing, ResourceKind
 
 PAGE: Final = 500
+WATCH_SECONDS: Final = 300
+"""After that the server ends a watch, and all is listed anew."""
+SILENT_SECONDS: Final = 70.0
+"""A bookmark comes once a minute: what says nothing for longer is dead."""
+MAX_CHANGE_BYTES: Final = 4 * 1024 * 1024
+"""Of one line; etcd takes objects of 1.5 MiB."""
 POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
 
 
@@ -54,6 +62,34 @@ class KubeCluster:
         # The server keeps to limitBytes; the bound here is for one that does not.
         request = Request("GET", path, "get", "pods/log", query, accept="*/*", max_bytes=2 * limit_bytes + 4096)
         return (await self._transport.send(request)).text()
+
+    async def follow(self, kind: ResourceKind, namespace: str = "", *, fields: str = "") -> AsyncGenerator[Json]:
+        path = paths.collection(_readable(kind), namespace)
+        version = ""
+        async for page in pages(self._transport, kind, path, fields=fields, limit=None):
+            version = page.resource_version
+            for found in page.items:
+                yield found
+        query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(WATCH_SECONDS)}
+        query |= {"resourceVersion": version} | ({"fieldSelector": fields} if fields else {})
+        request = Request("GET", path, "watch", kind.plural, query, max_bytes=MAX_CHANGE_BYTES)
+        async with aclosing(self._transport.lines(request, seconds=SILENT_SECONDS)) as lines:
+            async for line in lines:
+                changed = _changed(line)
+                if changed is not None:
+                    yield {"apiVersion": kind.api_version, "kind": kind.kind, **changed}
+
+
+def _changed(line: bytes) -> Json | None:
+    """The object of a line of a watch; None where it is gone, or only the place in the stream is told."""
+    try:
+        told = json.loads(line) if line.strip() else {}
+        word, found = (told.get("type"), told.get("object")) if told else ("", {})
+    except (ValueError, AttributeError) as error:
+        raise Unavailable(SYSTEM, "a line of its watch is no JSON object") from error
+    if word == "ERROR":
+        raise Unavailable(SYSTEM, f"its watch ended: {(found or {}).get('message') or 'no reason given'}"[:200])
+    return found if word in ("ADDED", "MODIFIED") and isinstance(found, dict) else None
 
 
 async def read_list(

@@ -11,7 +11,7 @@ import asyncio
 import json
 import statistics
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -39,6 +39,7 @@ REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
 WRITES_PER_SECOND: Final = 20.0
 WRITE_BURST: Final = 40.0
+WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
 CLOCK_SAMPLES: Final = 5
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 """A page of 500 objects of the largest size etcd takes would be larger, and too much for a small pod."""
@@ -179,6 +180,22 @@ class Transport:
                 await self._clock.sleep(self._pause(attempt))
         raise AssertionError("the last try returns or raises")
 
+    async def lines(self, request: Request, *, seconds: float) -> AsyncGenerator[bytes]:
+        """An answer line by line as it comes; silence for so many seconds is Unavailable. Tried once."""
+        self._must_not_rest(request)
+        self._count(request)
+        login, client = await self._open()
+        bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds)
+        with _foreign_errors(request):
+            async with _response(client, login, request, bounds) as response:
+                API_REQUESTS.labels("read", f"{response.status // 100}xx").inc()
+                if response.status >= 400:
+                    if response.status == 401:
+                        await self._open(anew=True)
+                    raise _error(request, Reply(response.status, response.headers, await _bounded(response, request)))
+                async for line in _lines(response, request):
+                    yield line
+
     def _pause(self, attempt: int) -> float:
         return READ_PAUSE * float(2 ** (attempt - 1)) * (0.5 + self._random() / 2)
 
@@ -272,17 +289,18 @@ def proxy_for(server: str) -> str | None:
 
 
 @asynccontextmanager
-async def _response(client: ApiClient, login: Login, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+async def _response(
+    client: ApiClient, login: Login, request: Request, bounds: aiohttp.ClientTimeout = WHOLE
+) -> AsyncIterator[aiohttp.ClientResponse]:
     headers = {"Accept": request.accept, "Content-Type": request.content_type, "User-Agent": "inquest"}
     if bearer := login.bearer():
         headers["Authorization"] = f"Bearer {bearer}"
-    timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
     answer = await client.call_api(
         request.method,
         login.server.rstrip("/") + request.target,
         header_params=headers,
         body=request.body,
-        _request_timeout=timeout,
+        _request_timeout=bounds,
     )
     async with answer.response as response:
         yield response
@@ -296,6 +314,19 @@ async def _bounded(response: aiohttp.ClientResponse, request: Request) -> bytes:
         if size > request.max_bytes:
             raise errors.Invalid(f"{request.verb} {request.resource}: the answer exceeds {request.max_bytes} bytes")
     return b"".join(parts)
+
+
+async def _lines(response: aiohttp.ClientResponse, request: Request) -> AsyncIterator[bytes]:
+    # The library's own reading of lines gives up at 64 KiB, which an object may exceed.
+    rest = bytearray()
+    async for part in response.content.iter_any():
+        rest += part
+        *whole, last = rest.split(b"\n")
+        for line in whole:
+            yield bytes(line)
+        rest = bytearray(last)
+        if len(rest) > request.max_bytes:
+            raise errors.Invalid(f"{request.verb} {request.resource}: a line exceeds {request.max_bytes} bytes")
 
 
 class _foreign_errors:  # noqa: N801 - reads as a statement
