@@ -34,7 +34,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Tier:
-    """Entries from old to new; `cut` when older ones were left out."""
+    """Entries from old to new; `cut` when older ones were left out, `degraded` when some could not be read."""
 
     rows: tuple[Remediation, ...] = ()
     cut: bool = False
@@ -73,7 +73,12 @@ class Past:
             event_ids = [row.event_id for row in chosen[: question.tier_limit]]
             rows = await _remediations(connection, event_ids)
             regressed = await connection.scalar(select(exists(_regressions(question, window)))) if chosen else False
-        return Tier(tuple(history.oldest_first(rows)), len(chosen) > question.tier_limit, regressed=bool(regressed))
+        return Tier(
+            tuple(history.oldest_first(rows)),
+            cut=len(chosen) > question.tier_limit,
+            degraded=len(rows) < len(event_ids),
+            regressed=bool(regressed),
+        )
 
 
 def _answer(question: HistoryQuestion, first: Tier, second: Tier) -> dict[str, Any]:

@@ -8,8 +8,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import event as sqlalchemy_event
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from inquest.datastorage.history import hash_match
+from inquest.telemetry import DATASTORAGE_UNREADABLE
 from tests.adapters.datastorage.conftest import NOW, Site
 from tests.adapters.datastorage.samples import API, assessed, event, hash_computed, started, store
 
@@ -258,6 +262,36 @@ async def test_a_tier_keeps_its_newest_rows_and_still_sees_the_regression(site: 
     assert answer["tier1"]["truncated"] is True
     assert answer["regressionDetected"] is True
     assert "truncated" not in answer["tier2"]
+
+
+async def test_a_row_that_cannot_be_read_is_left_out_counted_and_told(site: Site) -> None:
+    await store(site, started("rr-1", pre="A"), started("rr-2", pre="A", at=at(9)))
+    await store(site, started("rr-3", pre="A", at=NOW - timedelta(days=2)))
+    async with site.engine.begin() as connection:
+        await connection.execute(text("UPDATE audit_events SET event_data = 'null' WHERE correlation_id = 'rr-2'"))
+    before = DATASTORAGE_UNREADABLE._value.get()
+
+    found = await history(site, scope="chain")
+
+    assert [entry["remediationUID"] for entry in found["tier1"]["chain"]] == ["rr-1"]
+    assert (found["tier1"].get("degraded"), found["tier2"].get("degraded")) == (True, None)
+    assert DATASTORAGE_UNREADABLE._value.get() == before + 1
+
+
+async def test_a_second_tier_that_fails_is_degraded_and_the_first_one_stands(site: Site) -> None:
+    await store(site, started("rr-1", pre="A"), started("rr-2", pre="A", at=NOW - timedelta(days=2)))
+    asked: list[str] = []
+
+    def refuse(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        asked.append(statement)
+        if sum("LIMIT" in one for one in asked) == 2:
+            raise OperationalError(statement, {}, Exception("gone"))
+
+    sqlalchemy_event.listen(site.engine.sync_engine, "before_cursor_execute", refuse)
+    found = await history(site, scope="chain")
+
+    assert [entry["remediationUID"] for entry in found["tier1"]["chain"]] == ["rr-1"]
+    assert (found["tier2"]["chain"], found["tier2"]["degraded"]) == ([], True)
 
 
 async def test_the_outcome_comes_from_the_end_of_the_run_when_the_start_has_none(site: Site) -> None:
