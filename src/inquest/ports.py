@@ -18,6 +18,7 @@ from inquest.story.history import History
 from inquest.story.incident import IncidentWindow
 from inquest.story.inquiry import Run
 from inquest.story.judgement import Answer
+from inquest.story.memory import Endings
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 
 T = TypeVar("T")
@@ -367,6 +368,13 @@ class DataStorage(Protocol):
         ...
 
     async def history(self, target: TargetRef, spec_hash: str) -> History: ...
+
+    async def endings(self, owner: str, playbooks: Sequence[str]) -> Endings:
+        """How cases of this cluster ended that had this owner (a fingerprint) or one of these playbooks.
+
+        Never raises for a service that is away: then they are not available, and it is said why.
+        """
+        ...
 
     async def record(self, events: Redacted[Sequence[AuditEvent]]) -> None:
         """Store all or nothing; a repeated event id with equal content is a success."""

@@ -19,9 +19,10 @@ from inquest import telemetry
 from inquest.adapters.alertmanager import Alertmanager
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
-from inquest.adapters.datastorage import DataStorageClient, token_of
+from inquest.adapters.datastorage import ClusterId, DataStorageClient, nowhere, token_of
 from inquest.adapters.eyes import ClusterEyes
 from inquest.adapters.herald import KubeHerald, WebhookReceiver
+from inquest.adapters.identity import ClusterIdentity
 from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
 from inquest.adapters.loki import Loki
 from inquest.adapters.observing import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
@@ -159,7 +160,7 @@ async def opened(
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
         kube = await stack.enter_async_context(Kube(source, clock))
         policy, fault = await _policy(settings, stack)
-        datastorage = await _datastorage(settings, clock, stack)
+        datastorage = await _datastorage(settings, clock, ClusterIdentity(kube.cluster).uid, stack)
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
         herald = KubeHerald(kube.status, clock, await _receivers(settings, stack), instance=settings.replica)
         stack.push_async_callback(herald.aclose)
@@ -251,11 +252,13 @@ def _log_policy(reason: str, message: str) -> None:
     log.info("policy", reason=reason, detail=message)
 
 
-async def _datastorage(settings: Settings, clock: SystemClock, stack: AsyncExitStack) -> DataStorageClient:
+async def _datastorage(
+    settings: Settings, clock: SystemClock, cluster: ClusterId, stack: AsyncExitStack
+) -> DataStorageClient:
     """A service elsewhere, or the bundled one in this process: the same client either way."""
     chosen = settings.datastorage
     if chosen.mode == "external":
-        client = external_datastorage(chosen, clock)
+        client = external_datastorage(chosen, clock, cluster)
         stack.push_async_callback(client.close)
         return client
     engine: AsyncEngine = open_engine(chosen.database)
@@ -263,16 +266,23 @@ async def _datastorage(settings: Settings, clock: SystemClock, stack: AsyncExitS
     await migrate(engine)
     app = create_app(engine)
     stack.push_async_callback(app.state.service.close)
-    client = DataStorageClient.in_process(app, clock=clock)
+    client = DataStorageClient.in_process(app, clock=clock, cluster=cluster)
     stack.push_async_callback(client.close)
     return client
 
 
-def external_datastorage(chosen: DataStorageSettings, clock: SystemClock) -> DataStorageClient:
+def external_datastorage(
+    chosen: DataStorageSettings, clock: SystemClock, cluster: ClusterId = nowhere
+) -> DataStorageClient:
     """The client of a service elsewhere; not connected yet."""
     token = partial(token_of, chosen.token_file) if chosen.token_file else None
     return DataStorageClient.remote(
-        chosen.url, clock=clock, token=token, profile=chosen.profile, authorities=chosen.ca_bundle
+        chosen.url,
+        clock=clock,
+        token=token,
+        profile=chosen.profile,
+        authorities=chosen.ca_bundle,
+        cluster=cluster,
     )
 
 

@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 
 from inquest.story.memory import (
     FRESH,
+    HEADING,
     MOST_CHARACTERS,
     MOST_OUTCOMES,
     MOST_PATTERNS,
     OUTCOMES_KEPT,
+    UNHEARD,
     Check,
     Ending,
+    Endings,
     Key,
     Look,
+    Memory,
     checked,
     confidence,
     kept_endings,
@@ -26,7 +30,10 @@ from inquest.story.memory import (
     key_of,
     last_of,
     learned,
+    memory_lines,
+    memory_section,
     patterns_of,
+    remembered,
     section,
     told,
 )
@@ -146,6 +153,75 @@ def test_what_is_told_is_bounded_and_stays_data() -> None:
     assert 0 < len(text) <= MOST_CHARACTERS
     assert all(line.startswith(("- oom / Resources: seen 2 times", "- this target, ")) for line in text.splitlines())
     assert section((), ()) == ""
+
+
+@row("T52")
+def test_two_clusters_share_no_memory_and_an_unknown_one_has_none() -> None:
+    here = Endings(available=True, cluster="cluster-1", found=(ending(ago=5 * HOUR), ending(ago=2 * HOUR)))
+
+    assert len(remembered(here, "owner-1", NOW).patterns) == 1
+    assert remembered(replace(here, cluster="cluster-2"), "owner-1", NOW) == Memory(owner="owner-1")
+    assert remembered(replace(here, cluster=""), "owner-1", NOW) == Memory(owner="owner-1")
+
+
+def test_newer_evidence_for_another_cause_takes_the_trust_away() -> None:
+    other = replace(KEY, category="Network")
+    trusted = [ending(ago=5 * HOUR), ending(ago=3 * HOUR)]
+
+    def heard(*more: Ending) -> tuple[bool, ...]:
+        (found,) = (one for one in patterns_of([*trusted, *more]) if one.key == KEY)
+        return found.promoted, found.demoted
+
+    assert heard() == (True, False)
+    assert heard(ending(ago=HOUR, key=other)) == (False, True)
+    assert heard(ending(Check.UNKNOWN, ago=HOUR, key=other)) == (True, False)
+    assert heard(ending(ago=HOUR, key=replace(other, owner="owner-2"))) == (True, False)
+    assert heard(ending(ago=HOUR, key=replace(other, playbooks=("probe",)))) == (True, False)
+
+
+def test_the_own_target_is_heard_before_a_surer_other() -> None:
+    doubtful = [ending(Check.UNKNOWN, ago=ago) for ago in (5 * HOUR, 3 * HOUR)]
+    surer = [ending(ago=ago, key=replace(KEY, owner="owner-2")) for ago in (5 * HOUR, 3 * HOUR)]
+
+    assert [one.key.owner for one in told(patterns_of([*doubtful, *surer]), "cluster-1", NOW, "owner-1")] == [
+        "owner-1",
+        "owner-2",
+    ]
+
+
+def test_what_was_cut_off_may_hold_a_loss_of_trust() -> None:
+    cut = Endings(True, "cluster-1", (ending(ago=5 * HOUR), ending(ago=2 * HOUR)), whole=False)
+
+    found = remembered(cut, "owner-1", NOW)
+
+    assert (found.patterns, len(found.outcomes)) == ((), 2)
+
+
+def test_what_could_not_be_read_is_said_and_is_not_nothing() -> None:
+    away = remembered(Endings(available=False, why="no answer in time"), "owner-1", NOW)
+
+    assert (away.available, away.why, memory_section(away)) == (False, "no answer in time", UNHEARD)
+    assert memory_section(Memory()) == ""
+
+
+def test_a_prompt_hears_data_within_its_bound() -> None:
+    keys = [replace(KEY, owner=f"owner-{number}") for number in range(9)]
+    found = tuple(ending(ago=ago, key=key, said="y" * 400) for key in keys for ago in (5 * HOUR, 2 * HOUR))
+
+    text = memory_section(remembered(Endings(True, "cluster-1", found), "owner-1", NOW))
+
+    assert text.startswith(HEADING)
+    assert len(text) <= MOST_CHARACTERS
+    assert "verified, on this target" in text
+
+
+def test_people_read_the_same_lines() -> None:
+    found = (ending(ago=5 * HOUR, said="RestartPod"), ending(Check.PARTIAL, ago=2 * HOUR, said="RestartPod"))
+
+    assert memory_lines(remembered(Endings(True, "cluster-1", found), "owner-1", NOW)) == (
+        "this target, 2026-05-13 10:00: Resources, the trouble stayed; RestartPod",
+        "this target, 2026-05-13 07:00: Resources, verified afterwards; RestartPod",
+    )
 
 
 ENDINGS = st.builds(

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from inquest.api.shared import Phase
+from inquest.api.shared import EffectivenessReason, Phase
 from inquest.conductor.archive import MOST_BYTES, batches
 from inquest.datastorage.events import payload_faults
 from inquest.ports import AuditEvent
@@ -215,7 +215,73 @@ def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
         "effectiveness.alert.assessed",
         "effectiveness.assessment.completed",
         "orchestrator.lifecycle.completed",
+        "inquest.case.ended",
     ]
+
+
+VERIFIED: dict[str, Any] = {"effectiveness": {"health": 1.0, "reason": "Full"}}
+
+
+def ended(case: Case, run: dict[str, Any] | None = None) -> dict[str, Any]:
+    (found,) = of_type(records.records(case, "uid-1", run or {}), "inquest.case.ended")
+    return dict(found.data)
+
+
+def closed_as(case: Case, **changes: Any) -> Case:
+    assert case.closed is not None
+    return fold((*case.facts[:-1], replace(case.closed, **changes)))
+
+
+WELL = closed_as(ENDED["verified Full"], score=0.9)
+
+
+@pytest.mark.parametrize(("ran", "expected"), [(True, "Partial"), (False, "Unknown")], ids=["it ran", "it never ran"])
+def test_a_run_that_failed_is_a_failure_only_where_it_ran(ran: bool, expected: str) -> None:
+    assert ended(ENDED[f"failed, ran {ran}"], {"failure": {"ran": ran}})["check"] == expected
+
+
+def test_what_was_taken_back_did_not_help() -> None:
+    assert ended(ENDED["rolled back in Verifying"])["check"] == "Partial"
+
+
+def test_an_ending_is_made_of_names_and_words_of_closed_lists() -> None:
+    data = ended(WELL, VERIFIED)
+
+    assert {name: data[name] for name in ("playbooks", "category", "check", "action")} == {
+        "playbooks": [],
+        "category": "OOMKilled",
+        "check": "Resolved",
+        "action": "IncreaseMemoryLimits",
+    }
+    assert data["owner"] == WELL.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changes", "run", "expected"),
+    [
+        pytest.param({}, {"effectiveness": {"health": 0.75}}, "Partial", id="a container ended again"),
+        pytest.param({"score": 0.2}, VERIFIED, "Partial", id="it did not help"),
+        pytest.param({"score": None}, VERIFIED, "Unknown", id="H04 nothing could be read"),
+        pytest.param({"assessed": EffectivenessReason.SPEC_DRIFT}, VERIFIED, "Unknown", id="others changed it"),
+        pytest.param({"assessed": EffectivenessReason.METRICS_TIMED_OUT}, VERIFIED, "Partial", id="some was not seen"),
+    ],
+)
+def test_nothing_counts_as_resolved_that_was_not_seen_to_be_well(
+    changes: dict[str, Any], run: dict[str, Any], expected: str
+) -> None:
+    assert ended(closed_as(WELL, **changes), run)["check"] == expected
+
+
+def test_a_cause_without_a_change_is_remembered_as_not_verified() -> None:
+    data = ended(ENDED["cancelled in Selecting"])
+
+    assert (data["check"], data["action"], data["category"]) == ("Unknown", "", "OOMKilled")
+
+
+def test_a_case_without_a_cause_teaches_nothing() -> None:
+    stopped = cases.closing(outcome.cancelled(), fold([cases.opened()]), seconds=9)
+
+    assert not of_type(records.records(stopped, "uid-1", {}), "inquest.case.ended")
 
 
 @pytest.mark.parametrize(("score", "resolved"), [(1.0, True), (0.0, False)])

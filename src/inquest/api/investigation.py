@@ -414,6 +414,8 @@ class ResourceContext(Model):
     """Quotas of the namespace, by resource."""
     history: History | None = None
     """What was tried before."""
+    lessons: Annotated[tuple[Text500, ...], Field(max_length=8)] = ()
+    """What earlier cases of this cluster taught: patterns, then the last endings of this target."""
 
 
 class SelectedWorkflow(WorkflowPin):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -31,7 +32,9 @@ from inquest.story.health import health
 from inquest.story.inquiry import AskModel, Run, RunTools
 from inquest.story.inquiry.calls import boundary_of
 from inquest.story.labels import infrastructure_sentence
+from inquest.story.memory import Endings, Memory, remembered
 from inquest.story.playbooks import matching
+from inquest.story.prompting import Playbook
 from inquest.story.seeding import seed_call, seeded
 from inquest.story.summary import summarised, summary_request, wants_summary
 
@@ -39,6 +42,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T", int, timedelta)
 
+MEMORY_SECONDS: Final = 5.0
 SUMMARY_SECONDS: Final = 60.0
 SEED_SECONDS: Final = 20.0
 KEPT_TEXT: Final = 200_000
@@ -103,7 +107,20 @@ class Inquiries:
         for gap in failed:
             log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
         books = matching(self.house.playbooks, found, findings)
-        return plot.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found), books)
+        memory = await self._memory(work, books)
+        return plot.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found), books, memory)
+
+    async def _memory(self, work: Work, books: Sequence[Playbook]) -> Memory:
+        """What cases like this one taught; a case never waits for it."""
+        owner, before = work.case.fingerprint, work.case.first(plot.SnapshotTaken)
+        if before is not None or not owner:
+            return before.memory if before is not None else Memory()
+        try:
+            async with asyncio.timeout(MEMORY_SECONDS):
+                known = await self.house.datastorage.endings(owner, [book.name for book in books])
+        except TimeoutError:
+            known = Endings(available=False, why=f"no answer within {MEMORY_SECONDS:.0f} s")
+        return remembered(known, owner, await self.house.now())
 
     async def _seeded(self, work: Work, found: Snapshot) -> Snapshot:
         """With what the alert itself asks, where a model will read it and Prometheus is there."""

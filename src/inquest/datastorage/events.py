@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from inquest.datastorage.history import normalised_target
+from inquest.datastorage.history import in_cluster, normalised_target
 from inquest.datastorage.identity import canonical_uuid
 from inquest.datastorage.wire import CATEGORIES, MOST_KEY_BYTES, OUTCOMES, duration_text, instant_from_text
 
@@ -18,6 +18,8 @@ DEFAULT_RETENTION_DAYS = 2555
 """Seven years (section 10.6)."""
 
 REMEDIATION_STARTED = "remediation.workflow_created"
+CASE_ENDED = "inquest.case.ended"
+"""What a case leaves for later ones of its cluster (behaviours, section 17)."""
 RETIRED = "datastorage.audit.retired"
 """What stays of chains that were deleted after their retention (section 10.6)."""
 LIFECYCLES = {"orchestrator.lifecycle.completed": "completed", "orchestrator.lifecycle.failed": "failed"}
@@ -55,11 +57,15 @@ class Event:
         """Columns that history asks by; null everywhere else (section 14.1)."""
         starts = self.event_type == REMEDIATION_STARTED
         assesses = self.event_category == "effectiveness"
+        teaches = self.event_type == CASE_ENDED and bool(self.cluster_name)
+        target = normalised_target(self.event_data.get("target_resource"))
         return {
-            "target_key": normalised_target(self.event_data.get("target_resource")) if starts else None,
+            "target_key": in_cluster(target, self.cluster_name) if starts else None,
             "pre_spec_hash": _text(self.event_data, "pre_remediation_spec_hash") if starts else None,
             "post_spec_hash": _text(self.event_data, "post_remediation_spec_hash") if assesses else None,
             "lifecycle": LIFECYCLES.get(self.event_type),
+            "memory_cluster": self.cluster_name if teaches else None,
+            "memory_owner": _text(self.event_data, "owner") if teaches else None,
         }
 
 
@@ -310,6 +316,10 @@ PAYLOADS: Mapping[str, Shape] = {
     "effectiveness.metrics.assessed": Shape(_ASSESSMENT, {**_MEASURED, "metric_deltas": OBJECT}),
     "effectiveness.assessment.completed": Shape(_ASSESSMENT, {"reason": TEXT}),
     "inquest.case.fact": Shape({**_AGENT, "payload": OBJECT}),
+    CASE_ENDED: Shape(
+        {**_AGENT, "owner": TEXT, "playbooks": TEXTS, "category": TEXT, "check": TEXT, "ended_at": TEXT},
+        {"action": TEXT},
+    ),
     "inquest.guardrail.tripped": Shape({**_AGENT, "guard": TEXT, "budget": OBJECT}),
     "inquest.injection.suspected": Shape({**_AGENT, "evidence_id": TEXT}),
     "workflow.catalog.actions_listed": Shape(_CATALOGUE),

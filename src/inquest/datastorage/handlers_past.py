@@ -1,4 +1,4 @@
-"""Remediation history and effectiveness (sections 8 and 9)."""
+"""Remediation history, effectiveness and outcome memory (sections 8 and 9; behaviours, section 17)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from inquest.datastorage import effectiveness
-from inquest.datastorage.parameters import history_question
+from inquest.datastorage.parameters import history_question, memory_question
 from inquest.datastorage.problems import Problem
 from inquest.datastorage.service import service_of
 from inquest.datastorage.wire import instant_text
@@ -19,6 +19,7 @@ def routes(api: str) -> list[Route]:
     return [
         Route(f"{api}/remediation-history/context", context, methods=["GET"]),
         Route(f"{api}/effectiveness/{{correlation_id}}", score, methods=["GET"]),
+        Route(f"{api}/outcome-memory/context", memory, methods=["GET"]),
     ]
 
 
@@ -32,6 +33,13 @@ async def context(request: Request) -> Response:
         raise
     except SQLAlchemyError as error:
         raise Problem(500, "query-error", "the remediation history could not be read") from error
+
+
+async def memory(request: Request) -> Response:
+    """How cases ended that a new one may learn from."""
+    service = service_of(request)
+    question = memory_question(request.query_params)
+    return JSONResponse(await service.outcomes.context(question, now=service.now()))
 
 
 async def score(request: Request) -> Response:

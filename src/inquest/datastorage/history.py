@@ -58,6 +58,11 @@ def target_key(namespace: str, kind: str, name: str) -> str:
     return f"{namespace}/{kind}/{name}"
 
 
+def in_cluster(target: str, cluster: str | None) -> str:
+    """A target's key as it is looked up: objects of one name in two clusters are two targets."""
+    return f"{target}@{cluster}" if target and cluster else target
+
+
 def normalised_target(text: object) -> str:
     """A payload's target as three parts: two parts are cluster-scoped, no text is no target."""
     if not isinstance(text, str) or not text:

@@ -19,7 +19,7 @@ from inquest.datastorage.tables import Stored, audit_counter, audit_events
 from inquest.datastorage.wire import instant_text
 
 _AS_IS = tuple(field.name for field in fields(Event) if field.name not in ("event_timestamp", "event_data"))
-_DERIVED = ("target_key", "pre_spec_hash", "post_spec_hash", "lifecycle")
+_DERIVED = ("target_key", "pre_spec_hash", "post_spec_hash", "lifecycle", "memory_cluster", "memory_owner")
 _LOOKUPS_AT_ONCE = 400
 """Ids in one statement; SQLite once stopped at 999 parameters."""
 

@@ -127,6 +127,11 @@ HISTORY: Final = (
     Parameter("tier2Window", TEXT),
     Parameter("scope", one_of_words(history.SCOPES)),
     Parameter("tierLimit", {"type": "integer", "minimum": 1, "maximum": history.MOST_TIER_LIMIT}),
+    Parameter("cluster", TEXT),
+)
+MEMORY: Final = (
+    *(Parameter(name, FILLED, required=True) for name in ("cluster", "owner")),
+    Parameter("playbooks", TEXT),
 )
 
 # --- bodies and answers -------------------------------------------------------------------------------------------
@@ -156,6 +161,7 @@ _ENTRY = shape(
     {"effectivenessScore": NUMBER, "signalResolved": FLAG, "assessmentReason": TEXT, "outcome": TEXT},
 )
 _TIER = shape({"window": TEXT, "chain": listed(_ENTRY)}, {"truncated": FLAG, "degraded": FLAG})
+_ENDING = shape({"endedAt": TEXT, "owner": TEXT, "playbooks": TEXTS, "category": TEXT, "check": TEXT, "action": TEXT})
 _COMPONENTS = shape(
     {f"{name}_assessed": FLAG for name in ("health", "alert", "metrics")}
     | {f"{name}_score": optional(NUMBER) for name in ("health", "alert", "metrics")}
@@ -277,8 +283,10 @@ SHAPES: Final[Mapping[str, Schema]] = {
     ),
     "History": shape(
         {"targetResource": TEXT, "currentSpecHash": TEXT, "regressionDetected": FLAG}
-        | {"scope": one_of_words(history.SCOPES), "tier1": _TIER, "tier2": _TIER}
+        | {"scope": one_of_words(history.SCOPES), "tier1": _TIER, "tier2": _TIER},
+        {"cluster": TEXT},
     ),
+    "Memory": shape({"cluster": TEXT, "owner": TEXT, "endings": listed(_ENDING)}, {"truncated": FLAG}),
     "NewHold": shape({"correlation_id": FILLED, "reason": FILLED}),
     "Hold": shape(_HELD),
     "Holds": shape({"holds": listed(shape(_HELD)), "total": COUNT}),
@@ -443,6 +451,15 @@ OPERATIONS: Final = (
         "What was tried on a target, in two tiers.",
         {200: ref("History")},
         HISTORY,
+        problems=(400,),
+    ),
+    Operation(
+        "GET",
+        "/outcome-memory/context",
+        "memory",
+        "How cases of a cluster ended, from old to new.",
+        {200: ref("Memory")},
+        MEMORY,
         problems=(400,),
     ),
     Operation(

@@ -75,6 +75,17 @@ class HistoryQuestion:
     tier2: timedelta
     scope: str
     tier_limit: int
+    cluster: str = ""
+    """Empty: targets of writers that name no cluster."""
+
+
+@dataclass(frozen=True)
+class MemoryQuestion:
+    """Parameters of the outcome memory."""
+
+    cluster: str
+    owner: str
+    playbooks: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -193,7 +204,20 @@ def history_question(given: Parameters) -> HistoryQuestion:
         tier2=tier2,
         scope=_scope(given),
         tier_limit=_tier_limit(given),
+        cluster=given.get("cluster", ""),
     )
+
+
+def memory_question(given: Parameters) -> MemoryQuestion:
+    """Both names are needed: an unknown cluster has no memory (behaviours, section 17)."""
+    _refuse([*_missing(given, ("cluster", "owner"))])
+    for name in ("cluster", "owner"):
+        if not given[name]:
+            raise Problem(
+                400, "missing-parameter", f"{name} query parameter is required", title="Missing Required Parameter"
+            )
+    playbooks = frozenset(filter(None, given.get("playbooks", "").split(",")))
+    return MemoryQuestion(given["cluster"], given["owner"], playbooks)
 
 
 _WINDOWS = {"tier1Window": history.DEFAULT_TIER1, "tier2Window": history.DEFAULT_TIER2}

@@ -88,6 +88,7 @@ def _answer(question: HistoryQuestion, first: Tier, second: Tier) -> dict[str, A
         "currentSpecHash": current,
         "regressionDetected": first.regressed or second.regressed,
         "scope": question.scope,
+        **({"cluster": question.cluster} if question.cluster else {}),
         "tier1": {
             "window": duration_text(question.tier1),
             "chain": [history.full_entry(row, current) for row in first.rows],
@@ -157,7 +158,7 @@ def _regressions(question: HistoryQuestion, window: Window) -> Select[Any]:
 
 
 def _target(question: HistoryQuestion) -> str:
-    return history.target_key(question.namespace, question.kind, question.name)
+    return history.in_cluster(history.target_key(question.namespace, question.kind, question.name), question.cluster)
 
 
 async def _remediations(connection: AsyncConnection, event_ids: Sequence[str]) -> list[Remediation]:

@@ -16,6 +16,7 @@ from inquest.datastorage.database import Database
 from inquest.datastorage.events import Event
 from inquest.datastorage.holds import Holds
 from inquest.datastorage.ledger import Ledger
+from inquest.datastorage.memory import Outcomes
 from inquest.datastorage.parameters import json_body
 from inquest.datastorage.past import Past
 from inquest.datastorage.problems import Problem, too_large
@@ -45,6 +46,7 @@ class Service:
         self.catalogue = Catalogue(database)
         self.ledger = Ledger(database)
         self.past = Past(database)
+        self.outcomes = Outcomes(database)
         self.holds = Holds(database)
         self.lost_own_events = 0
         self._background: set[asyncio.Task[None]] = set()

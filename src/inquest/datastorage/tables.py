@@ -190,6 +190,8 @@ audit_events = Table(
     Column("pre_spec_hash", Text),
     Column("post_spec_hash", Text),
     Column("lifecycle", Text),
+    Column("memory_cluster", Text),
+    Column("memory_owner", Text),
     sqlite_autoincrement=True,
 )
 
@@ -234,3 +236,8 @@ _partial(
 )
 _partial("ix_life", "correlation_id", "event_ts", "lifecycle", where=audit_events.c.lifecycle.is_not(None))
 _partial("ix_chain", "correlation_id", "seq", "event_hash", where=audit_events.c.event_hash.is_not(None))
+_partial(
+    "ix_memory",
+    *("memory_cluster", "event_ts", "event_id", "memory_owner"),
+    where=audit_events.c.memory_cluster.is_not(None),
+)

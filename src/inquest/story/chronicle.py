@@ -42,6 +42,7 @@ from inquest.story.framing import shown, visible
 from inquest.story.health import flags_of
 from inquest.story.history import history_warnings, ineffective_count
 from inquest.story.inquiry import arguments_of
+from inquest.story.memory import memory_lines
 from inquest.story.outcome import Merged, Verdict, selected_message
 from inquest.story.plan import STEP_ARGUMENT, plan_block, plan_of
 from inquest.story.plot import Case
@@ -183,7 +184,8 @@ def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
     taken = case.first(plot.SnapshotTaken)
     contexts = (gap for fact in case.all(plot.ContextResolved) for gap in fact.context.gaps)
     calls = (_gap_of(asked) for one in scene.talk for asked in one.calls if asked.error)
-    return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *contexts, *calls)))
+    memory = (Gap("outcome memory", taken.memory.why),) if taken and not taken.memory.available else ()
+    return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *memory, *contexts, *calls)))
 
 
 def _gap(gap: Gap) -> api.Gap:
@@ -216,10 +218,16 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
         detected_labels=context.labels,
         quota_details=quota,
         history=_history(resolved),
+        lessons=tuple(shown(line, 500) for line in _lessons(case)),
     )
     # The status keeps the context of the diagnosis: it is written once, when selection has ended.
     settled = case.last(plot.Selected) is not None or case.closed is not None
     return {"root_owner": owner} | ({"context": known} if settled else {})
+
+
+def _lessons(case: Case) -> tuple[str, ...]:
+    taken = case.first(plot.SnapshotTaken)
+    return memory_lines(taken.memory) if taken is not None else ()
 
 
 def _history(resolved: plot.ContextResolved) -> api.History | None:

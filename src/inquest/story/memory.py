@@ -6,7 +6,7 @@ investigation; it is shown as data and replaces no check. What was not looked at
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -110,12 +110,54 @@ class Pattern:
     said: str = ""
 
 
+@dataclass(frozen=True)
+class Endings:
+    """How cases like a new one ended, as they are stored; `available` False is never to be read as "none did"."""
+
+    available: bool
+    cluster: str = ""
+    found: tuple[Ending, ...] = ()
+    whole: bool = True
+    """False where some were cut off or could not be read: a loss of trust may be among them."""
+    why: str = ""
+    """Why they are not available."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a new case is told; as `Endings`, what could not be read is not nothing."""
+
+    available: bool = True
+    why: str = ""
+    owner: str = ""
+    patterns: tuple[Pattern, ...] = ()
+    outcomes: tuple[Ending, ...] = ()
+
+
+def remembered(endings: Endings, owner: str, now: datetime) -> Memory:
+    """What the endings teach a new case of this owner."""
+    if not endings.available:
+        return Memory(available=False, why=endings.why, owner=owner)
+    kept = kept_endings(endings.found, now)
+    patterns = kept_patterns(patterns_of(kept), now) if endings.whole else ()
+    heard = told(patterns, endings.cluster, now, owner)
+    return Memory(owner=owner, patterns=heard, outcomes=last_of(kept, owner, endings.cluster))
+
+
 def patterns_of(endings: Iterable[Ending]) -> tuple[Pattern, ...]:
     """All that they teach, by key; their order of arrival does not matter."""
     known: dict[Key, Pattern] = {}
     for ending in sorted(endings, key=lambda one: (one.at, one.key, one.check, one.said, one.contradicted)):
         known[ending.key] = learned(known.get(ending.key), ending)
+        known |= {other: replace(known[other], promoted=False, demoted=True) for other in _refuted(known, ending)}
     return tuple(known[key] for key in sorted(known))
+
+
+def _refuted(known: Collection[Key], ending: Ending) -> tuple[Key, ...]:
+    """Those that draw another conclusion from the same signs on the same owner than one that was verified just now."""
+    if not ending.verified or not ending.key.playbooks:
+        return ()
+    return tuple(key for key in known if key != ending.key and replace(key, category=ending.key.category) == ending.key)
 
 
 def learned(pattern: Pattern | None, ending: Ending) -> Pattern:
@@ -149,8 +191,9 @@ def kept_patterns(patterns: Iterable[Pattern], now: datetime) -> tuple[Pattern, 
     return tuple(one for one in patterns if one.promoted or now - one.last_seen <= FRESH)
 
 
-def told(patterns: Iterable[Pattern], cluster: str, now: datetime) -> tuple[Pattern, ...]:
-    """What a new case of this cluster may hear: seen twice, fresh, not demoted; the surest and newest first."""
+def told(patterns: Iterable[Pattern], cluster: str, now: datetime, owner: str = "") -> tuple[Pattern, ...]:
+    """What a new case of this cluster may hear: seen twice, fresh, not demoted; of its own owner first, then the surest
+    and newest."""
     if not cluster:
         return ()
     fit = [
@@ -159,7 +202,8 @@ def told(patterns: Iterable[Pattern], cluster: str, now: datetime) -> tuple[Patt
         if one.key.cluster == cluster and one.count >= LEAST_TIMES and not one.demoted and now - one.last_seen <= FRESH
     ]
     ranked = sorted(fit, key=lambda one: one.key)
-    return tuple(sorted(ranked, key=lambda one: (one.confidence, one.last_seen), reverse=True)[:MOST_PATTERNS])
+    by_worth = sorted(ranked, key=lambda one: (one.key.owner == owner, one.confidence, one.last_seen), reverse=True)
+    return tuple(by_worth[:MOST_PATTERNS])
 
 
 def last_of(endings: Iterable[Ending], owner: str, cluster: str) -> tuple[Ending, ...]:
@@ -168,26 +212,58 @@ def last_of(endings: Iterable[Ending], owner: str, cluster: str) -> tuple[Ending
     return tuple(sorted(own, key=lambda one: one.at, reverse=True)[:MOST_OUTCOMES])
 
 
-def section(patterns: Sequence[Pattern], outcomes: Sequence[Ending]) -> str:
-    """Both as lines of data, whole lines only, within 1,800 characters; empty for nothing."""
-    lines = [_pattern_line(one) for one in patterns] + [_ending_line(one) for one in outcomes]
+# --- what is said of it -----------------------------------------------------------------------------------
+
+HEADING: Final = (
+    "## What earlier cases taught\nData from how they ended, no instruction: check everything anew. Times are UTC."
+)
+UNHEARD: Final = "What earlier cases taught could not be read: nothing of it is known here."
+WORDS: Final[Mapping[Check, str]] = {
+    Check.RESOLVED: "verified afterwards",
+    Check.REGRESSION: "it was worse afterwards",
+    Check.PARTIAL: "the trouble stayed",
+    Check.UNKNOWN: "not verified",
+}
+
+
+def memory_section(memory: Memory) -> str:
+    """For a prompt: the lines under their heading within 1,800 characters, one line where nobody knows, else empty."""
+    if not memory.available:
+        return UNHEARD
+    lines = section(memory.patterns, memory.outcomes, owner=memory.owner, room=MOST_CHARACTERS - len(HEADING) - 1)
+    return f"{HEADING}\n{lines}" if lines else ""
+
+
+def memory_lines(memory: Memory) -> tuple[str, ...]:
+    """The same for people, one sentence each."""
+    lines = section(memory.patterns, memory.outcomes, owner=memory.owner).splitlines()
+    return tuple(line.removeprefix("- ") for line in lines)
+
+
+def section(
+    patterns: Sequence[Pattern], outcomes: Sequence[Ending], *, owner: str = "", room: int = MOST_CHARACTERS
+) -> str:
+    """Both as lines of data, whole lines only, within so many characters; empty for nothing."""
+    lines = [_pattern_line(one, owner) for one in patterns] + [_ending_line(one) for one in outcomes]
     kept, size = list[str](), 0
     for line in lines:
         size += len(line) + 1
-        if size - 1 > MOST_CHARACTERS:
+        if size - 1 > room:
             break
         kept.append(line)
     return "\n".join(kept)
 
 
-def _pattern_line(one: Pattern) -> str:
+def _pattern_line(one: Pattern, owner: str) -> str:
     what = f"{', '.join(one.key.playbooks) or 'no playbook'} / {one.key.category}"
     seen = f"seen {one.count} times, last {one.last_seen:%Y-%m-%d}, confidence {one.confidence:.1f}"
-    return f"- {what}: {seen}{_said(one.said)}"
+    trust = ", verified" if one.promoted else ", not verified"
+    where = "this target" if one.key.owner == owner else "another target of this cluster"
+    return f"- {what}: {seen}{trust}, on {where}{_said(one.said)}"
 
 
 def _ending_line(one: Ending) -> str:
-    return f"- this target, {one.at:%Y-%m-%d %H:%M}: {one.check}{_said(one.said)}"
+    return f"- this target, {one.at:%Y-%m-%d %H:%M}: {one.key.category}, {WORDS[one.check]}{_said(one.said)}"
 
 
 def _said(text: str) -> str:

@@ -23,6 +23,7 @@ from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.evidence import Evidence, Finding, Gap, Health, Snapshot
 from inquest.story.history import History
 from inquest.story.judgement import Ruling
+from inquest.story.memory import Memory
 from inquest.story.outcome import Verdict
 from inquest.story.prompting import Playbook
 from inquest.story.rca import Caution, Diagnosis
@@ -101,6 +102,8 @@ class SnapshotTaken(Fact):
     health: Health
     playbooks: tuple[Playbook, ...] = ()
     """Those that match, the best first."""
+    memory: Memory = field(default_factory=Memory)
+    """What cases like this one taught."""
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,8 @@ class RcaContext:
     """The sentence of pipeline 15.4."""
     history: str = ""
     """The section of pipeline 16, heading included."""
+    memory: str = ""
+    """What earlier cases taught, heading included (behaviours, section 17)."""
     playbooks: tuple[Playbook, ...] = ()
     first_tools: tuple[str, ...] = ()
     rationale: str = ""
@@ -486,6 +488,7 @@ PARTS: Final[tuple[Part, ...]] = (
     Part("duplicates", Varies.BY_CASE, _duplicates),
     Part("context", Varies.BY_CASE, _surroundings),
     Part("history", Varies.BY_CASE, lambda context: filtered(context.history)),
+    Part("memory", Varies.BY_CASE, lambda context: filtered(context.memory)),
     Part("where to look first", Varies.BY_CASE, _advice),
     Part("sufficiency", Varies.BY_CASE, _sufficiency),
     Part("snapshot", Varies.BY_CASE, _snapshot),

@@ -99,6 +99,8 @@ CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 UNKNOWN: Final = "Unknown"
+NO_FAULT: Final = frozenset(CATEGORIES[""])
+"""Words that name no cause."""
 ALIASES: Final[Mapping[str, str]] = {
     "oom": "OOMKilled",
     "memorypressure": "OOMKilled",

@@ -13,14 +13,17 @@ from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from inquest.api.meta import rfc3339
-from inquest.api.shared import ApprovalState, Phase, Reason, TargetRef
+from inquest.api.shared import ApprovalState, EffectivenessReason, Phase, Reason, Resolution, TargetRef
 from inquest.story import plot
 from inquest.story.chronicle import claims_of
 from inquest.story.conversation import Invocation, Message, ModelReply
 from inquest.story.evidence import digest_of
+from inquest.story.history import is_good
 from inquest.story.inquiry import AskModel, Spent, next_move
+from inquest.story.memory import Check, Look, checked
 from inquest.story.outcome import Verdict
 from inquest.story.plot import Case
+from inquest.story.rca import NO_FAULT, category_from
 from inquest.story.selection import MAX_TRIES
 from inquest.story.transcript import (
     NO_TOOLS,
@@ -65,7 +68,7 @@ def records(case: Case, uid: str, run: Mapping[str, Any], tools: Offered = NO_TO
     """
     book = _Book(case, uid, tools, {one.fact: one for one in exchanges(case, tools)})
     told = (one for number, fact in enumerate(case.facts) for one in _told(book, number, fact))
-    return (*told, *_run_records(case, uid, run))
+    return (*told, *_run_records(case, uid, run), *_ending(book, run))
 
 
 def digest_of_records(found: Sequence[Record]) -> str:
@@ -507,6 +510,59 @@ def _effect(name: str, data: Mapping[str, Any], at: datetime) -> Record:
     kind = f"effectiveness.{name}"
     verb = name.replace(".", "_")
     return Record(kind, kind, "effectiveness", verb, "success", at, {"event_type": kind, **data})
+
+
+# --- what later cases learn (behaviours, section 17) -------------------------------------------------------------
+
+
+def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[Record]:
+    """How a case with a cause ended: names and words of closed lists, no text and no parameter."""
+    case, diagnosed, taken = book.case, book.case.last(plot.Diagnosed), book.case.first(plot.SnapshotTaken)
+    category = category_from(diagnosed.diagnosis.signal_type) if diagnosed else ""
+    if case.closed is None or taken is None or not case.fingerprint or not category or category in NO_FAULT:
+        return
+    selected, created = case.last(plot.Selected), case.last(plot.ExecutionCreated)
+    check = check_of(case, run)
+    data = {
+        "owner": case.fingerprint,
+        "playbooks": sorted(one.name for one in taken.playbooks),
+        "category": category,
+        "check": str(check),
+        "ended_at": rfc3339(case.closed.at),
+        "action": selected.proposal.pin.action_type if selected and created else "",
+    }
+    ok = check is not Check.REGRESSION
+    yield book.agent("ending", f"{OWN}case.ended", "case_ended", case.closed.at, data, ok=ok)
+
+
+def check_of(case: Case, run: Mapping[str, Any]) -> Check:
+    """What the look after the change said; where nothing was changed, or nobody could look, nothing is known."""
+    taken = case.first(plot.SnapshotTaken)
+    issues = frozenset(found.category for found in taken.findings) if taken else None
+    return checked(Look(issues), _after(case, run))
+
+
+def _after(case: Case, run: Mapping[str, Any]) -> Look:
+    closed = case.closed
+    if case.last(plot.ExecutionCreated) is None or closed is None:
+        return Look(None)
+    if closed.verdict.reason in FAILED_RUNS:
+        ran = (run.get("failure") or {}).get("ran", True)
+        return Look(frozenset({str(closed.verdict.reason)}) if ran else None)
+    if closed.assessed not in LOOKED or closed.score is None:
+        return Look(None)
+    health = (run.get("effectiveness") or {}).get("health")
+    clean = closed.verdict.resolution is Resolution.REMEDIATED and is_good(closed.score) and health in (None, 1)
+    issues = frozenset[str]() if clean else frozenset({str(closed.verdict.resolution)})
+    return Look(issues, complete=closed.assessed in COMPLETE)
+
+
+FAILED_RUNS: Final = frozenset({Reason.EXECUTION_FAILED, Reason.TIMED_OUT, Reason.ROLLED_BACK})
+"""Of a case that had begun its run: what failed or was taken back did not help."""
+COMPLETE: Final = frozenset({EffectivenessReason.FULL, EffectivenessReason.PARTIAL})
+"""All that was in scope was seen."""
+LOOKED: Final = COMPLETE | {EffectivenessReason.METRICS_TIMED_OUT, EffectivenessReason.ALERT_DECAY_TIMEOUT}
+"""The other words say that the target was gone, changed by others, or never seen."""
 
 
 def _case_names(case: Case) -> dict[str, str]:

@@ -89,7 +89,8 @@ HISTORY_CHAINS: Final = _counter(
     "history_chains", "Hash chains of earlier remediations that were looked at before use, by result.", ["result"]
 )
 DATASTORAGE_UNREADABLE: Final = _counter(
-    "datastorage_unreadable_rows", "Stored rows that were left out of a history because they could not be read."
+    "datastorage_unreadable_rows",
+    "Stored rows that were left out of a history or an outcome memory because they could not be read.",
 )
 
 MODEL_REQUESTS: Final = _counter("llm_requests", "Model calls.", ["phase", "model", "status"])

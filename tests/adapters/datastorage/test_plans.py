@@ -20,6 +20,11 @@ QUESTIONS: list[tuple[str, dict[str, str], set[str]]] = [
     (HISTORY, {**TARGET, "scope": "chain"}, {"ix_hist_target", "ix_eff_post", "ix_eff_corr", "ix_life"}),
     (HISTORY, {**TARGET, "scope": "hash"}, {"ix_hist_pre", "ix_eff_post", "ix_eff_corr"}),
     (f"{API}/effectiveness/rr-1", {}, {"ix_eff_corr"}),
+    (
+        f"{API}/outcome-memory/context",
+        {"cluster": "c-1", "owner": "o-1", "playbooks": "oom"},
+        {"ix_memory"},
+    ),
     (f"{API}/audit/events", {}, {"ix_time"}),
     (f"{API}/audit/events", {"correlation_id": "rr-1"}, {"ix_corr"}),
     (f"{API}/audit/events", {"event_type": "aiagent.llm.request"}, {"ix_type_time"}),

@@ -5,7 +5,7 @@ Read in this order: `texts` and `profiles`, `sent` (what goes out), `peer` (a wo
 is "unavailable", never "empty".
 """
 
-from inquest.adapters.datastorage.client import DataStorageClient
+from inquest.adapters.datastorage.client import ClusterId, DataStorageClient, nowhere
 from inquest.adapters.datastorage.line import OPEN_AFTER_FAILURES, READ_SECONDS, Box, Breaker, token_of
 from inquest.adapters.datastorage.peer import NotExpressible, peer_content
 from inquest.adapters.datastorage.profiles import PROFILES, Profile, ProfileName
@@ -17,6 +17,7 @@ __all__ = [
     "READ_SECONDS",
     "Box",
     "Breaker",
+    "ClusterId",
     "DataStorageClient",
     "NotExpressible",
     "Profile",
@@ -24,6 +25,7 @@ __all__ = [
     "detected_parameter",
     "discovery_parameters",
     "event_body",
+    "nowhere",
     "peer_content",
     "token_of",
 ]

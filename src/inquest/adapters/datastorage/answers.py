@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from inquest.adapters.datastorage.peer import wrapped_text
@@ -14,7 +14,10 @@ from inquest.adapters.datastorage.texts import REGISTRAR, SYSTEM, digest, mappin
 from inquest.errors import Unavailable
 from inquest.ports import Registration
 from inquest.story.history import History, HistoryEntry
+from inquest.story.memory import Check, Ending, Endings, Key
+from inquest.story.rca import category_from
 from inquest.story.selection import Described, Page, WorkflowOffer, WorkflowRecord
+from inquest.telemetry import DATASTORAGE_UNREADABLE
 
 Item = TypeVar("Item")
 
@@ -247,11 +250,15 @@ class HistoryAnswer(_Wire):
     target_resource: str
     regression_detected: bool
     scope: str | None = None
+    cluster: str = ""
     tier1: Tier
     tier2: Tier
 
-    def history(self) -> History:
-        """A tier that could not be read leaves its entries out, so the whole is not to be relied on."""
+    def history(self, cluster: str = "") -> History:
+        """A tier that could not be read leaves its entries out, so the whole is not to be relied on.
+
+        A server that does not know clusters may answer with the objects of another one: as of scope `hash`, then.
+        """
         seen: set[str] = set()
         older = tuple(_first_of_each(self.tier2.chain, seen))
         known = History(
@@ -260,7 +267,7 @@ class HistoryAnswer(_Wire):
             regression_detected=self.regression_detected,
             recent=tuple(_first_of_each(self.tier1.chain, seen)),
             older=older,
-            scope=self.scope or "hash",
+            scope=(self.scope if self.cluster == cluster else None) or "hash",
         )
         return replace(known, available=False) if self.tier1.degraded or self.tier2.degraded else known
 
@@ -271,3 +278,48 @@ def _first_of_each(entries: Sequence[Entry], seen: set[str]) -> Iterator[History
         if entry.remediation_uid not in seen:
             seen.add(entry.remediation_uid)
             yield entry.entry()
+
+
+def _of_the_list(word: str) -> str:
+    if category_from(word) != word:
+        raise ValueError("not a category")
+    return word
+
+
+class StoredEnding(_Wire):
+    """Names and words of closed lists only: what is told to a model is not written by whoever writes history."""
+
+    ended_at: AwareDatetime
+    owner: str
+    playbooks: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,62}$")], ...]
+    category: Annotated[str, AfterValidator(_of_the_list)]
+    check: Check
+    action: str = Field(default="", pattern=r"^[A-Za-z0-9]{0,63}$")
+
+    def ending(self, cluster: str) -> Ending:
+        return Ending(
+            Key(tuple(sorted(set(self.playbooks))), self.category, self.owner, cluster),
+            self.ended_at,
+            self.check,
+            self.action,
+        )
+
+
+class MemoryAnswer(_Wire):
+    cluster: str
+    endings: tuple[dict[str, Any], ...]
+    truncated: bool = False
+
+    def known(self) -> Endings:
+        """One that says what none of ours says is left out and counted; the others stand."""
+        found = tuple(self._readable())
+        lost = len(self.endings) - len(found)
+        DATASTORAGE_UNREADABLE.inc(lost)
+        return Endings(available=True, cluster=self.cluster, found=found, whole=not (self.truncated or lost))
+
+    def _readable(self) -> Iterator[Ending]:
+        for raw in self.endings:
+            try:
+                yield StoredEnding.model_validate(raw).ending(self.cluster)
+            except ValidationError:
+                continue

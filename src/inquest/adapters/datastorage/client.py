@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from inquest.adapters.datastorage.answers import (
     ActionTypeAnswer,
     EventPage,
     HistoryAnswer,
+    MemoryAnswer,
     PlainList,
     Record,
     ScoreAnswer,
@@ -27,13 +28,32 @@ from inquest.adapters.datastorage.chains import Chains
 from inquest.adapters.datastorage.line import PATIENT, Bearer, Box, Breaker, Line, parsed
 from inquest.adapters.datastorage.peer import peer_content
 from inquest.adapters.datastorage.profiles import PROFILES, ProfileName
-from inquest.adapters.datastorage.sent import PAGE, Mark, discovery_parameters, event_body, is_stale, mark_of, paged
+from inquest.adapters.datastorage.sent import (
+    CASE_ENDED,
+    PAGE,
+    Mark,
+    discovery_parameters,
+    event_body,
+    is_stale,
+    mark_of,
+    paged,
+)
 from inquest.adapters.datastorage.texts import API, REGISTRAR, SYSTEM
 from inquest.api.shared import TargetRef
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
 from inquest.ports import AuditEvent, Clock, Redacted, Registration
 from inquest.story.history import UNAVAILABLE, History, checked
+from inquest.story.memory import Endings
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+
+ClusterId = Callable[[], Awaitable[str]]
+"""Uid of the cluster; empty where it cannot be known, Unavailable or RateLimited where it could not be read now."""
+
+
+async def nowhere() -> str:
+    """No cluster is known."""
+    return ""
+
 
 EVENTS_IN_A_BATCH: Final = 500
 AUDIT_PAGE: Final = 1000
@@ -46,20 +66,27 @@ class DataStorageClient:
     """
 
     def __init__(
-        self, http: httpx2.AsyncClient, *, clock: Clock, profile: ProfileName = "native", box: Box | None = None
+        self,
+        http: httpx2.AsyncClient,
+        *,
+        clock: Clock,
+        profile: ProfileName = "native",
+        box: Box | None = None,
+        cluster: ClusterId = nowhere,
     ) -> None:
         self._http = http
         self._line = Line(http, Breaker(clock.monotonic), box or Box())
         self._chains = Chains(self._line, clock.monotonic)
         self._clock = clock
         self._profile = PROFILES[profile]
+        self._cluster = cluster
 
     @classmethod
-    def in_process(cls, app: Any, *, clock: Clock) -> DataStorageClient:
+    def in_process(cls, app: Any, *, clock: Clock, cluster: ClusterId = nowhere) -> DataStorageClient:
         """The bundled service in this process: no port, no authentication."""
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         http = httpx2.AsyncClient(transport=transport, base_url="http://datastorage")
-        return cls(http, clock=clock, box=PATIENT)
+        return cls(http, clock=clock, box=PATIENT, cluster=cluster)
 
     @classmethod
     def remote(
@@ -71,6 +98,7 @@ class DataStorageClient:
         profile: ProfileName = "native",
         authorities: Path | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
+        cluster: ClusterId = nowhere,
     ) -> DataStorageClient:
         """A service at `url`; `token` is read for every request, since projected tokens rotate.
 
@@ -80,7 +108,7 @@ class DataStorageClient:
         http = httpx2.AsyncClient(
             base_url=url, auth=auth, transport=transport, follow_redirects=False, verify=_trust(authorities)
         )
-        return cls(http, clock=clock, profile=profile)
+        return cls(http, clock=clock, profile=profile, cluster=cluster)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -130,13 +158,33 @@ class DataStorageClient:
             "scope": "chain",
         }
         try:
-            answer = await self._line.read(f"{API}/remediation-history/context", HistoryAnswer, asked)
+            cluster = await self._own_cluster()
+            named = {"cluster": cluster} if cluster else {}
+            answer = await self._line.read(f"{API}/remediation-history/context", HistoryAnswer, asked | named)
         except (Retryable, Forbidden, NotFound):
             return UNAVAILABLE
-        known = answer.history()
+        known = answer.history(cluster)
         if not (known.available and self._profile.verifies_chains):
             return known
         return checked(known, await self._chains.verdicts(entry.remediation_uid for entry in known.newest_first))
+
+    async def _own_cluster(self) -> str:
+        """Empty also where the server keeps no clusters apart: what it says of its targets holds for all of them."""
+        return await self._cluster() if self._profile.keeps_endings else ""
+
+    async def endings(self, owner: str, playbooks: Sequence[str]) -> Endings:
+        """How cases like a new one ended (behaviours, section 17); none in a cluster that is not known."""
+        if not self._profile.keeps_endings:
+            return Endings(available=True)
+        try:
+            cluster = await self._cluster()
+            if not cluster:
+                return Endings(available=True)
+            asked = {"cluster": cluster, "owner": owner, "playbooks": ",".join(playbooks)}
+            answer = await self._line.read(f"{API}/outcome-memory/context", MemoryAnswer, asked)
+        except InquestError as error:
+            return Endings(available=False, why=str(error))
+        return answer.known()
 
     async def effectiveness(self, correlation_id: str) -> float | None:
         """The weighted score in [0, 1]; None when nothing is assessed, NotFound when nothing was ever stored."""
@@ -152,12 +200,12 @@ class DataStorageClient:
         makes ids of its own, and for events too old to be sent under their own time. What is refused keeps nothing else
         back: the others are stored, then Invalid names it (AlreadyExists where it is the only one, for its id).
         """
-        now = self._clock.now()
-        taken = [event for event in events.value if self._profile.takes(event)]
+        now, cluster = self._clock.now(), await self._own_cluster()
+        taken = [event for event in events.value if self._profile.takes(event) and _is_kept(event, cluster)]
         pending = await self._unstored(taken, now)
         refused: list[InquestError] = []
         for start in range(0, len(pending), EVENTS_IN_A_BATCH):
-            bodies = [event_body(event, now) for event in pending[start : start + EVENTS_IN_A_BATCH]]
+            bodies = [event_body(event, now, cluster) for event in pending[start : start + EVENTS_IN_A_BATCH]]
             refused += await self._appended(bodies)
         if refused and len(pending) > 1:
             raise Invalid(f"{len(refused)} of {len(pending)} records refused, the others are stored: {refused[0]}")
@@ -258,6 +306,11 @@ class DataStorageClient:
     async def _change(self, workflow_id: str, verb: str, reason: str) -> None:
         path = f"{API}/workflows/{quote(workflow_id, safe='')}/{verb}"
         await self._line.write("PATCH", path, {"reason": reason, "updatedBy": REGISTRAR})
+
+
+def _is_kept(event: AuditEvent, cluster: str) -> bool:
+    """An ending that belongs to no known cluster could be found by none."""
+    return bool(cluster) or event.event_type != CASE_ENDED
 
 
 def _trust(authorities: Path | None) -> ssl.SSLContext | bool:

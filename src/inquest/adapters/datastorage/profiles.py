@@ -22,6 +22,8 @@ class Profile:
     takes_own_events: bool = True
     verifies_chains: bool = True
     """Otherwise its history is taken as it is: the peer's own check fails on chains written over its wire (10.5)."""
+    keeps_endings: bool = True
+    """Whether it has an outcome memory; one that has none is not asked."""
     takes_own_content: bool = True
     """Otherwise workflows are registered in the peer's form (7.2)."""
 
@@ -33,6 +35,10 @@ class Profile:
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
     "native": Profile(),
     "kubernaut-1.4": Profile(
-        keeps_event_ids=False, takes_own_events=False, verifies_chains=False, takes_own_content=False
+        keeps_event_ids=False,
+        takes_own_events=False,
+        verifies_chains=False,
+        keeps_endings=False,
+        takes_own_content=False,
     ),
 }

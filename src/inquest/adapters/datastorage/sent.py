@@ -13,6 +13,9 @@ from inquest.ports import AuditEvent
 from inquest.story.selection import CatalogueFilters
 
 PAGE: Final = 100
+CASE_ENDED: Final = "inquest.case.ended"
+OF_A_CLUSTER: Final = frozenset({"remediation.workflow_created", CASE_ENDED})
+"""What is looked up again by later cases: an object of the same name in another cluster is another one."""
 OLDEST_EVENT: Final = timedelta(days=7) - timedelta(minutes=5)
 """The service refuses events of more than 7 days; the minutes are for clocks that differ."""
 
@@ -63,7 +66,7 @@ def mark_of(event_type: str, data: Mapping[str, Any], at: datetime) -> Mark:
     return inside if isinstance(inside, str) and inside else (event_type, at)
 
 
-def event_body(event: AuditEvent, now: datetime) -> dict[str, Any]:
+def event_body(event: AuditEvent, now: datetime, cluster: str = "") -> dict[str, Any]:
     """The envelope of section 10.1; what waited too long carries its own time in the payload."""
     stale = is_stale(event, now)
     when = event.at.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -80,6 +83,7 @@ def event_body(event: AuditEvent, now: datetime) -> dict[str, Any]:
         "actor_type": "service",
         "actor_id": REGISTRAR,
         **({"namespace": event.namespace} if event.namespace else {}),
+        **({"cluster_name": cluster} if cluster and event.event_type in OF_A_CLUSTER else {}),
         "event_data": storable({**event.data, **note, "event_type": event.event_type}),
     }
 

@@ -35,6 +35,7 @@ from inquest.story.inquiry import (
     with_slot,
 )
 from inquest.story.labels import infrastructure_sentence
+from inquest.story.memory import memory_section
 from inquest.story.playbooks import SHOWN
 from inquest.story.plot import Case
 from inquest.story.rca import Diagnosis
@@ -329,6 +330,7 @@ def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
         root_owner=_owner(context) if context else "",
         infrastructure=infrastructure_sentence(context.labels, context.quota) if context else "",
         history=history_section(first.history) if first else "",
+        memory=memory_section(taken.memory),
         playbooks=known.playbooks,
         first_tools=known.plan.names,
         rationale=known.plan.rationale if known.plan.selected else "",

@@ -23,6 +23,7 @@ from inquest.story.inquiry import (
     with_results,
 )
 from inquest.story.labels import infrastructure_sentence
+from inquest.story.memory import memory_section
 from inquest.story.outcome import Circumstances
 from inquest.story.plot import Case
 from inquest.story.reply import Choice, SelectionReply, contradictions
@@ -244,7 +245,9 @@ def selection_context(case: Case) -> selection.SelectionContext:
         fields=selection.seven_fields(diagnosis_of(case)),
         predicted=signal.mode is Mode.PROACTIVE,
         infrastructure=infrastructure_sentence(resolved.context.labels, resolved.context.quota),
-        history=history_section(resolved.history),
+        history="\n\n".join(
+            filter(None, (history_section(resolved.history), memory_section(snapshot_of(case).memory)))
+        ),
     )
 
 

@@ -1,0 +1,75 @@
+"""How cases of a cluster ended, for a new one of it (behaviours, section 17).
+
+What that teaches is worked out by who asks. Here the endings of the new case's owner are found, and those of owners of
+the same cluster that showed the same signs lately; of each owner all that are kept, so that a loss of trust is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from inquest.datastorage.database import Database
+from inquest.datastorage.parameters import MemoryQuestion
+from inquest.datastorage.tables import audit_events
+from inquest.telemetry import DATASTORAGE_UNREADABLE
+
+FRESH: Final = timedelta(days=30)
+"""Longest since an owner showed the signs for its endings to be looked at."""
+KEPT: Final = timedelta(days=90)
+MOST_OWNERS: Final = 20
+MOST_ROWS: Final = 2000
+"""Of one statement."""
+
+
+class Outcomes:
+    """Reads of the endings."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def context(self, question: MemoryQuestion, *, now: datetime) -> dict[str, Any]:
+        """Endings from old to new; `truncated` where older ones were cut off, or one could not be read."""
+        async with self._database.reading() as connection:
+            others = await _alike(connection, question, now) if question.playbooks else ()
+            rows = await _endings(connection, question.cluster, [question.owner, *others], now)
+        endings = [_shown(data) for data in reversed(rows[:MOST_ROWS]) if data is not None]
+        cut = {"truncated": True} if len(endings) < len(rows) else {}
+        return {"cluster": question.cluster, "owner": question.owner, "endings": endings, **cut}
+
+
+async def _alike(connection: AsyncConnection, question: MemoryQuestion, now: datetime) -> tuple[str, ...]:
+    """Other owners that showed one of the signs lately, the newest first."""
+    rows = audit_events.c
+    lately = rows.memory_cluster == question.cluster, rows.event_ts >= now - FRESH
+    wanted = select(rows.memory_owner, rows.event_data).where(*lately).order_by(rows.event_ts.desc()).limit(MOST_ROWS)
+    found = dict.fromkeys(
+        row.memory_owner
+        for row in await connection.execute(wanted)
+        if row.event_data is not None and question.playbooks & set(row.event_data["playbooks"])
+    )
+    return tuple(owner for owner in found if owner and owner != question.owner)[:MOST_OWNERS]
+
+
+async def _endings(
+    connection: AsyncConnection, cluster: str, owners: Sequence[str], now: datetime
+) -> Sequence[Mapping[str, Any] | None]:
+    """Newest first, one more than are shown."""
+    rows = audit_events.c
+    kept = rows.memory_cluster == cluster, rows.memory_owner.in_(owners), rows.event_ts >= now - KEPT
+    wanted = select(rows.event_data).where(*kept).order_by(rows.event_ts.desc(), rows.event_id.desc())
+    found = (await connection.scalars(wanted.limit(MOST_ROWS + 1))).all()
+    DATASTORAGE_UNREADABLE.inc(sum(data is None for data in found))
+    return found
+
+
+def _shown(data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"endedAt": "ended_at", "owner": "owner", "playbooks": "playbooks", "category": "category"}
+    return {shown: data[name] for shown, name in names.items()} | {
+        "check": data["check"],
+        "action": data.get("action") or "",
+    }
