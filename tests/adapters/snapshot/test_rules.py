@@ -83,6 +83,21 @@ CLAIM = made("PersistentVolumeClaim", "data", status={"phase": "Bound"})
 WAITING_CLAIM = made("PersistentVolumeClaim", "data", status={"phase": "Pending"})
 INGRESS = made("Ingress", "web", api_version="networking.k8s.io/v1", spec={})
 SICK_NODE = made("Node", "node-1", "", status={"conditions": [{"type": "Ready", "status": "Unknown"}]})
+PLAN = {"spec": {"containers": [{"name": "app"}]}}
+NEWER = made(
+    "ReplicaSet",
+    "api-2",
+    api_version="apps/v1",
+    spec={"template": PLAN},
+    metadata={"ownerReferences": [owner("Deployment", "api")]},
+)
+CHANGED = {
+    **pod("api-2-a", owner("ReplicaSet", "api-2"), containers=[{"name": "app"}, {"name": "proxy"}]),
+    "status": {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "proxy", "ready": False, "state": {"waiting": {"reason": "ErrImagePull"}}}],
+    },
+}
 GOING = made("Namespace", "shop", "", metadata={"deletionTimestamp": "2026-11-22T09:00:00Z"})
 RESOLVER = made(
     "Deployment",
@@ -143,6 +158,7 @@ ASKED: dict[str, tuple[FakeCluster, TargetRef, list[str]]] = {
         DEPLOYMENT,
         ["cluster validating webhooks", "cluster mutating webhooks"],
     ),
+    "a container that stands in no template": (with_(NEWER, CHANGED), DEPLOYMENT, ["cluster mutating webhooks"]),
     "a namespace as target": (quiet(), SHOP, ["cluster validating webhooks", "cluster mutating webhooks"]),
     "a namespace that goes": (instead(GOING), DEPLOYMENT, ["cluster API services"]),
     "an autoscaler without metrics": (with_(BLIND), DEPLOYMENT, ["cluster API services"]),

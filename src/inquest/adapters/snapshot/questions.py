@@ -10,7 +10,8 @@ from inquest.adapters.snapshot.scene import Scene
 from inquest.errors import Retryable
 from inquest.story.evidence import Json
 from inquest.story.health import is_unwell
-from inquest.story.labels import labels_of
+from inquest.story.labels import labels_of, template_of
+from inquest.story.relations import controller_of, namespace_of
 
 When = Callable[[Scene], bool]
 
@@ -60,6 +61,28 @@ def ingresses_exist(scene: Scene) -> bool:
 
 def writes_fail(scene: Scene) -> bool:
     return scene.is_about_namespace or scene.says("webhook", "denied the request", "admission", "failedcreate")
+
+
+def pods_are_changed(scene: Scene) -> bool:
+    """Whether a pod that ails holds a container that its workload's template does not: a webhook put it there."""
+    ailing = (pod for pod in scene.all_pods if is_unwell(pod, scene.taken_at))
+    return any(_is_injected(scene, pod) for pod in ailing)
+
+
+def _is_injected(scene: Scene, pod: Json) -> bool:
+    owner = controller_of(pod)
+    maker = scene.look(str(owner.get("kind")), namespace_of(pod), str(owner.get("name"))) if owner else None
+    planned = template_of(maker).get("spec") if maker else None
+    return bool(planned) and not _containers(pod.get("spec") or {}) <= _containers(planned or {})
+
+
+def _containers(pod_spec: Json) -> set[str]:
+    listed = (each for key in ("containers", "initContainers") for each in pod_spec.get(key) or ())
+    return {str(each.get("name")) for each in listed}
+
+
+def mutations_matter(scene: Scene) -> bool:
+    return writes_fail(scene) or pods_are_changed(scene)
 
 
 def rights_lack(scene: Scene) -> bool:

@@ -170,7 +170,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "MutatingWebhookConfiguration",
         _ADMISSION,
         Place.CLUSTER,
-        when=questions.writes_fail,
+        when=questions.mutations_matter,
     ),
     Row(
         "cluster API services",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from inquest.story.detectors.reading import ROLLOUT_WINDOW, limited
@@ -30,11 +31,13 @@ from inquest.story.detectors.workload_reading import (
     wanted_replicas,
 )
 from inquest.story.evidence import Citation, Finding, Observed, Snapshot
-from inquest.story.health import status_word
+from inquest.story.health import condition, moment, status_word
 
 NAME: Final = "bad_revision"
 GRACE_SECONDS: Final = 60.0
 """A rollout that is on its way is none of this."""
+SERVED: Final = timedelta(minutes=10)
+"""Who was ready for so long had come up well."""
 _STARTING: Final = frozenset({"Pending", "ContainerCreating", "PodInitializing"})
 
 
@@ -74,7 +77,7 @@ def _rollout(snapshot: Snapshot, deployment: Observed) -> Rollout | None:
     recent = age is not None and GRACE_SECONDS < age <= ROLLOUT_WINDOW.total_seconds()
     if not recent or not failing or len(failing) < len(pods) or ready_replicas(newest.object) or number <= previous:
         return None
-    if _fails_too(snapshot, before):
+    if _fails_too(snapshot, before) or all(_served_first(each) for each in failing):
         return None
     found = changes(before.object, newest.object)
     return Rollout(deployment, newest, number, before, previous, failing, tuple(found)) if found else None
@@ -95,6 +98,13 @@ def _fails(pod: Observed) -> bool:
 def _has_tried(pod: Observed) -> bool:
     status = pod.object.get("status") or {}
     return any(each.get("restartCount") for each in status.get("containerStatuses") or ())
+
+
+def _served_first(pod: Observed) -> bool:
+    """It was ready for a while and has not restarted since: what it cannot do now it could do in this revision."""
+    status = pod.object.get("status") or {}
+    begun, lost = moment(status.get("startTime")), moment(condition(status, "Ready").get("lastTransitionTime"))
+    return not _has_tried(pod) and begun is not None and lost is not None and lost - begun > SERVED
 
 
 def _fails_too(snapshot: Snapshot, before: Observed) -> bool:

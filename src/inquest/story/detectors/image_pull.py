@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.shared import TargetRef
+from inquest.story.detectors.injected import KIND, injector, is_injected
 from inquest.story.detectors.reading import (
     Container,
     cited,
@@ -19,12 +20,14 @@ from inquest.story.detectors.reading import (
     message_of,
     pod_field,
     possible,
+    ref_of,
     rollout_facts,
     strongest,
 )
 from inquest.story.evidence import Citation, Finding, Observed, Snapshot
 
 NAME: Final = "image_pull"
+INJECTED_BY: Final = "webhooks"
 REASONS: Final = frozenset(
     [
         "ErrImagePull",
@@ -104,12 +107,14 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _finding(snapshot: Snapshot, container: Container) -> Finding:
-    ref = culprit(snapshot, container.pod)
+    injected = is_injected(snapshot, container)
+    ref = _who_changes(snapshot, container) if injected else culprit(snapshot, container.pod)
     image = str(container.spec.get("image") or container.status.get("image") or "")
     events = _failures(snapshot, container, image)
     cause = _cause(container, events)
     missing = _missing_secrets(snapshot, container)
     field, value = _place(ref, container, cause, image, missing)
+    field = INJECTED_BY if ref.kind == KIND else field
     facts = {"container": container.name, "pod": container.pod.name, "image": image, "cause": cause, "secret": missing}
     facts = {**facts, **_before(snapshot, container, image), **rollout_facts(snapshot, ref)}
     return Finding(
@@ -118,19 +123,26 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
         object=ref,
         field=field,
         value=limited(value),
-        summary=_summary(ref, container, image, cause, missing),
+        summary=_summary(ref, container, image, cause, missing, injected=injected),
         confidence=_CONFIDENCE.get(cause, 0.95),
         citations=_citations(snapshot, container, image, events, missing),
         explains=(str(container.waiting.get("reason")),),
         facts=facts,
         refuted_by=(_REFUTED.get(cause, "The registry has this image under this name and tag."),),
-        actions=possible(snapshot, _ACTIONS.get(cause, _PATCH), facts, ref, field),
+        actions=() if injected else possible(snapshot, _ACTIONS.get(cause, _PATCH), facts, ref, field),
     )
 
 
-def _summary(ref: TargetRef, container: Container, image: str, cause: str, missing: str) -> str:
+def _who_changes(snapshot: Snapshot, container: Container) -> TargetRef:
+    """No field of the workload holds a container that a webhook put into its pods."""
+    return injector(snapshot, container.pod) or ref_of(container.pod)
+
+
+def _summary(ref: TargetRef, container: Container, image: str, cause: str, missing: str, *, injected: bool) -> str:
     secret = f", and its pull secret {missing} does not exist" if missing else ""
-    return f"{ref.display}: image {image} of container {container.name} cannot be pulled: {_WORDS[cause]}{secret}"[:500]
+    whose = ", which stands in no template and was injected into the pod," if injected else ""
+    said = f"image {image} of container {container.name}{whose} cannot be pulled: {_WORDS[cause]}{secret}"
+    return f"{ref.display}: {said}"[:500]
 
 
 def _place(ref: TargetRef, container: Container, cause: str, image: str, missing: str) -> tuple[str, str]:

@@ -220,6 +220,10 @@ def _partition(snapshot: Snapshot, found: Observed) -> Finding | None:
     held = [each for each in old if _ordinal(each) < partition]
     if not partition or not held or not is_target(snapshot, ref_of(found.object)):
         return None
+    serving = [pod for pod in pods_of(snapshot, ref_of(found.object)) if is_ready(pod.object)]
+    if len(serving) >= wanted_replicas(found.object):
+        # Nobody sets one by accident: a stage of a rollout in which every pod serves is where somebody wants it.
+        return None
     quotes = cite(snapshot, found, quoted("partition", partition))
     field = "spec.updateStrategy.rollingUpdate.partition"
     why = f"{len(held)} of its pods stay in the old revision below the partition"

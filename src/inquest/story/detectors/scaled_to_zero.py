@@ -53,6 +53,7 @@ _MEANT: Final = (
 )
 """Parts of annotation and label keys by which somebody says that zero is meant."""
 _SCALERS: Final = ("ScaledObject", "Revision", "HTTPScaledObject")
+_AUTOSCALER: Final = "HorizontalPodAutoscaler"
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,14 @@ def _is_meant(snapshot: Snapshot, workload: Observed) -> bool:
     keys = [*annotations_of(workload.object), *labels_of(workload.object)]
     if any(part in key.lower() for key in keys for part in _MEANT):
         return True
-    named = (spec_of(each.object).get("scaleTargetRef") or {} for each in snapshot.of_kind(*_SCALERS))
+    scalers = (*snapshot.of_kind(*_SCALERS), *(each for each in snapshot.of_kind(_AUTOSCALER) if _is_made_by_one(each)))
+    named = (spec_of(each.object).get("scaleTargetRef") or {} for each in scalers)
     return any(each.get("name") == workload.name for each in named)
+
+
+def _is_made_by_one(autoscaler: Observed) -> bool:
+    """What scales to zero on purpose keeps an autoscaler of its own for the time in which there is work."""
+    return controller_of(autoscaler.object).get("kind") in _SCALERS
 
 
 def _finding(snapshot: Snapshot, workload: Observed, expectation: Expectation) -> Finding:
