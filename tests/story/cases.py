@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.execution import PinnedWorkflow
-from inquest.api.investigation import InvestigationSpec
+from inquest.api.investigation import ChosenWorkflow, InvestigationSpec
 from inquest.api.shared import (
     ApprovalState,
     DetectedLabels,
@@ -437,13 +437,16 @@ class World:
     """What the Signal says other than usual."""
     undoing: Undoing | None = None
     """What takes the workflow back."""
+    wish: ChosenWorkflow | None = None
+    """A person's choice."""
     changed: bool = False
     """The target is not as the run left it."""
 
     def perform(self, step: steps.Step, now: datetime) -> Fact:
         match step:
             case steps.Open():
-                return replace(opened(**self.settings), spec=spec(**self.signal))
+                asked = spec(**self.signal).model_copy(update={"workflow": self.wish})
+                return replace(opened(**self.settings), spec=asked)
             case steps.TakeSnapshot():
                 return taken(*self.findings, health=self.health, gaps=self.gaps)
             case steps.ResolveContext(target):

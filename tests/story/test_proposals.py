@@ -118,7 +118,7 @@ async def test_a_catalogue_that_does_not_answer_ends_the_case_without_a_try() ->
     outside = Outside(record=Unavailable("datastorage", "refused"))
     step = steps.LookUp(chosen(), FILTERS, "Deployment", 1)
 
-    fact = await Selections(outside.house()).look_up(a_work(Case()), step)
+    fact = await Selections(outside.house()).look_up(a_work(cases.reached(Phase.SELECTING)), step)
 
     assert isinstance(fact, plot.Closed)
     assert (str(fact.verdict.reason), str(fact.verdict.review_reason)) == ("APIError", "InfrastructureFailure")

@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from inquest.api.investigation import ChosenWorkflow
 from inquest.api.shared import (
     TERMINAL_PHASES,
     ApprovalState,
@@ -684,6 +685,68 @@ def test_the_target_of_the_diagnosis_is_looked_up_once(named: dict[str, Any], fo
 
     assert [fact.context.root for fact in case.all(plot.ContextResolved)] == [cases.DEPLOYMENT, found]
     assert case.phase is Phase.AWAITING_APPROVAL
+
+
+# --- a person's choice --------------------------------------------------------------------------------------------
+
+WISH = ChosenWorkflow(id="raise-memory", parameters={"MEMORY_LIMIT": "256Mi"})
+
+
+@pytest.mark.parametrize("health", [Health.UNHEALTHY, Health.HEALTHY])
+def test_what_a_person_chose_is_checked_ruled_on_and_approved(health: Health) -> None:
+    """Also where code would not act: a person may know more than the detectors."""
+    findings = (cases.finding(),) if health is Health.UNHEALTHY else ()
+    world = World(wish=WISH, findings=findings, health=health)
+
+    names, case = walked(world, view())
+
+    assert names[-5:] == ["LookUp", "Propose", "Rule", "RequestApproval", "Wait"]
+    assert "ChooseByCode" not in names
+    selected = case.last(plot.Selected)
+    assert selected is not None
+    assert (selected.verdict.outcome, selected.verdict.needs_review) == (Outcome.WORKFLOW_SELECTED, False)
+
+
+def test_what_a_person_chose_is_no_surer_than_the_diagnosis() -> None:
+    """The policy reads the figure: a wish is no evidence."""
+    world, case = World(wish=WISH), Case()
+    for _ in range(10):
+        step = next_step(case, view())
+        if isinstance(step, steps.LookUp):
+            break
+        case = plot.advance(case, world.perform(step, view().now))
+
+    diagnosed = case.last(plot.Diagnosed)
+    assert isinstance(step, steps.LookUp)
+    assert step.reply.choice is not None
+    assert diagnosed is not None
+    assert (step.reply.choice.workflow_id, step.reply.choice.parameters) == (WISH.id, dict(WISH.parameters))
+    assert step.reply.choice.confidence == diagnosed.diagnosis.confidence
+
+
+@pytest.mark.parametrize("settings", [{}, MODEL], ids=["no model", "a model"])
+def test_a_choice_that_does_not_hold_is_told_once_and_reviewed(settings: dict[str, Any]) -> None:
+    replies = iter([cases.submitted()])
+    world = World(settings, wish=WISH, validations=iter([cases.invalid()]), replies=replies)
+
+    names, case = walked(world, view())
+
+    assert names.count("LookUp") == 1
+    assert case.closed is not None
+    verdict = case.closed.verdict
+    assert (verdict.outcome, verdict.needs_review) == (Outcome.VALIDATION_FAILED, True)
+    assert case.last(plot.Ruled) is None
+
+
+def test_a_choice_reaches_no_further_than_its_case() -> None:
+    asked = opened_in("shop", cases.opened().spec.signal.target)
+    asked = replace(asked, spec=asked.spec.model_copy(update={"workflow": WISH}))
+    look = cases.resolved(root=ELSEWHERE)
+
+    _, case = walked(World(wish=WISH), view(), plot.fold([asked, look]))
+
+    assert case.closed is not None
+    assert case.last(plot.Tried) is None
 
 
 # --- the undo -----------------------------------------------------------------------------------------------------

@@ -62,18 +62,20 @@ class Inquiries:
     def _pinned(self, inv: Investigation) -> plot.Pinned:
         """The settings of this case, with what its spec asks for."""
         chosen, asked = self.house.settings, inv.spec.limits or Limits()
+        # An unknown name gets the default, and a condition says so.
+        model = next((one for one in chosen.model.endpoints if one.name == inv.spec.model), chosen.model)
         own = chosen.limits
         # Who writes in a tenant's namespace may ask for less than the settings give, never for more.
         at_home = inv.namespace == self.house.namespace
         timeout = timedelta_from_duration(asked.timeout) if asked.timeout else None
         return plot.Pinned(
-            model=chosen.model.name if self.house.model is not None else "",
+            model=model.name if self.house.model is not None else "",
             max_turns=_granted(asked.max_turns, own.max_turns, at_home),
             max_tool_calls=_granted(asked.max_tool_calls, own.max_tool_calls, at_home),
             max_calls_per_tool=own.max_calls_per_tool,
             token_budget=_granted(asked.token_budget, own.token_budget, at_home),
             timeout=_granted(timeout, own.timeout, at_home),
-            context_window=chosen.model.context_window,
+            context_window=model.context_window,
             seed=f"{self.house.random.getrandbits(128):032x}",
             workflow_gate=outcome.CONFIDENCE_GATE,
             dry_run=chosen.execution.dry_run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -76,6 +76,22 @@ class Proposals:
         if record is not None and not _is_ours(record):
             validation = selection.not_ours(record)
         return plot.Tried(number, reply, validation, await self.house.now(), cautions)
+
+    async def wished(self, reply: SelectionReply, filters: CatalogueFilters, kind: str) -> plot.Tried:
+        """The same of a workflow that a person named by its own id, with parameters as text (decision 0004)."""
+        if reply.choice is None:
+            return await self.check(reply, filters, kind, 1)
+        applied = await versions(self.house, reply.choice.workflow_id)
+        active = next((one for one in applied if one.status.registration == Registered.ACTIVE), None)
+        if active is None:
+            return await self.check(reply, filters, kind, 1)
+        kinds = {one.name: str(one.type) for one in active.spec.parameters}
+        values = {
+            name: selection.typed(str(text), kinds.get(name, "")) for name, text in reply.choice.parameters.items()
+        }
+        found = active.status.workflow_id or reply.choice.workflow_id
+        choice = replace(reply.choice, workflow_id=found, parameters=values)
+        return await self.check(replace(reply, choice=choice), filters, kind, 1)
 
     async def _record(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord | None:
         """What the catalogue has under an id; a word that can be no id is never sent."""

@@ -44,6 +44,9 @@ class Selections:
 
     async def look_up(self, work: Work, step: steps.LookUp) -> plot.Fact:
         try:
+            wish = work.case.opened.spec.workflow
+            if wish is not None:
+                return await self.proposals.wished(step.reply, step.filters, step.target_kind)
             return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
         except Unavailable as error:
             return await closed(self.house, outcome.catalogue_unavailable(str(error)))

@@ -428,6 +428,14 @@ def decide(merged: Merged, seen: Circumstances | None = None) -> Verdict:
     return replace(verdict, message=_cut(message), conditions=conditions, merged=merged)
 
 
+def wished(merged: Merged, seen: Circumstances) -> Verdict:
+    """A person chose the workflow: what a model or a gate would have a person asked for has been answered."""
+    verdict = _selected(merged, seen)
+    conditions = {**verdict.conditions, "TargetVerified": _target_condition(merged, seen)}
+    message = _cut(_say_selected(merged, seen))
+    return replace(verdict, message=message, conditions=conditions, merged=merged)
+
+
 def _outcome(verdict: Verdict) -> Outcome:
     return verdict.outcome or Outcome.HUMAN_REVIEW_REQUESTED
 

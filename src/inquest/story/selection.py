@@ -760,17 +760,28 @@ def filled(record: WorkflowRecord, facts: Mapping[str, str]) -> Filling:
         rule = PARAMETER_RULES.get(name)
         value = rule.give(facts) if rule else ""
         if rule and value:
-            values[name] = _typed(value, str(declaration.get("type", "")))
+            values[name] = typed(value, str(declaration.get("type", "")))
             rules.append(f"{name}={value}: {rule.says}")
     return Filling(values, tuple(rules), check_parameters(record.parameters, values).errors)
 
 
-def _typed(text: str, kind: str) -> Any:
+def typed(text: str, kind: str) -> Any:
+    """A text as the value of a declared type; one that is none stays a text, and validation says so."""
+    if kind == "array":
+        return _array(text)
     if kind == "integer" and re.fullmatch(r"-?[0-9]{1,18}", text):
         return int(text)
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
     return float(text) if kind == "float" and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", text) else text
+
+
+def _array(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, list) else text
 
 
 Facts = Mapping[str, str]

@@ -50,12 +50,15 @@ from inquest.story.steps.view import (
     Step,
     View,
 )
+from inquest.story.steps.wished import wished
 
 DISCOVERY: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 
 
 def selecting(case: Case, view: View) -> Step:
-    diagnosis = diagnosis_of(case)
+    diagnosis, wish = diagnosis_of(case), case.opened.spec.workflow
+    if wish is not None:
+        return wished(case, view, wish, filters_of(case))
     if diagnosis.nothing_to_do or diagnosis.stopped:
         return conclude(case, view, None)
     named = named_target(case)
