@@ -97,7 +97,7 @@ def install(stage: Stage, images: Mapping[str, Image]) -> None:
         *render_admission(NAMESPACE, ACCOUNT, EXECUTION_NAMESPACE),
     ]
     if "mutatingadmissionpolicies" in stage.kubectl("api-resources", "--api-group=admissionregistration.k8s.io"):
-        manifests += render_mutating()
+        manifests += render_mutating(NAMESPACE, ACCOUNT)
     stage.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([*manifests, _approver("admin")]))
     install_catalogue(stage, images["kubectl"].pinned)
 

@@ -78,7 +78,7 @@ def files() -> dict[Path, str]:
         FOLDER / "rbac.yaml": _guarded(".Values.rbac.create", _roles()),
         FOLDER / "people.yaml": _guarded(".Values.rbac.people", map(people_role, PEOPLE)),
         FOLDER / "admission.yaml": _guarded(".Values.admissionPolicies.enabled", render(NAMESPACE, ACCOUNT, EXECUTION)),
-        FOLDER / "signature.yaml": _guarded('include "inquest.signs" .', render_mutating()),
+        FOLDER / "signature.yaml": _guarded('include "inquest.signs" .', render_mutating(NAMESPACE, ACCOUNT)),
         FOLDER / "catalogue.yaml": _guarded(".Values.catalogue.enabled", _catalogue()),
         CHART / "files" / "approval.rego": (ROOT / "policies" / "approval.rego").read_text(encoding="utf-8"),
         CHART / "values.schema.json": json.dumps(values_schema(), indent=1, ensure_ascii=False) + "\n",

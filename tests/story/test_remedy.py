@@ -421,6 +421,8 @@ STANDS: dict[str, tuple[ApprovalView, Standing]] = {
     "C-RA-8 one of two decides too": (view(spec=decided(by="joe", **TWO)), Standing.NOT_APPROVED),
     "one of two only": (view(spec=decided(requiredApprovals=2)), Standing.NOT_APPROVED),
     "who asked for it": (view(requester="jane", separate_requester=True), Standing.NOT_APPROVED),
+    "nobody knows who asked": (view(separate_requester=True), Standing.NOT_APPROVED),
+    "another than who asked": (view(requester="bob", separate_requester=True), Standing.STANDS),
     "who asked may approve unless forbidden": (view(requester="jane"), Standing.STANDS),
     "C-RA-3 rejected": (view(spec=decided("Rejected")), Standing.REJECTED),
     "RV-11 decided in time, seen late": (view(now=NOW + 60 * MINUTE), Standing.STANDS),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from inquest.api.meta import GROUP
-from inquest.api.names import JOURNAL_LABEL
+from inquest.api.names import JOURNAL_LABEL, REQUESTER_ANNOTATION
 from inquest.api.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE, SERVICE_ACCOUNT
 
 Manifest = dict[str, Any]
@@ -24,7 +24,7 @@ def render(
     execution_namespace: str = EXECUTION_NAMESPACE,
     investigator: str = INVESTIGATOR_ACCOUNT,
 ) -> list[Manifest]:
-    """The five validating policies, each with its binding."""
+    """The six validating policies, each with its binding."""
     operator = _account(namespace, service_account)
     own = [operator, _account(namespace, investigator)]
     return [
@@ -32,14 +32,28 @@ def render(
         *_bound("inquest-approval-create", _creation(operator)),
         *_bound("inquest-status", _status(operator)),
         *_bound("inquest-feedback", _feedback()),
+        *_bound("inquest-requester", _requester(operator)),
         *_bound("inquest-journal", _journal(operator)),
     ]
 
 
-def render_mutating() -> list[Manifest]:
-    """The policy that signs a decision with the user's name; for servers that serve it (1.36 and later)."""
-    name = "inquest-approval-signature"
-    spec = _matching("UPDATE", _REQUESTS) | {
+def render_mutating(namespace: str = NAMESPACE, service_account: str = SERVICE_ACCOUNT) -> list[Manifest]:
+    """The policies that write a user's name down; for servers that serve them (1.36 and later)."""
+    return [
+        *_mutating("inquest-approval-signature", _signature()),
+        *_mutating("inquest-requester-signature", _requester_signature(_account(namespace, service_account))),
+    ]
+
+
+def _mutating(name: str, spec: Manifest) -> list[Manifest]:
+    policy = {"apiVersion": _API, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
+    binding = {"apiVersion": _API, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}}
+    return [policy, binding | {"spec": {"policyName": name}}]
+
+
+def _signature() -> Manifest:
+    """A decision without a name gets that of who decides."""
+    return _matching("UPDATE", _REQUESTS) | {
         "reinvocationPolicy": "Never",
         "matchConditions": [
             {"name": "decides", "expression": "has(object.spec.decision) && !has(oldObject.spec.decision)"},
@@ -55,9 +69,28 @@ def render_mutating() -> list[Manifest]:
             }
         ],
     }
-    policy = {"apiVersion": _API, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
-    binding = {"apiVersion": _API, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}}
-    return [policy, binding | {"spec": {"policyName": name}}]
+
+
+def _requester_signature(operator: str) -> Manifest:
+    """Who creates a Signal or an Investigation is written down; the operator carries on what a Signal says."""
+    key, user = f"'{REQUESTER_ANNOTATION}'", "request.userInfo.username"
+    path = f"'/metadata/annotations/' + jsonpatch.escapeKey({key})"
+    one, whole = f"JSONPatch{{op: 'add', path: {path}, value: {user}}}", f"{{{key}: {user}}}"
+    there = "has(object.metadata.annotations) && size(object.metadata.annotations) > 0"
+    first = f"JSONPatch{{op: 'add', path: '/metadata/annotations', value: {whole}}}"
+    return _for_both("CREATE") | {
+        "reinvocationPolicy": "Never",
+        "matchConditions": [
+            {"name": "unsigned", "expression": f"!({_NAMED.format('object')})"},
+            {"name": "not-carried", "expression": f"request.resource.resource == 'signals' || !({_is(operator)})"},
+        ],
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {"expression": f"{there} ? [{one}] : [{first}]"},
+            }
+        ],
+    }
 
 
 def not_in_force(found: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -173,6 +206,38 @@ def _feedback() -> Manifest:
             }
         ]
     }
+
+
+_NAMED: Final = f"has({{0}}.metadata.annotations) && '{REQUESTER_ANNOTATION}' in {{0}}.metadata.annotations"
+_NAME: Final = f"({_NAMED} ? {{0}}.metadata.annotations['{REQUESTER_ANNOTATION}'] : '')"
+
+
+def _requester(operator: str) -> Manifest:
+    """Nobody says that another asked, and nobody changes afterwards who did."""
+    named = _NAME.format("object")
+    text = f"metadata.annotations: {REQUESTER_ANNOTATION}"
+    return _for_both("CREATE", "UPDATE") | {
+        "validations": [
+            _refuse(
+                f"request.operation != 'CREATE' || {named} in ['', request.userInfo.username] || {_is(operator)}",
+                f"{text} must be your own user name",
+            ),
+            _refuse(
+                f"request.operation != 'UPDATE' || {named} == {_NAME.format('oldObject')}",
+                f"{text} stays as it was at creation",
+            ),
+        ]
+    }
+
+
+def _for_both(*operations: str) -> Manifest:
+    rule = {
+        "apiGroups": [GROUP],
+        "apiVersions": ["*"],
+        "operations": list(operations),
+        "resources": ["signals", "investigations"],
+    }
+    return {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}}
 
 
 def _journal(operator: str) -> Manifest:

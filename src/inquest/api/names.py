@@ -29,6 +29,8 @@ REVIEWED_ANNOTATION: Final = f"{DOMAIN}/reviewed"
 """On an Investigation: `who, what`; ends a manual-review hold."""
 TARGET_ANNOTATION: Final = f"{DOMAIN}/target"
 """On a Job: the target string that its name was made from."""
+REQUESTER_ANNOTATION: Final = f"{DOMAIN}/requested-by"
+"""On a Signal or an Investigation: the user who created it, as the API server authenticated them (`admission`)."""
 INVESTIGATION_ANNOTATION: Final = f"{DOMAIN}/investigation"
 """On the Lease of an open case: the Investigation that has it open."""
 

@@ -13,7 +13,7 @@ from inquest.api.conditions import Verdict, false, true
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.meta import GROUP, duration_from_timedelta
-from inquest.api.names import approval_name, execution_name
+from inquest.api.names import REQUESTER_ANNOTATION, approval_name, execution_name
 from inquest.api.shared import ApprovalPhase, ApprovalState, VoidReason
 from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, House
@@ -102,6 +102,8 @@ class Approvals:
             allowed=await self._allowed(found),
             own_accounts=frozenset({account + chosen.kubernetes.service_account, f"{account}inquest-investigator"}),
             own_prefixes=(f"system:serviceaccount:{self.house.execution_namespace}:",),
+            requester=inv.metadata.annotations.get(REQUESTER_ANNOTATION, ""),
+            separate_requester=chosen.approval.separate_requester,
             signal_resolved=signal_resolved,
             cancelled=inv.spec.cancel,
             consumed_by=found.status.consumed_by or "",

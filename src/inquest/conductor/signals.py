@@ -21,6 +21,7 @@ from inquest.api.meta import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
 from inquest.api.names import (
     FINGERPRINT_LABEL,
     INVESTIGATION_ANNOTATION,
+    REQUESTER_ANNOTATION,
     REVIEWED_ANNOTATION,
     SIGNAL_LABEL,
     case_lease_name,
@@ -418,6 +419,7 @@ class Signals:
             name=name,
             namespace=found.namespace,
             labels=child_labels(signal=found.name, fingerprint=seen.fingerprint),
+            annotations={key: text for key, text in found.metadata.annotations.items() if key == REQUESTER_ANNOTATION},
             owner_references=(owner,),
         )
         spec = InvestigationSpec(

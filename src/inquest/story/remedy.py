@@ -436,6 +436,7 @@ class ApprovalView:
     own_prefixes: tuple[str, ...] = ()
     """`system:serviceaccount:<execution namespace>:`."""
     requester: str = ""
+    """Empty: not on record."""
     separate_requester: bool = False
     drift: VoidReason | None = None
     signal_resolved: bool = False
@@ -557,6 +558,7 @@ def _objections(view: ApprovalView) -> Iterator[tuple[bool, str]]:
         yield ours, f"{name} is an account of Inquest's own"
         yield not view.allowed.get(name, False), f"{name} may not approve"
         yield view.separate_requester and name == view.requester, f"{name} asked for it"
+    yield view.separate_requester and not view.requester, "who asked for it is not on record"
 
 
 def decided_at(request: Json) -> datetime | None:

@@ -269,6 +269,62 @@ def test_a_forged_name_is_not_overwritten_but_refused(opened: Opened, person: Pe
     _refused(decide(person("jane", "inquest-approver"), "Approved", "bob"), "spec.decidedBy must be jane")
 
 
+# --- who asked -------------------------------------------------------------------------------------------
+
+ASKED_BY = "inquest.dev/requested-by"
+
+
+def asked(kind: str, annotations: Object | None = None) -> Object:
+    found = proposal(kind)
+    meta = {key: value for key, value in found["metadata"].items() if key != "annotations"}
+    return found | {"metadata": meta | ({} if annotations is None else {"annotations": annotations})}
+
+
+@pytest.mark.usefixtures("signing")
+@pytest.mark.parametrize("annotations", [None, {}, {"team": "pay"}], ids=["none", "an empty map", "another"])
+@pytest.mark.parametrize("kind", ["Signal", "Investigation"])
+def test_who_asks_is_written_down_by_the_api_server(kind: str, annotations: Object | None, person: Person) -> None:
+    jane = person("jane", "inquest-editor")
+    body = asked(kind, annotations)
+
+    answer = jane.create(body)
+
+    assert answer.accepted, answer.err
+    kept = jane.get(f"{kind.lower()}s", body["metadata"]["name"])["metadata"]["annotations"]
+    assert kept == {**(annotations or {}), ASKED_BY: "jane"}
+
+
+@pytest.mark.parametrize("kind", ["Signal", "Investigation"])
+def test_nobody_says_that_another_asked(kind: str, person: Person) -> None:
+    jane = person("jane", "inquest-editor")
+
+    _refused(jane.create(asked(kind, {ASKED_BY: "bob"})), f"{ASKED_BY} must be your own user name")
+
+    assert jane.create(asked(kind, {ASKED_BY: "jane"})).accepted
+
+
+@pytest.mark.parametrize("value", ["bob", None], ids=["another", "nobody"])
+@pytest.mark.parametrize("kind", ["Signal", "Investigation"])
+def test_who_asked_is_not_changed_afterwards(kind: str, value: str | None, person: Person) -> None:
+    jane, body = person("jane", "inquest-editor"), asked(kind, {ASKED_BY: "jane"})
+    assert jane.create(body).accepted
+
+    change = {"metadata": {"annotations": {ASKED_BY: value}}}
+    answer = jane.merge(f"{kind.lower()}s", body["metadata"]["name"], change)
+
+    _refused(answer, f"{ASKED_BY} stays as it was at creation")
+
+
+def test_the_operator_carries_on_what_a_signal_says(operator: Kubectl, cluster: Cluster) -> None:
+    name = proposal("Investigation")["metadata"]["name"]
+
+    assert operator.create(asked("Investigation", {ASKED_BY: "jane"})).accepted
+    assert operator.get("inv", name)["metadata"]["annotations"] == {ASKED_BY: "jane"}
+    assert operator("delete", "inv", name) is not None
+    assert operator.create(asked("Investigation")).accepted
+    assert ASKED_BY not in operator.get("inv", name)["metadata"].get("annotations", {}), "nobody asked, it says nobody"
+
+
 # --- looking for the policies -------------------------------------------------------------------------------
 
 
