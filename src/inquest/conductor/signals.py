@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import stamina
 from pydantic import ValidationError
 
 from inquest.api.conditions import Verdict, false, set_conditions, true, unknown
@@ -60,9 +61,13 @@ from inquest.story.triage import (
     Observed,
     OpenCase,
     TriageRules,
+    rate_limited,
     triage,
 )
+from inquest.story.turns import Turns
 
+RATE_LIMITED: Final = "RateLimited"
+COUNT_TRIES: Final = 20
 LOOK_AGAIN: Final = timedelta(minutes=5)
 QUIET_LOOK: Final = timedelta(minutes=10)
 """Between two looks at a target whose event was not seen for long, and which is not healthy."""
@@ -99,7 +104,15 @@ class Signals:
     """Looks at one Signal at a time."""
 
     house: House
-    _accepted: deque[Accept] = field(default_factory=lambda: deque(maxlen=1000))
+    _accepted: deque[Accept] = field(default_factory=deque)
+    _turns: Turns = field(init=False)
+    _uncounted: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Duplicates by the Signal that is to be told of them."""
+    _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        rules = self._rules()
+        self._turns = Turns(rules.rate, rules.rate_per_namespace)
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
@@ -185,6 +198,10 @@ class Signals:
         rest = _rest(found, await self.house.now())
         if rest and found.status.reason not in ENDS_EARLY:
             return rest
+        waits = found.status.phase is SignalPhase.BLOCKED and found.status.reason == RATE_LIMITED
+        if waits and (full := self._full(found, await self.house.now())):
+            # Its turn has come and somebody more severe has taken it: neither read nor written for that.
+            return full
         found = await self._normalised(found)
         surveyed = await self._survey(found)
         if surveyed.read_failed:
@@ -194,11 +211,40 @@ class Signals:
             # Looking is free; a write would ring for this very look again.
             return min(rest, LOOK_AGAIN)
         if decision.phase is SignalPhase.ACCEPTED:
-            decision = await self._open(found, surveyed)
+            decision = await self._open_in_turn(found, surveyed)
+        if decision.reason == RATE_LIMITED and decision.until:
+            if waits:
+                return max(timedelta(seconds=1), decision.until - surveyed.observed.now)
+            turn = self._turns.take(found.spec.severity, found.spec.target.namespace or "", decision.until)
+            decision = replace(decision, until=turn)
         if decision.phase is SignalPhase.PENDING:
             return await self._wait(found, decision, surveyed.observed.now)
         await self._tell(found, surveyed, decision)
         return _next_look(decision, surveyed.observed.now)
+
+    def _full(self, found: Signal, now: datetime) -> timedelta | None:
+        """How long no further Signal may be accepted; None where one may."""
+        seen = Observed(found.name, found.namespace, found.spec, now, self._rules(), accepted=self._lately(now))
+        limited = rate_limited(seen)
+        return max(timedelta(seconds=1), limited.until - now) if limited and limited.until else None
+
+    def _lately(self, now: datetime) -> tuple[Accept, ...]:
+        while self._accepted and now - self._accepted[0].at >= RATE_WINDOW:
+            self._accepted.popleft()
+        return tuple(self._accepted)
+
+    async def _open_in_turn(self, found: Signal, surveyed: Surveyed) -> Decision:
+        """A place of the rate is taken before the case is opened, else others see it free; given back if none is."""
+        place = Accept(surveyed.observed.now, surveyed.observed.target_namespace)
+        self._accepted.append(place)
+        opened = False
+        try:
+            decision = await self._open(found, surveyed)
+            opened = decision.phase is SignalPhase.ACCEPTED
+            return decision
+        finally:
+            if not opened and place in self._accepted:
+                self._accepted.remove(place)
 
     async def _normalised(self, found: Signal) -> Signal:
         """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
@@ -267,7 +313,7 @@ class Signals:
             ended=tuple(ended_case(inv) for inv in newest_first(investigations) if inv.status.phase in TERMINAL_PHASES),
             history=history,
             spec_hash=resource.spec_hash if resource else "",
-            accepted=tuple(accept for accept in self._accepted if observed.now - accept.at < RATE_WINDOW),
+            accepted=self._lately(observed.now),
             blocked_for=found.status.reason or "" if found.status.phase is SignalPhase.BLOCKED else "",
             blocked_count=found.status.blocked_count or 0,
         )
@@ -335,7 +381,6 @@ class Signals:
             created = await self.house.status.read(INVESTIGATION, name, found.namespace)
             if not _is_made_for(created, found):
                 return await self._foreign(found, name, case_lease_name(seen.fingerprint))
-        self._accepted.append(Accept(seen.now, seen.target_namespace))
         await self.house.herald.event(
             created, "InvestigationCreated", self.house.redactor.text(f"for Signal {found.name}")
         )
@@ -536,16 +581,36 @@ class Signals:
         }
 
     async def _count(self, found: Signal, case: ObjectRef, now: datetime) -> None:
-        """The Signal that opened the case is told that its problem was seen again."""
+        """The Signal that opened the case is told that its problem was seen again.
+
+        Of many duplicates at once who comes first writes for those that wait behind: they compete for one object.
+        """
         inv = await self._investigation_of(found, case)
         ref = inv.spec.signal_ref if inv else None
         if inv is None or ref is None or found.status.phase is SignalPhase.DUPLICATE:
             return
-        original = await signal_of(self.house, inv)
-        if original is None or original.uid == found.uid:
+        if (inv.namespace, ref.name) == (found.namespace, found.name):
             return
-        changes = {"occurrences": (original.status.occurrences or 1) + 1, "last_seen": now}
-        await publish(self.house, SIGNAL, original, changes, {}, now=now)
+        place = (inv.namespace, inv.name)
+        self._uncounted[place] = self._uncounted.get(place, 0) + 1
+        async with self._counting:
+            count = self._uncounted.pop(place, 0)
+            if not count:
+                return
+            try:
+                await self._raise(inv, count, now)
+            except BaseException:
+                # The duplicate is written already and is not looked at for this again: the next one takes it along.
+                self._uncounted[place] = self._uncounted.get(place, 0) + count
+                raise
+
+    async def _raise(self, inv: Investigation, count: int, now: datetime) -> None:
+        async for attempt in stamina.retry_context(on=Conflict, attempts=COUNT_TRIES, timeout=None, wait_max=1.0):
+            with attempt:
+                original = await signal_of(self.house, inv)
+                if original is not None:
+                    changes = {"occurrences": (original.status.occurrences or 1) + count, "last_seen": now}
+                    await publish(self.house, SIGNAL, original, changes, {}, now=now)
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
         reason, warning = EVENTS[phase]

@@ -20,7 +20,7 @@ from typing import Final
 import structlog
 from async_lru import alru_cache
 
-from inquest.api.shared import Severity, TargetRef
+from inquest.api.shared import TargetRef
 from inquest.conductor.house import EVENT, NAMESPACE, House
 from inquest.errors import InquestError, NotFound
 from inquest.intake.reception import Receipt, Reception
@@ -48,7 +48,6 @@ PAUSE_LAST: Final = 60.0
 FAILED_AGAIN: Final = timedelta(seconds=30)
 SCOPE_SECONDS: Final = 300.0
 NAMESPACE_SECONDS: Final = 60.0
-_ORDER: Final = {severity: number for number, severity in enumerate(Severity)}
 
 
 @dataclass(frozen=True)
@@ -87,13 +86,13 @@ class Lookout:
         due = max(now, known.told + TELL_AGAIN if known else waits_until(firing) or now)
         if waiting is not None:
             self._waiting[key] = Waiting(firing, min(due, waiting.due))
-        elif len(self._waiting) < self._most or self._make_room(_ORDER[firing.content.severity]):
+        elif len(self._waiting) < self._most or self._make_room(_rank(firing)):
             self._waiting[key] = Waiting(firing, due)
 
     def due(self, now: datetime, most: int) -> list[Firing]:
         """The most severe of what is due, and among equals what waits longest."""
         found = [one for one in self._waiting.values() if one.due <= now]
-        first = heapq.nsmallest(most, found, key=lambda one: (_ORDER[one.firing.content.severity], one.due))
+        first = heapq.nsmallest(most, found, key=lambda one: (-_rank(one.firing), one.due))
         return [one.firing for one in first]
 
     def told(self, firing: Firing, now: datetime) -> None:
@@ -116,12 +115,16 @@ class Lookout:
         for key in (*over, *list(self._known)[: max(0, len(self._known) - MOST_KNOWN * self._most)]):
             self._known.pop(key, None)
 
-    def _make_room(self, order: int) -> bool:
-        worst = max(self._waiting, key=lambda key: _ORDER[self._waiting[key].firing.content.severity])
-        if _ORDER[self._waiting[worst].firing.content.severity] <= order:
+    def _make_room(self, rank: int) -> bool:
+        least = min(self._waiting, key=lambda key: _rank(self._waiting[key].firing))
+        if _rank(self._waiting[least].firing) >= rank:
             return False
-        del self._waiting[worst]
+        del self._waiting[least]
         return True
+
+
+def _rank(firing: Firing) -> int:
+    return firing.content.severity.rank
 
 
 def _sighted(firing: Firing) -> tuple[str, datetime]:
