@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.conductor.advice import Recommendations
+from inquest.conductor.approvals import Approvals
 from inquest.conductor.cases import Cases
 from inquest.conductor.catalogue import Catalogue
 from inquest.conductor.executions import Executions
@@ -53,6 +54,10 @@ class Conductor:
             "ActionType": self.catalogue.action_type,
             "RemediationWorkflow": self.catalogue.workflow,
         }
+
+    async def unguarded(self) -> tuple[str, ...]:
+        """Admission policies that are missing or changed; while there is one, no approval is used."""
+        return await Approvals(self.house).policies_missing()
 
     async def sweep(self) -> None:
         """What was deleted while nobody watched leaves nothing behind, and what is past its time goes."""

@@ -138,18 +138,22 @@ class Approvals:
 
     async def policies_intact(self) -> bool:
         """Whether the admission policies are there and say what they said when they were installed."""
+        return not await self.policies_missing()
+
+    async def policies_missing(self) -> tuple[str, ...]:
+        """`Kind/name` of each that is not there or says something else; none where they are not required."""
         if not self.house.settings.approval.require_admission_policy:
-            return True
+            return ()
         try:
             found = [
                 *(await self.house.status.list(ADMISSION_POLICY)),
                 *(await self.house.status.list(ADMISSION_BINDING)),
             ]
         except Forbidden:
-            return False
+            return ("they may not be read",)
         chosen = self.house.settings.kubernetes
         wanted = admission_policies(chosen.namespace, chosen.service_account, self.house.execution_namespace)
-        return not not_in_force(_with_kinds(found), wanted)
+        return not_in_force(_with_kinds(found), wanted)
 
     async def settle(self, looked: Looked, now: datetime) -> None:
         """Write into the request's status what became of it."""

@@ -31,6 +31,8 @@ from inquest.wiring import Redactor, Wired, opened, receiving, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
 
+POLICIES_SECONDS: Final = 60.0
+"""Between two looks for the admission policies."""
 CATALOGUE_SECONDS: Final = 20.0
 """Longest wait for the catalogue at start; what is missing then is registered as it rings."""
 SWEEP_SECONDS: Final = 60.0
@@ -71,6 +73,8 @@ class Process:
     lease: ReplicaLease | None = None
     too_many: tuple[str, ...] = ("not asked yet",)
     """Rights that Inquest should not have; while there is one, nothing is claimed."""
+    unguarded: tuple[str, ...] = ("not looked for yet",)
+    """Admission policies that are missing or changed; while there is one, no approval is used."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then everything is let go in order."""
@@ -175,6 +179,7 @@ class Process:
             self._resync(wired, supervisor).run(),
             self._sweep(wired),
             self._ask_again(wired),
+            self._look_for_policies(wired),
             self._announce(wired, supervisor),
             measure_lag(wired.clock),
         )
@@ -204,6 +209,7 @@ class Process:
             Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
             Line("rights", lambda: ", ".join(self.too_many)),
             Line("policy", wired.policy_fault, required=False),
+            Line("admission policies", lambda: ", ".join(self.unguarded), required=False),
             Line("events", events_fault, required=False),
         )
         server = self.settings.server
@@ -233,6 +239,18 @@ class Process:
                 await self._check_rights(wired)
             except InquestError as error:
                 log.warning("rights could not be asked about", error=str(error))
+
+    async def _look_for_policies(self, wired: Wired) -> None:
+        """At start and every minute (resources, section 6.5)."""
+        while True:
+            try:
+                found = await wired.conductor.unguarded()
+            except InquestError as error:
+                found = (f"could not be read: {error}",)
+            if found and found != self.unguarded:
+                log.error("admission policies are missing or changed: no approval is used", policies=found)
+            self.unguarded = found
+            await wired.clock.sleep(POLICIES_SECONDS)
 
     async def begin(self, wired: Wired, dispatcher: Dispatcher) -> None:
         """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""

@@ -198,10 +198,13 @@ def unguarded(world: World) -> Iterator[Object]:
 
 
 def test_no_approval_counts_while_nothing_guards_it(world: World, request_: Object, unguarded: Object) -> None:
-    """In part RV-12: it waits in the open, and goes on as soon as the policy is back."""
+    """RV-12: it waits in the open, readiness says so, and it goes on as soon as the policy is back."""
     world.approve(request_)
 
     world.tells(world.case_of(request_, "AwaitingApproval"), "PolicyMissing")
+    gone = f"admission policies: ValidatingAdmissionPolicyBinding/{BINDING}"
+    world.until(lambda: gone in world.operator.readiness()[1], "readiness names what is missing")
+    assert world.operator.readiness()[0] == 200, "cases are worked on, and a rollout does not hang"
 
     assert world.api.list("WorkflowExecution", world.namespace) == []
     world.api.create(_bare(unguarded))
