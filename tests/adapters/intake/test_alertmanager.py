@@ -61,9 +61,9 @@ def alertmanager(folder: Path, webhook: dict[str, Any], stack: ExitStack) -> str
     return address
 
 
-def prometheus(folder: Path, alerts: str, watched: int, stack: ExitStack) -> None:
+def prometheus(folder: Path, alerts: str, watched: int, stack: ExitStack, **about: str) -> None:
     """It looks at a port every second, and alerts where nobody answers there."""
-    labels = {"severity": "page", "namespace": "shop", "deployment": "cart"}
+    labels = {"severity": "page", "namespace": "shop", "deployment": "cart", **about}
     rule = {"alert": "CartDown", "expr": 'up{job="cart"} == 0', "labels": labels}
     rule |= {"annotations": {"summary": "nobody answers at {{ $labels.instance }}"}}
     target = [{"targets": [f"127.0.0.1:{watched}"]}]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx2
 import pytest
 
+from tests.adapters.intake.test_alertmanager import alertmanager, prometheus
+from tests.adapters.stack.servers import free_port
 from tests.cluster.kube import Cluster, eventually
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
@@ -29,13 +35,18 @@ class Sender:
     token: str
     since: str
 
+    @property
+    def url(self) -> str:
+        """Where alerts are sent."""
+        port = next(line["intake"] for line in self.world.operator.lines() if line.get("event") == "serving")
+        return f"http://127.0.0.1:{port}/api/v1/signals/alertmanager"
+
     def tell(self, status: str = "firing", **labels: str) -> httpx2.Response:
         """What Alertmanager would send now; about the Deployment unless other labels are given."""
-        port = next(line["intake"] for line in self.world.operator.lines() if line.get("event") == "serving")
         known = {"alertname": "ShopDown", "severity": "critical", "namespace": self.world.namespace}
         one = {"status": status, "labels": known | (labels or {"deployment": "shop"}), "startsAt": self.since}
         return httpx2.post(
-            f"http://127.0.0.1:{port}/api/v1/signals/alertmanager",
+            self.url,
             json={"version": "4", "receiver": "inquest", "alerts": [one]},
             headers={"authorization": f"Bearer {self.token}"} if self.token else {},
             timeout=60,
@@ -50,10 +61,14 @@ class Sender:
 
         return self.world.shows("Signal", self.told(), holds, namespace=NAMESPACE)
 
+    def signals(self) -> list[Object]:
+        """Signals about the namespace."""
+        found = self.world.api.list("Signal", NAMESPACE)
+        return [one for one in found if one["spec"]["target"].get("namespace") == self.world.namespace]
+
     def told(self) -> str:
         """Its name."""
-        found = self.world.api.list("Signal", NAMESPACE)
-        (ours,) = [one for one in found if one["spec"]["target"].get("namespace") == self.world.namespace]
+        (ours,) = self.signals()
         return str(ours["metadata"]["name"])
 
     def case(self, *phases: str, occurrences: int = 0) -> Object:
@@ -147,6 +162,50 @@ def test_a_resolved_alert_closes_the_case_that_waits_for_a_person(row: str, send
         "SignalResolved",
         "NoActionRequired",
     )
+
+
+def test_a_rule_of_prometheus_opens_a_case_and_its_end_closes_what_waits(sender: Any, tmp_path: Path) -> None:
+    """C-IN-4: told every second while its case waits, by a real Alertmanager."""
+    am, watched = sender(), free_port()
+    am.world.broken()
+    (tmp_path / "token").write_text(am.token)
+    webhook = {"url": am.url, "http_config": {"authorization": {"credentials_file": str(tmp_path / "token")}}}
+    folders = [tmp_path / name for name in ("alertmanager", "prometheus")]
+    for folder in folders:
+        folder.mkdir()
+
+    with ExitStack() as stack:
+        alerts = alertmanager(folders[0], {**webhook, "send_resolved": True}, stack)
+        prometheus(folders[1], alerts, watched, stack, namespace=am.world.namespace, deployment="shop")
+        am.world.until(lambda: bool(am.signals()), "the alert makes a Signal")
+        case = am.case("AwaitingApproval")
+        am.world.until(lambda: am.signals()[0]["status"]["occurrences"] > 2, "it is told again")
+        with HTTPServer(("127.0.0.1", watched), Up) as up:
+            threading.Thread(target=up.serve_forever, daemon=True).start()
+            resolved = am.signal("Resolved")
+            ended = am.world.shows(
+                "Investigation", case["metadata"]["name"], lambda one: phase_of(one) == "Completed", namespace=NAMESPACE
+            )
+            up.shutdown()
+
+    assert (resolved["spec"]["name"], len(am.signals())) == ("CartDown", 1)
+    assert word(ended, "reason", "subReason", "resolution") == (
+        "WorkflowNotNeeded",
+        "SignalResolved",
+        "NoActionRequired",
+    )
+
+
+class Up(BaseHTTPRequestHandler):
+    """Something that can be scraped."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
 
 
 @pytest.mark.parametrize("row", ["C-IN-3"])
