@@ -1,0 +1,158 @@
+"""The chart on a real Kubernetes: what its API server, its kubelet and its Pod Security say of it."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inquest.api.rbac import CLUSTER_SCOPED, INVESTIGATOR
+from tests.chart.chart import CHART, NAMESPACE, SCENARIOS, Object, one, rendered, values_of
+from tests.chart.conftest import EXECUTION, RESTRICTED, WAIT, Site, released
+from tests.chart.rights import forbidden, listed, recorded
+
+pytestmark = [pytest.mark.xdist_group("real-node"), pytest.mark.timeout(900)]
+
+EVERY = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+MONITORING = ("PodMonitor", "ServiceMonitor", "PrometheusRule")
+
+
+@pytest.fixture(scope="module")
+def site(cluster: Site) -> Iterator[Site]:
+    """One release for all tests here, which change nothing that another looks at."""
+    with released(cluster, cluster.values(), WAIT):
+        yield cluster
+
+
+@pytest.mark.parametrize("row", ["RV-16"])
+def test_the_operator_becomes_ready_where_pods_are_restricted_and_its_root_is_read_only(site: Site, row: str) -> None:
+    (pod,) = json.loads(
+        site.kubectl("get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=inquest", "-o", "json")
+    )["items"]
+    told = site.helm("test", "inquest", "--logs")
+    namespaces = json.loads(site.kubectl("get", "namespaces", NAMESPACE, EXECUTION, "-o", "json"))["items"]
+
+    assert all(each["metadata"]["labels"].items() >= RESTRICTED.items() for each in namespaces)
+    assert all(box["ready"] and not box["restartCount"] for box in pod["status"]["containerStatuses"])
+    assert all(box["securityContext"]["readOnlyRootFilesystem"] for box in pod["spec"]["containers"])
+    assert {line for line in told.splitlines() if line.startswith("[")} == {
+        "[+] kinds and watch",
+        "[+] lease",
+        "[+] rights",
+        "[+] policy",
+    }
+
+
+# --- what the API server says of every scenario ---------------------------------------------------------------------
+
+
+@EVERY
+def test_the_api_server_accepts_every_object_and_pod_security_every_pod(site: Site, path: Path) -> None:
+    for kind in MONITORING:
+        site.kubectl.apply(definition(kind))
+    for name in ("shop", "pay", "remedies"):
+        site.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    site.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=90s")
+    beside = {**values_of(path), "fullnameOverride": "inquest-tried"}
+    objects = rendered(beside, "--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
+    pods = [pod_of(objects), one(objects, "Pod", "inquest-tried-test")]
+
+    text = yaml.safe_dump_all(map(placed, objects))
+    site.kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+    answers = [site.kubectl.within(NAMESPACE).create(pod, "--dry-run=server") for pod in pods]
+
+    assert [answer.err for answer in answers if not answer.accepted] == []
+
+
+WIDE = ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace")
+
+
+def placed(found: Object) -> Object:
+    """The object with its namespace written down, as helm would send it."""
+    if found["kind"] in WIDE or "AdmissionPolicy" in found["kind"]:
+        return found
+    return {**found, "metadata": {"namespace": NAMESPACE, **found["metadata"]}}
+
+
+def pod_of(objects: list[Object]) -> Object:
+    """The pod that a Deployment would make, under an account that is there."""
+    template = one(objects, "Deployment", "inquest-tried")["spec"]["template"]
+    metadata = {"name": "tried", "labels": template["metadata"]["labels"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**template["spec"], "serviceAccountName": "default"},
+    }
+
+
+def definition(kind: str) -> Object:
+    """A stand-in for a kind that another operator brings: any content."""
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
+
+
+# --- rights ---------------------------------------------------------------------------------------------------------
+
+CATALOGUE = {"enabled": True, "image": f"registry.example/kubectl@sha256:{'0' * 64}"}
+
+
+@pytest.mark.parametrize("mode", ["RV-01-cluster"])
+def test_every_account_may_what_stands_in_the_golden_file_and_nothing_else(site: Site, mode: str) -> None:
+    site.helm("upgrade", "inquest", str(CHART), values=site.values(catalogue=CATALOGUE))
+
+    told = listed(site)
+
+    assert forbidden(told) == []
+    assert told == recorded(mode)
+
+
+def test_a_kind_of_no_namespace_is_known_as_one(site: Site) -> None:
+    wide = site.kubectl("api-resources", "--namespaced=false", "--no-headers", "-o", "name").split()
+    narrow = site.kubectl("api-resources", "--namespaced=true", "--no-headers", "-o", "name").split()
+    given = {(rule.group, name) for rule in INVESTIGATOR for name in rule.resources if "/" not in name}
+
+    def spelled(kind: tuple[str, str]) -> str:
+        return f"{kind[1]}.{kind[0]}" if kind[0] else kind[1]
+
+    assert {kind for kind in given if spelled(kind) in wide} <= CLUSTER_SCOPED
+    assert not {kind for kind in CLUSTER_SCOPED if spelled(kind) in narrow}
+
+
+# --- the image ------------------------------------------------------------------------------------------------------
+
+
+def test_the_image_holds_no_shell_no_package_manager_and_no_kubectl(cluster: Site) -> None:
+    names = {name for layer in _layers(cluster.images["operator"].archive) for name in layer}
+    programs = {Path(name).name for name in names}
+
+    assert "python" in programs
+    assert not programs & {"sh", "bash", "dash", "busybox", "apt", "dpkg", "pip", "kubectl", "curl", "wget", "opa"}
+
+
+def _layers(archive: Path) -> list[list[str]]:
+    """The names of every file in the layers of an image's archive."""
+    found = []
+    with tarfile.open(archive) as image:
+        for member in image.getmembers():
+            stream = image.extractfile(member) if member.isfile() else None
+            if stream is not None and member.size > 10_000:
+                with tarfile.open(fileobj=stream) as layer:
+                    found.append([f"/{name.lstrip('./')}" for name in layer.getnames()])
+    return found
