@@ -147,6 +147,7 @@ INVESTIGATOR: Final[tuple[Rule, ...]] = (
     Rule("autoscaling", ("horizontalpodautoscalers",), READ),
     Rule("policy", ("poddisruptionbudgets",), READ),
     Rule("networking.k8s.io", ("networkpolicies", "ingresses", "ingressclasses"), READ),
+    Rule("gateway.networking.k8s.io", ("httproutes", "grpcroutes"), READ),
     Rule("storage.k8s.io", ("storageclasses", "volumeattachments", "csidrivers", "csinodes"), READ),
     Rule("scheduling.k8s.io", ("priorityclasses",), READ),
     Rule("node.k8s.io", ("runtimeclasses",), READ),

@@ -26,6 +26,7 @@ from inquest.story import outcome, plot, steps
 from inquest.story.briefing import Habits
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import examine
+from inquest.story.doubts import speaks_of_requests
 from inquest.story.evidence import Evidence, EvidenceStatus, Snapshot
 from inquest.story.gate import Sufficiency
 from inquest.story.health import health
@@ -102,8 +103,9 @@ class Inquiries:
         )
 
     async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.SnapshotTaken:
-        since = work.case.opened.spec.signal.firing_time
-        found = await self._seeded(work, await self.house.eyes.snapshot(step.target, since))
+        signal = work.case.opened.spec.signal
+        seen = await self.house.eyes.snapshot(step.target, signal.firing_time)
+        found = await self._seeded(work, replace(seen, about_requests=speaks_of_requests(signal)))
         # In a thread: of many pods it takes a quarter of a second, and leases are renewed meanwhile.
         findings, failed = await asyncio.to_thread(examine, found)
         for gap in failed:

@@ -166,6 +166,8 @@ class Snapshot:
     texts: tuple[TextSeen, ...] = ()
     since: datetime | None = None
     """When the trouble began, as the Signal says it."""
+    about_requests: bool = False
+    """Whether the Signal complains of requests that fail or are slow."""
 
     @cached_property
     def _by_kind(self) -> Mapping[str, tuple[tuple[int, Observed], ...]]:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.shared import TargetRef
+from inquest.story.doubts import doubts
 from inquest.story.evidence import Health, Json, Observed, Snapshot
 from inquest.story.labels import drives, labels_of, template_of
 from inquest.story.relations import (
@@ -57,7 +58,13 @@ def health(snapshot: Snapshot) -> Health:
     flags = flags_of(snapshot)
     if flags.issues:
         return Health.UNHEALTHY
-    return Health.HEALTHY if flags.complete and not flags.has_warnings else Health.UNKNOWN
+    is_well = flags.complete and not flags.has_warnings and not doubts_of(snapshot)
+    return Health.HEALTHY if is_well else Health.UNKNOWN
+
+
+def doubts_of(snapshot: Snapshot) -> tuple[str, ...]:
+    """What speaks against health though no object shows it, in words."""
+    return doubts(snapshot, concerned_pods(snapshot))
 
 
 def has_recovered(snapshot: Snapshot, since: datetime | None = None) -> bool:
@@ -657,6 +664,7 @@ __all__ = [
     "concerned_pods",
     "condition",
     "controller_of",
+    "doubts_of",
     "event_moment",
     "flags_of",
     "has_recovered",

@@ -20,6 +20,8 @@ from inquest.story.reply import Problem, RawClaim, RcaReply, contradictions, lab
 
 MAX_CAUSES: Final = 5
 MAX_FACTORS: Final = 10
+MAX_DOUBTS: Final = 600
+"""Characters of what speaks against health."""
 NO_CLAIMS_CAP: Final = 0.5
 """What claims of which none is supported leave of a figure (pipeline, section 7)."""
 UNSUPPORTED_CAP: Final = 0.5
@@ -613,17 +615,19 @@ def diagnose(
     *,
     recovered: bool = False,
     settling: str = "",
+    doubts: Sequence[str] = (),
 ) -> Diagnosis:
     """The diagnosis of `provider: none`: the findings, in their order, form the RCA and its claims.
 
-    `settling` is the change that is on its way with nothing wrong: it is real, and nobody should act.
+    `settling` is the change that is on its way with nothing wrong: it is real, and nobody should act. `doubts` say
+    what speaks against health though no object shows it.
     """
     if findings:
         return _of_findings(findings, evidence)
     if settling:
         return _settling(settling)
     if health is not Health.HEALTHY:
-        return _insufficient(gaps)
+        return _insufficient(gaps, doubts)
     return _recovered() if recovered else _healthy()
 
 
@@ -700,10 +704,11 @@ def _settling(change: str) -> Diagnosis:
     return replace(_healthy(), summary=summary, outcome="not_actionable", actionable=False)
 
 
-def _insufficient(gaps: Sequence[Gap]) -> Diagnosis:
+def _insufficient(gaps: Sequence[Gap], doubts: Sequence[str] = ()) -> Diagnosis:
     failed = f"; {len(gaps)} reads failed" if gaps else ""
+    why = f": {'; '.join(doubts)}"[:MAX_DOUBTS] if doubts else ""
     return Diagnosis(
-        summary=f"No detector found a cause, and the target is not known to be healthy{failed}",
+        summary=f"No detector found a cause, and the target is not known to be healthy{why}{failed}",
         signal_type=UNKNOWN,
         outcome="insufficient_data",
     )

@@ -191,6 +191,14 @@ def backends_of(ingress: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
+def routes_to(route: Json) -> tuple[Step, ...]:
+    """Namespace and name of the Services that a Gateway route sends to, each once."""
+    refs = (ref for rule in _spec(route).get("rules") or () for ref in rule.get("backendRefs") or ())
+    services = (ref for ref in refs if ref.get("kind", "Service") == "Service" and ref.get("name"))
+    own = namespace_of(route)
+    return tuple(dict.fromkeys((str(ref.get("namespace") or own), str(ref["name"])) for ref in services))
+
+
 # --- what pods need --------------------------------------------------------------------------------------
 
 

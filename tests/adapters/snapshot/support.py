@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from inquest.adapters.recorded.selectors import by_labels
 from inquest.errors import AmbiguousKind, NotFound, UnknownKind
 from inquest.ports import Json, Listing, ResourceKind
 
@@ -103,8 +104,7 @@ class FakeCluster:
 
 
 def _labelled(found: Json, selector: str) -> bool:
-    labels: Mapping[str, str] = found["metadata"].get("labels") or {}
-    return all(labels.get(key) == value for key, _, value in (part.partition("=") for part in _parts(selector)))
+    return by_labels(selector)(found)
 
 
 def _fielded(found: Json, selector: str) -> bool:

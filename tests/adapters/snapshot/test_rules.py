@@ -231,6 +231,8 @@ PLURALS = {kind.kind: kind.plural for kind in KINDS} | {
     "Certificate": "certificates",
     "PodMetrics": "pods",
     "NodeMetrics": "nodes",
+    "HTTPRoute": "httproutes",
+    "GRPCRoute": "grpcroutes",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def _entry(number: int, found: dict[str, Any]) -> Evidence:
 
 
 def _log(number: int, log: dict[str, Any]) -> tuple[LogTail, Evidence]:
-    entry = _evidence(number, log["text"], api_fact=False)
+    read = {"read": log["read"]} if "read" in log else {}
+    entry = replace(_evidence(number, log["text"], api_fact=False), arguments=read)
     previous = bool(log.get("previous"))
     place = (log.get("namespace", "shop"), log["pod"], log.get("container", "app"))
     return LogTail(*place, previous, log["text"], entry.id), entry

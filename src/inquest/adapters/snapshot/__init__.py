@@ -7,7 +7,7 @@ an entry of its own, a kind that the cluster does not serve is an answer. Secret
 
 `bounds` how much · `parts` one read and all of them · `desk` reads, redacts, shows · `scene` what is known so far ·
 `rules` the table of listings, `questions` when a row is read, `concerns` what of it is kept · `gone` whose a Pod was
-that is not there any more · `target`, `events`, `logs`, `needs` the reads of one area each.
+that is not there any more · `target`, `events`, `logs`, `needs`, `carriers` the reads of one area each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Final
 
 from inquest.adapters.context import owner_chain
-from inquest.adapters.snapshot import events, gone, logs, needs, target
+from inquest.adapters.snapshot import carriers, events, gone, logs, needs, target
 from inquest.adapters.snapshot.bounds import (
     MAX_BESIDES,
     MAX_EVENTS,
@@ -165,12 +165,13 @@ class _Taking:
     async def _asked_for(self) -> Sequence[Part]:
         """What only the trouble that has been seen by now asks for."""
         await self._answer([row for row in ROWS if row.when is not always and row.when(self._scene)])
-        roles, resolver, said = await asyncio.gather(
+        found = await asyncio.gather(
             needs.role_parts(self._desk, self._scene),
             needs.resolver_parts(self._desk, self._scene),
             logs.component_logs(self._desk, self._scene),
+            carriers.carrier_parts(self._desk, self._scene),
         )
-        return (*roles, *resolver, *said)
+        return [part for parts in found for part in parts]
 
     # --- the table
 

@@ -33,6 +33,8 @@ MAX_OWNERS_NAMED: Final = 5
 """Owners of pods on a node, the worst pods first."""
 MAX_CALLED: Final = 3
 """Services of other namespaces that the target calls."""
+MAX_CARRIERS: Final = 3
+"""Classes of Ingresses, pods of a controller, and what else is read of one."""
 REVISIONS: Final = 2
 RECENT: Final = timedelta(hours=1)
 """How long before the trouble a change is still of interest."""
@@ -56,6 +58,8 @@ MAX_CALLED_LOGS: Final = 3
 """Containers behind the Services that the target calls."""
 LOG_LINES: Final = 200
 LOG_BYTES: Final = 65_536
+MAX_LINE: Final = 2_000
+"""Characters of a line in which a word is looked for."""
 
 # --- characters ------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from inquest.story.relations import (
     is_bound_to,
     name_of,
     namespace_of,
+    routes_to,
     takes,
 )
 
@@ -66,6 +67,15 @@ def points(found: Json, scene: Scene) -> bool:
 def routes(found: Json, scene: Scene) -> bool:
     """Ingresses that send to a Service of the target."""
     services = (scene.look("Service", namespace_of(found), name) for name in backends_of(found))
+    return any(scene.is_served_by(service) for service in services if service is not None)
+
+
+def leads_here(found: Json, scene: Scene) -> bool:
+    """Gateway routes of any namespace that are the target or send to a Service of it."""
+    is_target = (scene.target.kind, scene.target.name) == (found.get("kind"), name_of(found))
+    if is_target and namespace_of(found) == scene.namespace:
+        return True
+    services = (scene.look("Service", *step) for step in routes_to(found) if step[0] == scene.namespace)
     return any(scene.is_served_by(service) for service in services if service is not None)
 
 

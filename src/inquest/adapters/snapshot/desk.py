@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from inquest.adapters.context import MAX_PARALLEL, Failed, attempt
 from inquest.adapters.logs import newest
-from inquest.adapters.snapshot.bounds import LOG_BYTES, LOG_LINES, MAX_LISTED, MAX_PAGES, MAX_ROWS, MAX_TEXT
+from inquest.adapters.snapshot.bounds import LOG_BYTES, LOG_LINES, MAX_LINE, MAX_LISTED, MAX_PAGES, MAX_ROWS, MAX_TEXT
 from inquest.adapters.snapshot.parts import (
     Answer,
     Found,
@@ -140,12 +141,23 @@ class Desk:
             parts.append(Part(read, text, {"others": str(left_out)}, EvidenceStatus.TRUNCATED, cut=True))
         return parts
 
-    async def log(self, read: str, namespace: str, pod: str, container: str, *, previous: bool) -> Part:
-        """The end of one log."""
+    async def log(
+        self,
+        read: str,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        previous: bool,
+        kept: re.Pattern[str] | None = None,
+    ) -> Part:
+        """The end of one log; with `kept` the lines in which it is found."""
         about = {"pod": pod, "container": container, "namespace": namespace}
         found = await self._bounded(self._log(namespace, pod, container, previous), f"{read} of {pod}/{container}")
         if isinstance(found, Failed):
             return missing(found, read, about)
+        if kept is not None:
+            found = "\n".join(line for line in found.splitlines() if kept.search(line[:MAX_LINE]))
         text, cut = tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))
         status = EvidenceStatus.TRUNCATED if cut else EvidenceStatus.OK
         place = (namespace, pod, container, previous)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from inquest.adapters.snapshot.parts import Part
 from inquest.adapters.snapshot.questions import is_asked
 from inquest.adapters.snapshot.scene import Scene
 from inquest.adapters.snapshot.target import worst_first
+from inquest.story.carriers import CARRIER
 from inquest.story.evidence import Json
 from inquest.story.health import NEIGHBOUR, WITNESS, all_statuses, controller_of, state_of
 from inquest.story.labels import labels_of
@@ -50,10 +52,12 @@ async def log_parts(desk: Desk, scene: Scene, called: Sequence[Json]) -> tuple[S
     return (*mine, *heard), (*theirs, *system)
 
 
-async def _read(desk: Desk, wanted: Iterable[Wanted], whose: str) -> Sequence[Part]:
+async def _read(
+    desk: Desk, wanted: Iterable[Wanted], whose: str, kept: re.Pattern[str] | None = None
+) -> Sequence[Part]:
     runs = [(each, previous) for each in wanted for previous in ((False, True) if each.before else (False,))]
     reads = (
-        desk.log(f"{whose}{_RUN[previous]}", each.namespace, each.pod, each.container, previous=previous)
+        desk.log(f"{whose}{_RUN[previous]}", each.namespace, each.pod, each.container, previous=previous, kept=kept)
         for each, previous in runs
     )
     return await asyncio.gather(*reads)
@@ -89,6 +93,12 @@ async def component_logs(desk: Desk, scene: Scene) -> Sequence[Part]:
     asked.sort(key=lambda pod: ((pod.get("spec") or {}).get("nodeName") not in nodes, name_of(pod)))
     runs = {_part_of(pod): run.wanted for pod in reversed(asked) for run in _containers([pod], runs_well)}
     return await _read(desk, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")
+
+
+async def carrier_logs(desk: Desk, pods: Sequence[Json], kept: re.Pattern[str]) -> Sequence[Part]:
+    """What a controller that serves many namespaces says, one replica; of its lines those that `kept` finds."""
+    runs = _first_replicas(_containers(pods, lambda status: has_failed(status) or runs_well(status)), [])
+    return await _read(desk, [run.wanted for run in runs][:MAX_COMPONENTS], f"{CARRIER} ", kept)
 
 
 def _part_of(pod: Json) -> str:

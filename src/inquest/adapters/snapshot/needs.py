@@ -162,7 +162,7 @@ async def owner_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
         return ()
     ill = (pod for pod in sorted(scene.pods.mine, key=worst_first) if is_unwell(pod, scene.taken_at))
     owners = dict.fromkeys(each for pod in ill if (each := _owner_of(pod)))
-    found = await asyncio.gather(*(_climbed(desk, *each) for each in [*owners][:MAX_OWNERS_NAMED]))
+    found = await asyncio.gather(*(climbed(desk, "neighbour owner", *each) for each in [*owners][:MAX_OWNERS_NAMED]))
     return [part for parts in found for part in parts]
 
 
@@ -173,10 +173,11 @@ def _owner_of(found: Json) -> tuple[str, str, str, str] | None:
     return (str(owner.get("kind")), str(owner.get("apiVersion")), str(owner.get("name")), namespace_of(found))
 
 
-async def _climbed(desk: Desk, kind: str, api_version: str, name: str, namespace: str) -> Sequence[Part]:
-    parts = await desk.one("neighbour owner", kind, api_version, name, namespace)
+async def climbed(desk: Desk, read: str, kind: str, api_version: str, name: str, namespace: str) -> Sequence[Part]:
+    """An owner, and the one above it."""
+    parts = await desk.one(read, kind, api_version, name, namespace)
     above = _owner_of(parts[0].objects[0]) if parts[0].objects else None
-    return (*parts, *(await desk.one("neighbour owner", *above) if above else ()))
+    return (*parts, *(await desk.one(read, *above) if above else ()))
 
 
 # --- GitOps ------------------------------------------------------------------------------------------------------

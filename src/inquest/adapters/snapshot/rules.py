@@ -56,6 +56,7 @@ class Row:
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _BATCH, _APPS, _NETWORK, _STORAGE = "batch/v1", "apps/v1", "networking.k8s.io/v1", "storage.k8s.io/v1"
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
+_GATEWAY: Final = "gateway.networking.k8s.io/v1"
 _METRICS: Final = "metrics.k8s.io/v1beta1"
 _OF_NODES: Final = "involvedObject.kind=Node"
 _OF_DNS: Final = f"{SERVICE_NAME}=kube-dns"
@@ -80,6 +81,8 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("neighbour roles", "Role", _RBAC, when=questions.rights_lack),
     Row("neighbour role bindings", "RoleBinding", _RBAC, when=questions.rights_lack, first=concerns.bound),
     Row("neighbour certificates", "Certificate", "cert-manager.io/v1"),
+    Row("cluster routes", "HTTPRoute", _GATEWAY, Place.CLUSTER, keep=concerns.leads_here, most=10),
+    Row("cluster routes of gRPC", "GRPCRoute", _GATEWAY, Place.CLUSTER, keep=concerns.leads_here, most=10),
     Row("cluster pod metrics", "PodMetrics", _METRICS, first=concerns.measured),
     Row(
         "cluster disruption budgets",

@@ -32,6 +32,7 @@ from inquest.story.detectors.disruption_budget import disruption_budget
 from inquest.story.detectors.finalizer_stuck import finalizer_stuck
 from inquest.story.detectors.gitops import gitops_sync_failing
 from inquest.story.detectors.image_pull import image_pull
+from inquest.story.detectors.ingress_controller import ingress_controller
 from inquest.story.detectors.ingress_misconfigured import ingress_misconfigured
 from inquest.story.detectors.jobs import jobs
 from inquest.story.detectors.network_policy import network_policy
@@ -100,6 +101,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     network_policy,
     jobs,
     ingress_misconfigured,
+    ingress_controller,
     pod_dns,
     service_endpoints,
     start_failing,

@@ -247,8 +247,21 @@ def _route_conditions(snapshot: Snapshot, route: Observed) -> Iterator[Fault]:
                 gateway = str((parent.get("parentRef") or {}).get("name") or "")
                 place = next((at for at, each in enumerate(refs) if each.get("name") == gateway), number)
                 path = f"{field}[{place}].name" if name == "Accepted" else field
+                if said.get("reason") == "RefNotPermitted":
+                    path, gateway = _foreign(route) or (path, gateway)
                 why = f"its controller says {said.get('reason')}: {str(said.get('message') or '')[:200]}"
                 yield Fault(path, gateway, why, 0.85, (), str(said.get("reason") or ""))
+
+
+def _foreign(route: Observed) -> tuple[str, str] | None:
+    """Field and namespace of the one backend that stands in another namespace; None where there are more."""
+    found = [
+        (f"spec.rules[{number}].backendRefs[{place}].namespace", str(backend["namespace"]))
+        for number, rule in enumerate(listed(spec_of(route.object), "rules"))
+        for place, backend in enumerate(listed(rule, "backendRefs"))
+        if backend.get("namespace") not in (None, route.namespace)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 # --- Istio -----------------------------------------------------------------------------------------------------------

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from inquest.api.shared import TargetRef
+from inquest.story.carriers import class_of, is_carrier, settings_named
 from inquest.story.evidence import Json, Observed, Snapshot
 from inquest.story.health import controller_of
 from inquest.story.labels import selects
+from inquest.story.relations import routes_to
 
 MAX_DEPTH: Final = 6
 """Steps that are followed; a caller of a caller of a caller is far enough."""
@@ -223,6 +225,8 @@ def _of_pod_spec(plan: _Plan, seen: Observed) -> Iterator[Need]:
         yield (kind, namespace, name), "reads"
     for text in _texts(spec, "initContainers", "containers"):
         yield from _called(plan, text, namespace)
+    for where, name in settings_named(seen.object) if seen.kind == "Pod" else ():
+        yield ("ConfigMap", where, name), "reads"
     for name in _awaited(plan, spec, namespace):
         yield ("Job", namespace, name), WAITS_FOR
     yield ("Namespace", "", namespace), IS_IN
@@ -320,6 +324,18 @@ def _of_ingress(plan: _Plan, seen: Observed) -> Iterator[Need]:
         yield ("IngressClass", "", str(spec["ingressClassName"])), "is of"
 
 
+def _of_class(plan: _Plan, seen: Observed) -> Iterator[Need]:
+    """The controller of a class, which loads what all Ingresses of it say."""
+    for pod in plan.snapshot.of_kind("Pod"):
+        if is_carrier(pod.object, seen.object):
+            yield plan.homes.get(_key(pod), _key(pod)), "is served by"
+    for other in plan.snapshot.of_kind("Ingress"):
+        # Of another namespace only those are read of which the controller complains.
+        is_elsewhere = other.namespace != plan.snapshot.target.namespace
+        if is_elsewhere and class_of(other.object, (seen.object,)) == seen.name:
+            yield _key(other), "loads"
+
+
 def _of_claim(plan: _Plan, seen: Observed) -> Iterator[Need]:
     spec = _at(seen.object, "spec")
     if spec.get("volumeName"):
@@ -413,11 +429,18 @@ def _of_certificate(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
         yield ("Secret", seen.namespace, str(secret)), "is filled by"
 
 
+def _of_route(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+    """A Service is reached from outside by the routes that send to it."""
+    for where, name in routes_to(seen.object):
+        yield ("Service", where, name), "is reached by"
+
+
 _OUT: Final[Mapping[str, tuple[Rule, ...]]] = {
     **dict.fromkeys(_WORKLOADS, (_of_pod_spec, _of_managed)),
     "ConfigMap": (_of_config_map, _of_managed),
     "Service": (_of_service, _of_managed),
     "Ingress": (_of_ingress,),
+    "IngressClass": (_of_class,),
     "PersistentVolumeClaim": (_of_claim,),
     "Certificate": (_of_issued,),
     "RoleBinding": (_of_binding,),
@@ -427,6 +450,7 @@ _OUT: Final[Mapping[str, tuple[Rule, ...]]] = {
     "APIService": (_of_api,),
 }
 _IN: Final[Mapping[str, tuple[Back, ...]]] = {
+    **dict.fromkeys(("HTTPRoute", "GRPCRoute"), (_of_route,)),
     "NetworkPolicy": (_selecting("is confined by", "podSelector"),),
     "PodDisruptionBudget": (_selecting("is protected by", "selector"),),
     "HorizontalPodAutoscaler": (_scaled,),

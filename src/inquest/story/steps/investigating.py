@@ -15,7 +15,7 @@ from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, Message, Usage
 from inquest.story.evidence import Evidence, Gap
 from inquest.story.framing import visible
-from inquest.story.health import has_recovered, settling
+from inquest.story.health import doubts_of, has_recovered, settling
 from inquest.story.history import history_section
 from inquest.story.incident import IncidentWindow, incident_window
 from inquest.story.inquiry import (
@@ -114,7 +114,13 @@ def _by_detectors(case: Case) -> Diagnosis:
     recovered = has_recovered(taken.snapshot, case.opened.spec.signal.firing_time)
     change = settling(taken.snapshot)
     return rca.diagnose(
-        taken.findings, taken.health, case.evidence, gaps_of(case), recovered=recovered, settling=change
+        taken.findings,
+        taken.health,
+        case.evidence,
+        gaps_of(case),
+        recovered=recovered,
+        settling=change,
+        doubts=doubts_of(taken.snapshot),
     )
 
 

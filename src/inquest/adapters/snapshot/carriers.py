@@ -1,0 +1,109 @@
+"""What carries requests to the target from outside the cluster: the controller of its Ingresses.
+
+It serves many namespaces. Of its log only trouble is kept, and what it says of the target; of other Ingresses only
+those that hold a word which its log complains of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from inquest.adapters.context import Failed
+from inquest.adapters.snapshot import logs
+from inquest.adapters.snapshot.bounds import MAX_CARRIERS, MAX_OTHER_EVENTS
+from inquest.adapters.snapshot.concerns import routes
+from inquest.adapters.snapshot.desk import Desk
+from inquest.adapters.snapshot.events import show_events
+from inquest.adapters.snapshot.needs import climbed
+from inquest.adapters.snapshot.parts import NOTHING, Answer, Found, Part, items_of, only
+from inquest.adapters.snapshot.scene import Scene
+from inquest.adapters.snapshot.target import worst_first
+from inquest.story.carriers import CARRIER, carrier_names, class_of, complained_words, holds_word, settings_named
+from inquest.story.evidence import Json
+from inquest.story.labels import annotations_of
+from inquest.story.relations import backends_of, controller_of, name_of, namespace_of
+
+_TROUBLE: Final = re.compile(
+    r"\[(?:warn|error|crit|alert|emerg)\]|^[WEF]\d{4} \d\d:|\b(?:WARN|WARNING|ERROR|FATAL|PANIC)\b"
+    r"|(?i:\blevel\"?\s?[=:]\s?\"?(?:warn|error|fatal))|(?i:\breload)",
+)
+
+
+async def carrier_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """Pods of the controller, their owners, its settings, its warnings, what it says; nothing without an Ingress."""
+    ways = _ways(scene)
+    classes = dict.fromkeys(name for way in ways if (name := class_of(way, scene.items("cluster ingress classes"))))
+    found = await asyncio.gather(*(_carrier(desk, scene, name, ways) for name in [*classes][:MAX_CARRIERS]))
+    return [part for parts in found for part in parts]
+
+
+def _ways(scene: Scene) -> list[Json]:
+    """Ingresses that are the target or lead to it."""
+    own = [scene.chain.start] if scene.target.kind == "Ingress" and scene.chain.start else []
+    return [*own, *(each for each in scene.items("ingresses") if each not in own and routes(each, scene))]
+
+
+async def _carrier(desk: Desk, scene: Scene, name: str, ways: Sequence[Json]) -> Sequence[Part]:
+    ingress_class = scene.look("IngressClass", "", name) or {}
+    labels = f"app.kubernetes.io/name in ({','.join(carrier_names(ingress_class))})"
+    answer: Answer = await desk.list("Pod", "v1", labels=labels) if carrier_names(ingress_class) else NOTHING
+    pods = sorted((pod for pod in items_of(answer) if controller_of(pod)), key=worst_first)[:MAX_CARRIERS]
+    about = {"of": f"IngressClass/{name}"}
+    shown = await desk.show(f"{CARRIER} pods", only(answer, lambda pod: pod in pods), about)
+    if not pods:
+        return shown
+    said, events, owners, settings = await asyncio.gather(
+        logs.carrier_logs(desk, pods, _kept(ways)),
+        _events(desk, pods),
+        _owners(desk, pods),
+        _settings(desk, pods),
+    )
+    accused = await _accused(desk, said)
+    return (*shown, *owners, *settings, *events, *said, *accused)
+
+
+def _kept(ways: Sequence[Json]) -> re.Pattern[str]:
+    """Trouble, and lines with the names by which a controller speaks of these Ingresses."""
+    hosts = (str(rule.get("host") or "") for way in ways for rule in (way.get("spec") or {}).get("rules") or ())
+    backends = (f"{namespace_of(way)}-{name}-" for way in ways for name in backends_of(way))
+    own = (f"{namespace_of(way)}/{name_of(way)}" for way in ways)
+    marks = "|".join(re.escape(mark) for mark in dict.fromkeys((*hosts, *backends, *own)) if mark)
+    return re.compile(f"{_TROUBLE.pattern}|{marks}" if marks else _TROUBLE.pattern)
+
+
+async def _events(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+    """Warnings about these pods."""
+    namespace, names = namespace_of(pods[0]), {name_of(pod) for pod in pods}
+    found = await desk.list("Event", "v1", namespace, fields="type=Warning,involvedObject.kind=Pod")
+    ours = only(found, lambda event: (event.get("involvedObject") or {}).get("name") in names)
+    about = {"in": namespace}
+    if isinstance(ours, Failed):
+        return await desk.show(f"{CARRIER} events", ours, about)
+    return await show_events(desk, f"{CARRIER} events", ours, about, MAX_OTHER_EVENTS)
+
+
+async def _owners(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+    owner = controller_of(pods[0])
+    kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
+    return await climbed(desk, f"{CARRIER} owner", kind, version, str(owner.get("name")), namespace_of(pods[0]))
+
+
+async def _settings(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+    """ConfigMaps that the arguments of the controller name."""
+    named = [step for step in settings_named(pods[0]) if step[0] == namespace_of(pods[0])][:MAX_CARRIERS]
+    reads = (desk.one(f"{CARRIER} settings", "ConfigMap", "v1", name, place) for place, name in named)
+    return [part for parts in await asyncio.gather(*reads) for part in parts]
+
+
+async def _accused(desk: Desk, said: Iterable[Part]) -> Sequence[Part]:
+    """Ingresses of any namespace whose annotations hold a word that the controller cannot take up."""
+    words = complained_words("\n".join(part.text for part in said))
+    if not words:
+        return ()
+    found = await desk.list("Ingress", "networking.k8s.io/v1")
+    kept = only(found, lambda each: any(holds_word(text, words) for text in annotations_of(each).values()))
+    whole = Found(kept.items, kept.complete) if isinstance(kept, Found) else kept
+    return await desk.show(f"{CARRIER} routes", whole, {"with": ", ".join(words)}, most=MAX_CARRIERS)
