@@ -12,11 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.investigation import ClaimVerdict
-from inquest.api.shared import Phase
+from inquest.api.shared import Phase, Reason
 from inquest.story import plot
 from inquest.story.candidates import leading, trimmed
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import DETECTOR, DETECTORS
+from inquest.story.history import BY_HASH, CHAIN_WINDOW
+from inquest.story.outcome import Verdict
 from inquest.story.plot import Case
 from inquest.story.submit import SUBMIT_NAMES
 from inquest.story.transcript import (
@@ -122,6 +124,16 @@ def _of_context(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
     }
     for part, ok in found.items():
         yield Measure("enrichment", {"part": part, "status": "ok" if ok else "failed"})
+    yield from _of_recurrence(case, fact)
+
+
+def _of_recurrence(case: Case, fact: Any) -> Iterator[Measure]:
+    """The same target has a case again, soon after a run: what was then taken for a fix may have been none."""
+    if fact != case.first(plot.ContextResolved) or not fact.history.available or fact.history.scope == BY_HASH:
+        return
+    before = next(iter(fact.history.newest_first), None)
+    if before is not None and fact.at - before.completed_at < CHAIN_WINDOW:
+        yield Measure("recurrences", {"after": "helped" if before.resolved else "unhelped"})
 
 
 def _of_diagnosis(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
@@ -159,6 +171,8 @@ def _of_end(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
     yield from (Measure("confidence", {"kind": kind}, figure) for kind, figure in _confidences(case))
     if fact.timeout_phase is not None:
         yield Measure("guardrail", {"guard": "TimedOut"})
+    if case.first(plot.ExecutionCreated) is not None:
+        yield Measure("remediations", {"result": remediation_word(fact.verdict)})
     if _has_unread_reply(case):
         yield from _of_reading(case, tools, Invocation.SELECTION)
 
@@ -168,6 +182,12 @@ def outcome_word(case: Case) -> str:
     selected, closed = case.last(plot.Selected), case.closed
     found = (closed.verdict.outcome if closed else None) or (selected.verdict.outcome if selected else None)
     return str(found or (closed.verdict.reason if closed else ""))
+
+
+def remediation_word(verdict: Verdict) -> str:
+    """What a run came to: how its case was resolved, unless it was taken back or nothing was resolved."""
+    rolled_back = verdict.reason is Reason.ROLLED_BACK
+    return str(verdict.reason if rolled_back or verdict.resolution is None else verdict.resolution)
 
 
 def _confidences(case: Case) -> Iterator[tuple[str, float]]:

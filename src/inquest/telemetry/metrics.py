@@ -21,7 +21,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from inquest.api.shared import Mode, Outcome, Reason
+from inquest.api.shared import Mode, Outcome, Reason, Resolution
 from inquest.story.conversation import Invocation
 from inquest.story.detectors import DETECTORS
 from inquest.story.inquiry import Spent
@@ -108,6 +108,14 @@ VALIDATIONS: Final = _counter("validation_attempts", "Catalogue validations.", [
 ENRICHMENTS: Final = _counter("enrichment", "Parts of the resource context.", ["part", "status"])
 DETECTOR_FAILURES: Final = _counter("detector_failures", "Detectors that failed on a snapshot.", ["detector"])
 OUTCOMES: Final = _counter("outcomes", "Ends of investigations.", ["outcome", "mode"])
+REMEDIATIONS: Final = _counter(
+    "remediations", "Ended cases in which a workflow was run, by what it came to.", ["result"]
+)
+RECURRENCES: Final = _counter(
+    "recurrences",
+    "Cases of a target that was remediated less than 4 hours before, by whether that had been taken for a fix.",
+    ["after"],
+)
 CONFIDENCE: Final = Histogram(
     "inquest_confidence",
     "Confidence at the end.",
@@ -153,6 +161,11 @@ ENDS: Final = (
     Reason.WORKFLOW_NOT_NEEDED,
 )
 """The nine, and the ends outside them (pipeline, section 5.5)."""
+RESULTS: Final = (
+    *map(str, Resolution),
+    *map(str, (Reason.ROLLED_BACK, Reason.EXECUTION_FAILED, Reason.TIMED_OUT, Reason.CANCELLED, Reason.INTERNAL_ERROR)),
+)
+"""How cases end in which a workflow was to run."""
 GUARD_WORDS: Final = tuple(
     dict.fromkeys([*(str(word) for word in Spent if word), *(word for _, word in GUARDS), "Refused", "TimedOut"])
 )
@@ -177,6 +190,8 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     ENRICHMENTS: (("owner", "labels", "quota", "history"), ("ok", "failed")),
     DETECTOR_FAILURES: (tuple(detector.__name__ for detector in DETECTORS),),
     OUTCOMES: (tuple(map(str, ENDS)), tuple(map(str, Mode))),
+    REMEDIATIONS: (RESULTS,),
+    RECURRENCES: (("helped", "unhelped"),),
     CONFIDENCE: (("overall", "model", "workflow"),),
     REDACTIONS: (("structure", "text", "withheld"),),
     INJECTION_SUSPECTED: (("tool",),),
@@ -218,6 +233,8 @@ _BY_NAME: Final[Mapping[str, Counter | Histogram]] = {
     "enrichment": ENRICHMENTS,
     "detector_failures": DETECTOR_FAILURES,
     "outcomes": OUTCOMES,
+    "remediations": REMEDIATIONS,
+    "recurrences": RECURRENCES,
     "confidence": CONFIDENCE,
     "injection_suspected": INJECTION_SUSPECTED,
     "investigation_duration": INVESTIGATION_SECONDS,

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from inquest.story import measures, outcome
+from inquest.api.shared import Phase
+from inquest.story import ends, measures, outcome, plot
+from inquest.story.history import History, HistoryEntry
 from inquest.story.measures import Line, Measure
 from inquest.story.plot import Case, fold
 from inquest.telemetry import count
 from tests.adapters.telemetry.conftest import Figures, samples
 from tests.story import cases, talk
+
+
+def entry(hours: float, score: float) -> HistoryEntry:
+    """A run that ended so long before the case."""
+    return HistoryEntry("r-1", cases.AT - timedelta(hours=hours), outcome="completed", effectiveness_score=score)
+
 
 ENDED = cases.closing(outcome.cancelled(), talk.whole(), seconds=90)
 
@@ -51,6 +61,34 @@ def test_an_end_is_counted_with_its_outcome_time_and_confidence() -> None:
     assert sums("outcomes") == {("WorkflowSelected", "Reactive"): 1}
     assert sums("investigation_duration") == {("WorkflowSelected",): 90}
     assert set(sums("confidence")) == {("overall",), ("model",), ("workflow",)}
+
+
+AGAIN: dict[str, tuple[HistoryEntry, dict[str, str], dict[tuple[str, ...], float]]] = {
+    "it had been taken for a fix": (entry(hours=1, score=0.9), {}, {("helped",): 1}),
+    "it was known not to help": (entry(hours=1, score=0.2), {}, {("unhelped",): 1}),
+    "that was long ago": (entry(hours=5, score=0.9), {}, {}),
+    "that may be another object": (entry(hours=1, score=0.9), {"scope": "hash"}, {}),
+}
+
+
+@pytest.mark.parametrize(("before", "more", "expected"), AGAIN.values(), ids=AGAIN.keys())
+def test_a_case_soon_after_a_run_is_a_recurrence(
+    before: HistoryEntry, more: dict[str, str], expected: dict[tuple[str, ...], float]
+) -> None:
+    """Once for a case, however often its target is looked up."""
+    known = History(available=True, recent=(before,), **more)  # type: ignore[arg-type]
+    look = replace(cases.resolved(), history=known)
+
+    assert (
+        sums("recurrences", fold([cases.opened(), look, replace(look, at=look.at + timedelta(seconds=9))])) == expected
+    )
+
+
+def test_a_run_is_counted_by_what_it_came_to() -> None:
+    assert sums("remediations", cases.reached(Phase.COMPLETED)) == {("Remediated",): 1}
+    back = ends.taken_back(cases.reached(Phase.EXECUTING).last(plot.Selected).verdict, "exit 1")  # type: ignore[union-attr]
+    assert sums("remediations", cases.closing(back, cases.reached(Phase.EXECUTING))) == {("RolledBack",): 1}
+    assert sums("remediations") == {}, "nothing was run"
 
 
 def test_the_parts_of_the_context_are_counted() -> None:
