@@ -32,6 +32,8 @@ def env(value: str) -> Found:
 
 CALLS: dict[str, tuple[Found, tuple[tuple[str, str], ...]]] = {
     "an address with a port": (env("db:5432"), (("", "db"),)),
+    "a pod of a set in another namespace": (env("pg://db-0.db.data,db-1.db.data/x"), (("data", "db"),)),
+    "a host that only looks like it": (env("https://node-1.example.com"), ()),
     "an address in a URL": (env("postgres://app@db:5432/orders"), (("", "db"),)),
     "a full name": (env("http://cart.store.svc.cluster.local:80/"), (("store", "cart"),)),
     "a name with its namespace as a host": (env("cart.store.svc"), (("store", "cart"),)),

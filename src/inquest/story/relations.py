@@ -249,10 +249,16 @@ def calls_of(found: Iterable[Json], services: Collection[str]) -> tuple[Step, ..
     return tuple(dict.fromkeys(step for step in steps if step is not None))
 
 
+_OF_SET: Final = re.compile(r"[a-z0-9][a-z0-9-]*-\d{1,3}")
+
+
 def _called(word: str, services: Collection[str]) -> Step | None:
     first, *rest = word.rstrip(".").split(".")
     if len(rest) >= 2 and rest[1] == "svc":
         return (rest[0], first)
+    if len(rest) == 2 and _OF_SET.fullmatch(first) and first.rpartition("-")[0].startswith(rest[0]):
+        # A pod of a set by its Service and its namespace: `db-0.db.data`.
+        return (rest[1], rest[0])
     return ("", first) if not rest and first in services else None
 
 

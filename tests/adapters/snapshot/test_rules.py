@@ -344,6 +344,7 @@ async def test_what_fails_in_the_system_is_heard() -> None:
 
 PARTS: dict[str, tuple[str, str, str]] = {
     "the store": ("component", "etcd", "etcdserver: mvcc: database space exceeded"),
+    "the store of who lost its lease": ("component", "etcd", "failed to renew lease kube-system/operator: timed out"),
     "the API server": ("component", "kube-apiserver", "Internal error occurred: context"),
     "the resolver": ("k8s-app", "kube-dns", "lookup db: no such host"),
     "the service proxy": ("k8s-app", "kube-proxy", "dial tcp 10.96.0.1:443: i/o timeout"),

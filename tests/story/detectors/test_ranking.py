@@ -17,7 +17,13 @@ from inquest.story.evidence import Citation, Finding, Gap, Snapshot
 from tests.story.detectors.support import cases, snapshot_of
 
 CASES = cases("ranking_order")
-FACTS = {"container": "container", "place": "onNode", "hosts": "hosts", "account": "serviceAccount"}
+FACTS = {
+    "container": "container",
+    "place": "onNode",
+    "hosts": "hosts",
+    "account": "serviceAccount",
+    "part": "component",
+}
 CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume"}
 
 

@@ -126,7 +126,9 @@ def nobody_looks(scene: Scene) -> bool:
 
 def store_fails(scene: Scene) -> bool:
     words = ("etcdserver", "mvcc", "kube-apiserver", "internal error occurred", "the server was unable to return")
-    return scene.says(*words, "apiserver not ready", "error from server", "rpc error: code")
+    # A component loses its election where it cannot write its lease in time: the store may be behind that.
+    lost = ("leaderelection lost", "leader election lost", "failed to renew lease", "error retrieving resource lock")
+    return scene.says(*words, *lost, "apiserver not ready", "error from server", "rpc error: code")
 
 
 def calls_fail(scene: Scene) -> bool:

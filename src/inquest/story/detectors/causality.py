@@ -252,6 +252,16 @@ SLOW: Final = frozenset({"CPUThrottled", "Overloaded", "ScaledToZero", "Insuffic
 """Words for too little; a process does not end of it by itself."""
 _READINESS: Final = frozenset({"ReadinessProbeMisconfigured"})
 
+
+def _stored(cause: Finding, symptom: Finding, where: Links) -> bool:
+    """The cluster's store, and a component that lost or does not renew the lease that it writes there."""
+    parts = (cause.facts.get("component"), symptom.facts.get("component"))
+    tells = symptom.object.kind == "Lease" or _LEASE_TEXT.search(_text_of(symptom)) is not None
+    return parts[0] == "etcd" and parts[1] not in (None, "", "etcd") and tells
+
+
+_LEASE_TEXT: Final = re.compile(r"leader ?election|\bleases?\b|etcdserver", re.IGNORECASE)
+
 RELATIONS: Final[tuple[Relation, ...]] = (
     # one word, said twice
     Relation("the same, nearer to its cause", FINE, FINE, _nearer, same=True),
@@ -421,6 +431,12 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         words("ControlPlaneFailing"),
         CRASHES | FAR | _READINESS | {"JobFailing", "CertificateExpired"},
         _saying(_API_TEXT),
+    ),
+    Relation(
+        "without its store a component cannot keep its lease",
+        words("ControlPlaneFailing"),
+        words("ControlPlaneFailing"),
+        _stored,
     ),
     Relation("the component and its parts", CLUSTER, EVERY - CLUSTER - NODE, _in_system),
     Relation(

@@ -358,7 +358,8 @@ def _silent_service(view: View, called: Callee, said: Said) -> Cause | None:
         ref,
         "process" if ref.kind != "Service" else "spec.ports",
         said.line,
-        0.5,
+        # Of the pods of another namespace nothing is read: it is as little known as a callee without a Service.
+        0.5 if called.service.namespace == view.container.pod.namespace else 0.6,
         f"{ref.display} does not answer {view.owner} through Service/{called.service.name}: {said.line}",
         citations=cited(view.snapshot, called.service.evidence, f'"name":"{called.service.name}"'),
         facts={"host": called.host, "caller": view.ref.display},
