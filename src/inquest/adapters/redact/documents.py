@@ -104,7 +104,13 @@ def _dumped(value: Any, *, like: str) -> str:
 
 # --- JSON inside other text -------------------------------------------------------------------------------------
 
-_TELLING: Final = ('Secret"', 'Secret\\"', "SecretList", '"value', '"Value', "auths", "stringData", "PRIVATE KEY")
+_SECRET_TYPES: Final = ("Opaque", *(f"kubernetes.io/{kind}" for kind in ("tls", "docker", "basic-auth", "ssh-auth")))
+"""What a Secret says of itself where its kind was left out, as lists and logs of controllers do."""
+_TELLING: Final = (
+    *('Secret"', 'Secret\\"', "SecretList", '"value', '"Value', "auths", "stringData", "PRIVATE KEY"),
+    *('ConfigMap"', 'ConfigMap\\"'),
+    *_SECRET_TYPES,
+)
 _FRAGMENT: Final = re.compile(r"[{\[][ \t]*(?:[\"{]|\n)")
 _OPENING: Final = re.compile(r"[{\[][ \t]*\n")
 _MAX_BLOCKS: Final = 16
@@ -172,13 +178,15 @@ def _masked_entries(match: re.Match[str]) -> str:
 # --- YAML ----------------------------------------------------------------------------------------------------------
 
 _YAML: Final = re.compile(
-    r"^[ \t]*(?:-[ \t]+)?[\"']?(?:kind[\"']?:[ \t]*[\"']?Secret|(?:stringData|auths)[\"']?:)", re.MULTILINE
+    r"^[ \t]*(?:-[ \t]+|[\w.]{1,80}: )?[\"']?(?:kind[\"']?:[ \t]*[\"']?Secret|(?:stringData|auths)[\"']?:)",
+    re.MULTILINE,
 )
 _YAML_ENV: Final = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?env[\"']?:", re.MULTILINE)
 _YAML_HINTS: Final = ("Secret", "stringData", "auths")
 _SECRET_LINE: Final = re.compile(
-    r"^[ \t]*(?:-[ \t]+)?[\"']?kind[\"']?:[ \t]*[\"']?Secret|^[ \t]*stringData:", re.MULTILINE
+    r"^[ \t]*(?:-[ \t]+|[\w.]{1,80}: )?[\"']?kind[\"']?:[ \t]*[\"']?Secret|^[ \t]*stringData:", re.MULTILINE
 )
+"""Also behind the class of an error that quotes it."""
 _SECTION: Final = re.compile(
     r"^(?P<head>(?P<indent>[ \t]*)[\"']?(?:data|stringData|kubectl\.kubernetes\.io/last-applied-configuration)[\"']?:)"
     r"[ \t]*(?P<line>[^\n]*)(?:\n|\Z)(?P<body>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z))*)",

@@ -1,0 +1,109 @@
+"""The corpus of secrets in a case, looked for wherever it leaves words (reliability, sections 10.3 and 14, RV-07)."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import structlog
+
+from inquest.adapters.redact import Redactor
+from inquest.replaying import default_catalogue, playing
+from inquest.settings import Settings
+from inquest.story import chronicle, plot
+from inquest.telemetry import set_up_logging
+from tests.adapters.redact.corpus import CARRIERS, TOKENS, part_of
+from tests.adapters.redact.test_corpus import POSITIVES
+from tests.scenarios.injection.channels import CHANNELS, planted
+from tests.scenarios.injection.gullible import Gullible
+from tests.scenarios.injection.payloads import MARK, Goal, Payload
+
+MODEL = {"provider": "openai", "endpoint": "http://127.0.0.1:9/v1", "name": "gullible"}
+LONG = [name for name in CHANNELS if name not in ("label", "image tag", "text of the alert")]
+"""What can hold more than a word, and a whole page of the corpus."""
+RECALL = 0.95
+"""Over all kinds; those that only a place tells are missed where other text stands before them (section 10.3)."""
+WELL = 0.9
+"""A few take the mark along with them: what follows half a key is withheld to its end."""
+FORMED = {
+    f"{name} in {kind}": (carry(token), (part_of(token),))
+    for name, token in TOKENS.items()
+    for kind, carry in CARRIERS.items()
+}
+"""Tokens that their form tells: none of them may be missed."""
+SECRETS = {name: (found.text, found.secrets) for name, found in POSITIVES.items()} | FORMED
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """Everything that is logged at the finest level, as the operator writes it."""
+    root, written = logging.getLogger(), io.StringIO()
+    handlers, level = root.handlers[:], root.level
+    set_up_logging(level="debug", form="json", redact=lambda text: Redactor().text(text).value, stream=written)
+    yield written
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def taken(log: io.StringIO) -> str:
+    """What was logged since the last look."""
+    written = log.getvalue()
+    log.seek(0)
+    log.truncate()
+    return written
+
+
+def share(channel: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Each of the corpus stands in one place, and every place holds some of each kind."""
+    return dict(list(SECRETS.items())[LONG.index(channel) :: len(LONG)])
+
+
+@pytest.mark.parametrize("channel", LONG, ids=[f"RV-07 {name}" for name in LONG])
+async def test_no_secret_of_the_corpus_leaves_a_case(tmp_path: Path, log: io.StringIO, channel: str) -> None:
+    settings, missed, seen = Settings.model_validate({"model": MODEL}), list[tuple[str, str]](), 0
+    async with playing(settings, default_catalogue(), "gullible") as player:
+        for number, (name, (secret, gone)) in enumerate(share(channel).items()):
+            text = f"{MARK}\n{secret}"
+            model = Gullible(Payload(Goal.PRINT_PROMPT, text, number))
+            case = (await replace(player, model=model).play(planted(tmp_path / str(number), channel, text))).case
+            places = {
+                "prompt": "\n".join(said.content for asked in model.asked for said in asked.messages),
+                "journal": json.dumps([plot.dump(fact) for fact in case.facts], default=str),
+                "status": json.dumps(chronicle.status_changes(case), default=str),
+                "log": taken(log),
+            }
+            seen += model.seen
+            missed += found_in(places, {name: (secret, gone)})
+    assert seen >= WELL * len(share(channel))
+    assert len({name for _, name in missed}) <= (1 - RECALL) * len(share(channel)), missed
+    assert not [name for _, name in missed if name in FORMED], "a token of a known form is found wherever it stands"
+
+
+def found_in(places: dict[str, str], held: dict[str, tuple[str, tuple[str, ...]]]) -> list[tuple[str, str]]:
+    """Place and name of each secret that stands there."""
+    return [
+        (place, name)
+        for place, written in places.items()
+        for name, (_, secrets) in held.items()
+        if any(secret in written for secret in secrets)
+    ]
+
+
+@pytest.mark.parametrize("row", ["RV-07"])
+def test_an_error_and_its_traceback_are_logged_without_their_secrets(log: io.StringIO, row: str) -> None:
+    logger = structlog.get_logger("inquest.test")
+    missed = []
+    for name, (text, gone) in SECRETS.items():
+        logger.error("a tool failed", answer=text, arguments={"value": [text]}, exc_info=RuntimeError(text))
+        written = taken(log)
+        assert "RuntimeError" in written
+        missed += found_in({"log": written}, {name: (text, gone)})
+
+    assert len(missed) <= (1 - RECALL) * len(SECRETS), missed
+    assert not [name for _, name in missed if name in FORMED]
