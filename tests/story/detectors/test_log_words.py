@@ -117,6 +117,32 @@ def test_a_source_file_with_a_line_number_is_no_address() -> None:
     assert endpoint_in("main.go:12: cannot reach it") == {}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(Background on this error at: https://docs.db.example.test/e/20/4xp6)",
+        "For more information see https://www.example.com/connection-errors",
+        "error: read https://errors.example.org/E42 to learn how to repair it",
+    ],
+)
+def test_a_page_to_read_about_an_error_is_nobody_who_was_called(line: str) -> None:
+    assert endpoint_in(line) == {}
+
+
+def test_the_address_beside_a_page_to_read_is_found() -> None:
+    line = "cannot reach http://cart:7070/items, see https://docs.example.com/errors#reach"
+
+    assert endpoint_in(line) == {"host": "cart", "port": "7070"}
+
+
+def test_the_port_that_is_taken_stands_behind_times_and_places_in_source_files() -> None:
+    said = said_in(
+        'time=2026-11-22T07:15:11.209Z source=main.go:240 msg="listen tcp :9256: bind: address already in use"'
+    )
+
+    assert next(each for each in said if each.kind == "portInUse").named == {"port": "9256"}
+
+
 def test_a_long_line_is_cut_before_it_is_read() -> None:
     line = "x" * MAX_LINE + " connection refused"
 

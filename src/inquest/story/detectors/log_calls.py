@@ -17,6 +17,7 @@ from inquest.story.detectors.callee import (
     nearest_service,
     workload_named,
 )
+from inquest.story.detectors.log_peers import without_token
 from inquest.story.detectors.log_view import (
     Cause,
     View,
@@ -230,6 +231,10 @@ def refused(view: View, said: Said) -> Cause | None:
 
 def _refused_locally(view: View, called: Callee, port: str, said: Said) -> Cause | None:
     """Its own pod: a sidecar that is not up, or an address that means another place."""
+    asks_api = port == _DEFAULT_API_PORT and bool(_ASKS_API.search(view.log.text[:_MAX_SEARCHED]))
+    tokenless = without_token(view, said) if asks_api else None
+    if tokenless is not None:
+        return tokenless
     beside = [
         each for each in containers_of(view.container.pod) if each.name != view.container.name and not each.is_ready
     ]
@@ -264,6 +269,16 @@ def _refused_locally(view: View, called: Callee, port: str, said: Said) -> Cause
         refuted_by=(f"A container of the same pod listens on port {port}.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
     )
+
+
+_DEFAULT_API_PORT: Final = "8080"
+_ASKS_API: Final = re.compile(
+    r"API group list|specify the right host or port|localhost:8080/apis?\b|ReplicationController|client-go|kubectl|"
+    r"clientcmd|in-?cluster config",
+    re.IGNORECASE,
+)
+"""Words of a client of the API server: without an account's token it asks a server on its own pod."""
+_MAX_SEARCHED: Final = 20_000
 
 
 def _has_port(service: Observed, port: str, view: View) -> bool:

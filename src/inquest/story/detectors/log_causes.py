@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from inquest.story.detectors.bindings import (
+    Place,
     place_of,
     variable,
 )
@@ -48,8 +50,11 @@ from inquest.story.detectors.log_words import RANKS, Said, frame_in, lines_of, s
 from inquest.story.detectors.reading import (
     cited,
     containers_of,
+    culprit,
     limited,
+    pod_field,
 )
+from inquest.story.evidence import Observed
 
 NEAR_END: Final = 100
 """Lines from the end of an ended run's log that can be its reason."""
@@ -78,7 +83,8 @@ def cause_of_end(view: View) -> Cause | None:
     """Why a run ended, as its log says it; a trouble that the log says to be over is none."""
     lines = lines_of(view.log.text)
     said = [each for each in said_in(view.log.text) if each.index >= len(lines) - NEAR_END]
-    return _first_cause(view, [each for each in said if not _is_over(each, lines)])
+    standing = [each for each in said if not _is_over(each, lines)]
+    return _unexpanded(view, standing) or _first_cause(view, standing)
 
 
 def cause_while_running(view: View, *, least: int, within: int) -> Cause | None:
@@ -164,6 +170,47 @@ def summary_of(found: Cause, doing: str) -> str:
     )
 
 
+# --- references that stay as they are written -------------------------------------------------------------------
+
+
+_REFERENCE: Final = re.compile(r"\$\((?P<name>[A-Za-z_][\w.-]{0,120})\)")
+
+
+def _unexpanded(view: View, said: Iterable[Said]) -> Cause | None:
+    """`$(NAME)` of its own arguments or variables in a complaint: Kubernetes knew no value for it at that place."""
+    for each in said:
+        for match in _REFERENCE.finditer(each.line):
+            place = place_of(view.snapshot, view.container, match[0])
+            if place is not None and not _is_script(view, place.value):
+                return _grounded(view, each, _left_as_written(view, each, match["name"], place))
+    return None
+
+
+def _is_script(view: View, text: str) -> bool:
+    """A shell has a `$(...)` of its own."""
+    words = [*map(str, (*(view.container.spec.get("command") or ()), *(view.container.spec.get("args") or ())))]
+    return any(flag in _RUNS_TEXT and text == script for flag, script in pairwise(words))
+
+
+_RUNS_TEXT: Final = frozenset({"-c", "-ec", "-lc", "-xc", "-ce", "-exc", "-euc"})
+
+
+def _left_as_written(view: View, said: Said, name: str, place: Place) -> Cause:
+    return Cause(
+        "EnvVarMissing",
+        place.ref,
+        place.field,
+        place.value,
+        0.92,
+        f"{place.ref.display} {place.field} refers to $({name}), and container {view.container.name} has no variable "
+        f"of that name there, so it stays as it is written: {said.line}",
+        citations=place.citations,
+        facts={"variable": name},
+        refuted_by=(f"The container has the environment variable {name}, given before it is referred to.",),
+        actions=("PatchConfiguration", "RollbackDeployment"),
+    )
+
+
 # --- the command -----------------------------------------------------------------------------------------------
 
 
@@ -230,23 +277,64 @@ def _bad_flag(view: View, said: Said) -> Cause:
 def _port_in_use(view: View, said: Said) -> Cause:
     port = said.named.get("port", "")
     rival = _rival(view, port)
+    if _is_on_node(view.container.pod) and not rival:
+        return _taken_on_node(view, port, said)
     place = place_of(view.snapshot, view.container, port) if port else None
-    field = place.field if place else view.field("ports")
     with_whom = f", which container {rival} of the same pod has" if rival else ""
-    host = (view.container.pod.object.get("spec") or {}).get("hostNetwork")
-    on_node = ", and it uses the node's network" if host and not rival else ""
     return Cause(
         "PortConflict",
         place.ref if place else view.ref,
-        field,
+        place.field if place else view.field("ports"),
         place.value if place else port,
         0.9 if rival or place else 0.8,
-        f"it cannot listen on port {port or 'that it wants'}{with_whom}{on_node}: {said.line}",
+        f"it cannot listen on port {port or 'that it wants'}{with_whom}: {said.line}",
         citations=place.citations if place else (),
         facts={"port": port, "rival": rival},
-        refuted_by=("No other process in the pod, or on the node with host network, listens on this port.",),
+        refuted_by=("No other process in the pod listens on this port.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
     )
+
+
+def _is_on_node(pod: Observed) -> bool:
+    return bool((pod.object.get("spec") or {}).get("hostNetwork"))
+
+
+def _taken_on_node(view: View, port: str, said: Said) -> Cause:
+    """The ports of the node are everybody's: a pod that says that it has this one, or somebody who does not say so."""
+    holder = _holder_on_node(view, port)
+    whose = culprit(view.snapshot, holder).display if holder else ""
+    node = str((view.container.pod.object.get("spec") or {}).get("nodeName") or "")
+    return Cause(
+        "PortConflict",
+        view.ref,
+        pod_field(view.ref, "hostNetwork"),
+        "true",
+        0.9 if holder else 0.85,
+        f"it uses the network of its node{f' {node}' if node else ''}, where "
+        f"{whose or 'another process'} has port {port or 'that it wants'}: {said.line}",
+        citations=(
+            *cited(view.snapshot, view.container.pod.evidence, '"hostNetwork":true'),
+            *(cited(view.snapshot, holder.evidence, f'"name":"{holder.name}"') if holder else ()),
+        ),
+        facts={"port": port, "node": node, "rival": whose},
+        refuted_by=("No other process on the node listens on this port.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+def _holder_on_node(view: View, port: str) -> Observed | None:
+    node = (view.container.pod.object.get("spec") or {}).get("nodeName")
+    for pod in view.snapshot.of_kind("Pod") if node and port else ():
+        same = (pod.object.get("spec") or {}).get("nodeName") == node
+        if same and culprit(view.snapshot, pod) != view.ref and port in _ports_on_node(pod):
+            return pod
+    return None
+
+
+def _ports_on_node(pod: Observed) -> set[str]:
+    ports = [each for container in containers_of(pod) for each in container.spec.get("ports") or ()]
+    word = "containerPort" if _is_on_node(pod) else "hostPort"
+    return {str(each.get(word)) for each in ports}
 
 
 def _rival(view: View, port: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from inquest.api.shared import TargetRef
 from inquest.story.detectors.bindings import (
     Place,
@@ -26,12 +29,16 @@ from inquest.story.detectors.log_view import (
     holder,
 )
 from inquest.story.detectors.log_words import Said
+from inquest.story.detectors.network_reading import addresses_of
+from inquest.story.detectors.network_reading import callee as called_service
 from inquest.story.detectors.reading import (
     cited,
     containers_of,
+    pod_field,
     ref_of,
     settings_of,
 )
+from inquest.story.evidence import Observed
 
 
 def _database(view: View, said: Said, kinds: tuple[str, ...] = DATABASES) -> Callee | None:
@@ -83,7 +90,10 @@ def _setting_of(view: View, called: Callee | None, *words: str) -> Place | None:
 
 
 def read_only_database(view: View, said: Said) -> Cause:
-    """A database that takes no writes."""
+    """A database that takes no writes, or the Service of its readers that a writer was given."""
+    misled = _sent_to_readers(view, said)
+    if misled is not None:
+        return misled
     called = _database(view, said)
     ref = _database_ref(view, called)
     place = _setting_of(
@@ -102,6 +112,59 @@ def read_only_database(view: View, said: Said) -> Cause:
         refuted_by=(f"{ref.display} accepts writes.",),
         actions=("PatchConfiguration",),
     )
+
+
+_READERS: Final = re.compile(
+    r"(?:^|-)(?:r|ro|read|reads|reader|readers|readonly|read-only|replicas?|secondary|secondaries|standby|followers?"
+    r"|slaves?)(?:-|$)"
+)
+"""How the Services are called behind which the copies of a database stand."""
+
+
+def _sent_to_readers(view: View, said: Said) -> Cause | None:
+    """The one address in its settings whose Service is called like one for readers; the line may name it itself."""
+    caller = view.snapshot.find(view.ref)
+    known = addresses_of(view.snapshot, caller) if caller else []
+    places = [(each, service) for each in known if (service := called_service(view.snapshot, each)) is not None]
+    host = said.named.get("host", "").partition(".")[0]
+    named = [(each, service) for each, service in places if _READERS.search(service.name)]
+    mine = [pair for pair in named if pair[1].name == host] or named
+    if len({service.name for _, service in mine}) != 1:
+        return None
+    address, service = mine[0]
+    writers = _siblings(view, service)
+    ref = ref_of(address.holder)
+    meant = f"; Service/{writers[0].name} leads to the same workload" if writers else ""
+    return Cause(
+        "AddressMisconfigured",
+        ref,
+        address.field,
+        address.text,
+        0.9 if writers else 0.8,
+        f"{ref.display} {address.field} sends the writes of {view.owner} to Service/{service.name}, where they are "
+        f"refused{meant}: {said.line}",
+        citations=(
+            *cited(view.snapshot, address.holder.evidence, address.text),
+            *cited(view.snapshot, service.evidence, f'"name":"{service.name}"'),
+        ),
+        facts={"host": address.host, "meant": writers[0].name if writers else "", "setting": address.field},
+        refuted_by=(f"The pods behind Service {service.name} accept writes.",),
+        actions=("PatchConfiguration", "RollbackDeployment"),
+    )
+
+
+def _siblings(view: View, service: Observed) -> list[Observed]:
+    """Other Services before the same workload that are not for readers."""
+    own = callee(view.snapshot, service.name, service.namespace).workload
+    others = [each for each in view.snapshot.of_kind("Service") if each.namespace == service.namespace]
+    return [
+        each
+        for each in others
+        if each.name != service.name
+        and not _READERS.search(each.name)
+        and own is not None
+        and callee(view.snapshot, each.name, each.namespace).workload == own
+    ]
 
 
 def auth(view: View, said: Said) -> Cause | None:
@@ -253,4 +316,37 @@ def rbac(view: View, said: Said) -> Cause:
         facts={"verb": named["verb"], "resource": named["resource"]},
         refuted_by=(f"A role that is bound to the account allows it to {right}.",),
         actions=("RestoreRoleBinding",),
+    )
+
+
+TOKEN_PLACE: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+_AUTOMOUNT: Final = "automountServiceAccountToken"
+
+
+def without_token(view: View, said: Said) -> Cause | None:
+    """A client of the API server whose pod is given no token: by its own spec, else by its account."""
+    pod, container = view.container.pod, view.container.spec
+    spec = pod.object.get("spec") or {}
+    if any(str(each.get("mountPath")).rstrip("/") == TOKEN_PLACE for each in container.get("volumeMounts") or ()):
+        return None
+    name = str(spec.get("serviceAccountName") or "default")
+    account = view.snapshot.find(TargetRef(kind="ServiceAccount", name=name, namespace=pod.namespace or None))
+    holder = pod if _AUTOMOUNT in spec else account
+    given = spec.get(_AUTOMOUNT) if _AUTOMOUNT in spec else (account.object.get(_AUTOMOUNT) if account else None)
+    if holder is None or given is not False:
+        return None
+    ref = view.ref if holder is pod else ref_of(holder)
+    field = pod_field(ref, _AUTOMOUNT) if holder is pod else _AUTOMOUNT
+    return Cause(
+        "CredentialsInvalid",
+        ref,
+        field,
+        "false",
+        0.9,
+        f"{ref.display} {field} = false gives {view.owner} no token of ServiceAccount {name}, and it asks the API "
+        f"server: {said.line}",
+        citations=cited(view.snapshot, holder.evidence, f'"{_AUTOMOUNT}":false'),
+        facts={"serviceAccount": name},
+        refuted_by=(f"A token stands under {TOKEN_PLACE} in the container, or it has a kubeconfig of its own.",),
+        actions=("PatchConfiguration",),
     )

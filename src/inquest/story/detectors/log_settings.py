@@ -20,6 +20,7 @@ from inquest.story.detectors.bindings import (
     variable,
     volume_field,
 )
+from inquest.story.detectors.log_peers import TOKEN_PLACE, without_token
 from inquest.story.detectors.log_view import (
     Cause,
     View,
@@ -148,6 +149,8 @@ def file_missing(view: View, said: Said) -> Cause | None:
     path = path_of(said)
     if not path:
         return None
+    if path.startswith(TOKEN_PLACE) and (found_token := without_token(view, said)) is not None:
+        return found_token
     mounted = behind_file(view, path)
     if mounted is not None:
         return mounted

@@ -310,7 +310,8 @@ ROWS: Final[tuple[Row, ...]] = (
         "refused|econnrefused|connect|can't reach|unreachable|no route|timed out|timeout|etimedout|reset|deadline"
         "|max retries|unavailable"
         "|no servers|waiting for|broker|not ready|isn't ready|upstream|host is down|dial",
-        r"connection refused|ECONNREFUSED|can't reach|could not be established|Connection to \S+ refused"
+        r"connection refused|ECONNREFUSED|can't reach|could not be established"
+        r"|Connection to (?:the server )?\S+ (?:was )?refused"
         r"|actively refused|refused the connection"
         r"|no route to host|EHOSTUNREACH|network is unreachable|ENETUNREACH|host is unreachable|host is down"
         r"|i/o timeout|ETIMEDOUT|connect(?:ion)? (?:attempt )?timed out|connect(?:ion)? timeout|ConnectTimeout"
@@ -379,6 +380,12 @@ _ENDPOINTS: Final = (
         r"|host |database |server |upstream |at |on )?['\"]?(?P<host>[a-z0-9][a-z0-9.-]*[a-z0-9])['\"]?"
     ),
 )
+_LEARN_MORE: Final = re.compile(
+    r"(?:background on this|(?:more|further) (?:info\w*|details?|help)|learn more|documentation|\bdocs\b"
+    r"|troubleshoot\w*|\b(?:see|visit|read|refer to)\b)[^\n]{0,40}?https?://\S{1,300}",
+    re.IGNORECASE,
+)
+"""A page to read about the error: nobody called it."""
 _NO_HOSTS: Final = frozenset(
     {
         *(
@@ -446,11 +453,13 @@ def _with_endpoint(kind: str, named: dict[str, str], lines: Sequence[str], index
         above = _FIELD.match(lines[index - 1])
         return {"field": above[0].upper()} if above else {}
     if kind == "portInUse" and "port" not in named:
-        port = re.search(r":(\d{2,5})\b|port (\d{2,5})\b", lines[index], re.IGNORECASE)
-        return {"port": str(port[1] or port[2])} if port else {}
+        ports = _PORT.findall(lines[index])
+        return {"port": ports[-1]} if ports else {}
     return named
 
 
+_PORT: Final = re.compile(r"(?::|\bport )(\d{2,5})(?!\d|[:.]\d)", re.IGNORECASE)
+"""The last one of a line: times and places in source files stand before it."""
 _FIELD: Final = re.compile(r"^[A-Za-z_]\w{1,80}$")
 """A settings class prints the field's name on a line of its own, above what is wrong with it."""
 _CALLS: Final = frozenset({"refused", "auth", "tooManyConnections", "certificate", "protocol", "readOnlyDatabase"})
@@ -472,7 +481,8 @@ def _endpoint(line: str) -> tuple[tuple[str, str], ...]:
 
 
 def endpoint_in(line: str) -> dict[str, str]:
-    """Host and port that a line names; source files with line numbers are none."""
+    """Host and port that a line names; source files with line numbers and pages of documentation are none."""
+    line = _LEARN_MORE.sub("", line)
     for pattern in _ENDPOINTS:
         for match in pattern.finditer(line):
             host = match["host"].strip(".-")
