@@ -1,7 +1,8 @@
-"""A budget that lets no pod go while something has to go: a drain or an eviction waits for it.
+"""A budget that lets no pod go, or two over one pod, while something has to go: a drain or an eviction waits for it.
 
 A budget that allows nothing because its pods are not healthy is their matter; one that never could allow anything
-(all of the replicas, or none unavailable) is wrong in itself. It is a fault only while somebody waits.
+(all of the replicas, or none unavailable) is wrong in itself. The API server evicts no pod that two budgets cover,
+however much each of them allows. It is a fault only while somebody waits.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from inquest.story.labels import labels_of, selects
 NAME: Final = "disruption_budget"
 _WAITS: Final = re.compile(
     r"violate the pod's disruption budget|disruption budget [\w./-]{1,253} needs|Cannot evict pod"
+    r"|more than one PodDisruptionBudget"
 )
 _DRAINED: Final = "DaemonSet"
 """A drain leaves these pods."""
@@ -50,6 +52,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
         wait = _wait(snapshot, budget, pods)
         if pods and wait:
             yield _finding(snapshot, budget, pods, *wait)
+    yield from _overlapping(snapshot)
 
 
 def _allows_nothing(budget: Observed) -> bool:
@@ -139,4 +142,55 @@ def _finding(
         facts={"workload": owner.name, "pods": str(len(pods)), "expectedPods": str(status.get("expectedPods", ""))},
         refuted_by=("Its status allowing a disruption, or the eviction having happened, would refute it.",),
         actions=("RelaxPDB", "ScaleReplicas"),
+    )
+
+
+# --- two budgets over one pod ----------------------------------------------------------------------------------
+
+
+def _overlapping(snapshot: Snapshot) -> Iterator[Finding]:
+    """For each workload whose pods have several budgets and have to go, the budget that takes the most pods."""
+    by_place = {(each.namespace, each.name): each for each in snapshot.of_kind("PodDisruptionBudget")}
+    covers: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for place, budget in by_place.items():
+        for pod in _pods(snapshot, budget):
+            covers.setdefault((pod.namespace, pod.name), []).append(place)
+    for shared in dict.fromkeys(tuple(each) for each in covers.values() if len(each) > 1):
+        sharing = tuple(by_place[place] for place in shared)
+        held = {pod for pod, budgets in covers.items() if tuple(budgets) == shared}
+        pods = [each for each in _pods(snapshot, sharing[0]) if (each.namespace, each.name) in held]
+        wait = _wait(snapshot, sharing[0], pods)
+        if wait is not None:
+            yield _doubled(snapshot, sharing, pods, *wait)
+
+
+def _doubled(
+    snapshot: Snapshot,
+    sharing: tuple[Observed, ...],
+    pods: list[Observed],
+    why: str,
+    confidence: float,
+    citations: tuple[Citation, ...],
+) -> Finding:
+    widest = min(sharing, key=lambda each: (-len(_pods(snapshot, each)), each.name))
+    ref, owner = ref_of(widest.object), workload_of(snapshot, pods[0])
+    others = [ref_of(each.object).display for each in sharing if each is not widest]
+    quotes = (quoted("selector", spec_of(each.object).get("selector")) for each in sharing)
+    return Finding(
+        detector=NAME,
+        category="PDBBlocking",
+        object=ref,
+        field="spec.selector",
+        value=limited(quoted("selector", spec_of(widest.object).get("selector")).removeprefix('"selector":')),
+        summary=f"{ref.display} and {', '.join(others)} select the same {len(pods)} pods of {owner.display}, and the "
+        f"API server evicts no pod with more than one budget: {why}"[:500],
+        confidence=confidence,
+        citations=(
+            *(each for budget, quote in zip(sharing, quotes, strict=True) for each in cite(snapshot, budget, quote)),
+            *citations,
+        ),
+        explains=(f"{ref.display}: evictions wait",),
+        facts={"workload": owner.name, "pods": str(len(pods)), "others": ",".join(others)},
+        refuted_by=("Only one budget that selects these pods, or the eviction having happened, would refute it.",),
+        actions=("RelaxPDB",),
     )

@@ -172,8 +172,14 @@ def node_ailing(snapshot: Snapshot) -> Iterable[Finding]:
     for node in snapshot.of_kind("Node"):
         for ailment in AILMENTS:
             found = condition(status_of(node.object), ailment.type)
-            if found.get("status") == "True" and _counts(snapshot, node, found):
+            if found.get("status") == "True" and (_counts(snapshot, node, found) or _is_old(snapshot, found)):
                 yield _ailing(snapshot, node, ailment, found)
+
+
+def _is_old(snapshot: Snapshot, found: Json) -> bool:
+    """A node that was made anew under its old name brings its ailments along: those are no matter of joining."""
+    at = moment(found.get("lastTransitionTime"))
+    return at is not None and snapshot.taken_at - at >= JOINING
 
 
 def _ailing(snapshot: Snapshot, node: Observed, ailment: Ailment, found: Json) -> Finding:

@@ -45,7 +45,7 @@ from inquest.story.detectors.workload_reading import (
 )
 from inquest.story.evidence import Finding, Json, Observed, Snapshot
 from inquest.story.health import condition, moment, quantity
-from inquest.story.labels import labels_of
+from inquest.story.labels import labels_of, template_of
 
 NAME: Final = "unschedulable"
 GRACE: Final = timedelta(seconds=10)
@@ -54,6 +54,9 @@ IGNORED_AFTER: Final = 60.0
 """Seconds after which a pod that no scheduler spoke of has none."""
 GATED_AFTER: Final = 1_800.0
 """Seconds after which a gate that nobody lifted is no longer a matter of course."""
+QUEUE_GATE: Final = "kueue.x-k8s.io/admission"
+QUEUE_MARK: Final = "kueue.x-k8s.io/managed"
+"""Label of the pods that Kueue holds and lets go."""
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 MAX_MESSAGE: Final = 4_000
 
@@ -152,7 +155,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _ignored(snapshot, pod)
         elif _is_nowhere(snapshot, pod.object):
             yield _nowhere(snapshot, pod)
-        elif _is_gated_long(pod.object, verdict, snapshot):
+        elif _is_gated_long(snapshot, pod, verdict):
             yield _gated(snapshot, pod)
 
 
@@ -524,13 +527,30 @@ def _nowhere(snapshot: Snapshot, pod: Observed) -> Finding:
     )
 
 
-def _is_gated_long(pod: Json, verdict: Json, snapshot: Snapshot) -> bool:
+def _is_gated_long(snapshot: Snapshot, pod: Observed, verdict: Json) -> bool:
     """Queues lift their own gates when there is room; another gate should not stay."""
-    if verdict.get("reason") != "SchedulingGated":
+    if verdict.get("reason") != "SchedulingGated" or not any(
+        _stays(snapshot, pod, str(each.get("name"))) for each in listed(spec_of(pod.object), "schedulingGates")
+    ):
         return False
-    foreign = [each for each in listed(spec_of(pod), "schedulingGates") if "kueue" not in str(each.get("name"))]
-    age = age_seconds(snapshot, pod)
-    return bool(foreign) and age is not None and age > GATED_AFTER
+    age = age_seconds(snapshot, pod.object)
+    return age is not None and max(age, _told_for(snapshot, pod)) > GATED_AFTER
+
+
+def _stays(snapshot: Snapshot, pod: Observed, gate: str) -> bool:
+    """A queue marks the pods that it holds, and writes the gate of its admission into no template."""
+    if "kueue" not in gate:
+        return True
+    owner = snapshot.find(workload_of(snapshot, pod))
+    template = spec_of(template_of(owner.object)) if owner and owner.kind != "Pod" else {}
+    written = gate == QUEUE_GATE and any(each.get("name") == gate for each in listed(template, "schedulingGates"))
+    return written and labels_of(pod.object).get(QUEUE_MARK) != "true"
+
+
+def _told_for(snapshot: Snapshot, pod: Observed) -> float:
+    """Seconds since when the Signal tells of this workload: its pods may have been made anew since."""
+    mine = workload_of(snapshot, pod) == snapshot.root
+    return (snapshot.taken_at - snapshot.since).total_seconds() if mine and snapshot.since else 0.0
 
 
 def _gated(snapshot: Snapshot, pod: Observed) -> Finding:
