@@ -128,6 +128,7 @@ def told(finding: Finding) -> dict[str, Any]:
         "facts": dict(finding.facts),
         "explains": list(finding.explains),
         "actions": list(finding.actions),
+        "act": finding.act,
     }
 
 

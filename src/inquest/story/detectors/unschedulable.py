@@ -254,14 +254,15 @@ def _finding(snapshot: Snapshot, pod: Observed, message: str) -> Finding:
     ref = workload_of(snapshot, pod)
     field, value, container = _place(ref, pod.object, first)
     nodes = message.partition(" nodes are available")[0] if " nodes are available" in message else ""
-    back = way_back(snapshot, ref)
+    back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod.object, first)
+    summary = _summary(snapshot, pod.object, ref.display, field, value, first, nodes)
     return Finding(
         detector=NAME,
         category=_CATEGORIES.get(first.kind, "Unschedulable"),
         object=ref,
         field=field,
         value=limited(value),
-        summary=_summary(snapshot, pod.object, ref.display, field, value, first, nodes),
+        summary=f"{summary[:400]}; {_IN_WAIT}" if in_wait else summary,
         confidence=_confidence(first),
         citations=cited(
             snapshot,
@@ -281,8 +282,19 @@ def _finding(snapshot: Snapshot, pod: Observed, message: str) -> Finding:
             **back,
         },
         refuted_by=(_REFUTED_BY.get(first.kind, "The pod running on a node without a change to it would refute it."),),
-        actions=(*_ACTIONS.get(first.kind, ()), *roll_back(back)),
+        act=not in_wait,
+        actions=() if in_wait else (*_ACTIONS.get(first.kind, ()), *roll_back(back)),
     )
+
+
+_IN_WAIT: Final = "their priority is below zero, so they give way to every other pod and wait for what is left"
+
+
+def _waits_on_purpose(snapshot: Snapshot, pod: Json, first: Obstacle) -> bool:
+    """Placeholders and work for idle hours want room only where nobody else does; what fits on no node is a slip."""
+    priority = spec_of(pod).get("priority")
+    gives_way = isinstance(priority, int) and priority < 0 and first.kind == "insufficient"
+    return gives_way and not exceeds_every_node(snapshot, pod, first.what)
 
 
 def _confidence(first: Obstacle) -> float:
