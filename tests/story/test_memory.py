@@ -126,6 +126,17 @@ def test_a_contradiction_demotes_what_was_never_promoted_too() -> None:
     assert learned(first, replace(ending(), contradicted=True)).demoted
 
 
+def test_a_cause_that_a_person_called_wrong_is_not_trusted_again_and_it_is_said() -> None:
+    wrong = replace(ending(ago=5 * HOUR, said="RestartPod"), contradicted=True)
+    alone, (later,) = patterns_of([wrong]), patterns_of([wrong, ending(ago=3 * HOUR), ending()])
+
+    assert [(one.promoted, one.demoted) for one in (*alone, later)] == [(False, True), (False, True)]
+    assert told([later], "cluster-1", NOW) == ()
+    assert memory_lines(remembered(Endings(True, "cluster-1", (wrong,)), "owner-1", NOW)) == (
+        "this target, 2026-05-13 07:00: Resources, a person said that this was not the cause; RestartPod",
+    )
+
+
 def test_trust_that_was_lost_does_not_come_back() -> None:
     (found,) = patterns_of([ending(ago=9 * HOUR), ending(Check.PARTIAL, ago=6 * HOUR), ending(ago=3 * HOUR), ending()])
 

@@ -37,6 +37,13 @@ def case(name: str, age: timedelta, **more: Any) -> Investigation:
     return Investigation.from_object(case_body(name, age, **more))
 
 
+def feedback_given(inv: Investigation) -> Investigation:
+    body = inv.to_object()
+    body["metadata"]["generation"] = 2
+    body["spec"]["feedback"] = {"verdict": "Wrong", "by": "jane"}
+    return Investigation.from_object(body)
+
+
 def signal(name: str, age: timedelta, phase: str = "Accepted", ref: str = "", **status: Any) -> Signal:
     whole = {"phase": phase, "lastSeen": rfc3339(NOW - age), **status}
     whole |= {"duplicateOf" if phase == "Duplicate" else "investigationRef": {"name": ref}} if ref else {}
@@ -49,6 +56,7 @@ STAYS: dict[str, Investigation] = {
     "T49 it is open": case("a", 2 * WEEK, phase="AwaitingApproval"),
     "T49 nobody has stored it": case("a", 2 * WEEK, conditions=[]),
     "T49 storing it failed": case("a", 2 * WEEK, conditions=[RECORDED | {"status": "False"}]),
+    "T49 nobody has stored what a person said since": feedback_given(case("a", 2 * WEEK)),
     "T49 it holds a Signal back": case("a", 2 * WEEK, nextAllowed=rfc3339(NOW + HOUR)),
     "T49 nobody knows when it ended": case("a", 2 * WEEK, completedAt=None),
 }

@@ -40,10 +40,21 @@ class Desk(World):
     async def log(self, uid: str) -> Any:
         return SimpleNamespace(entries=[SimpleNamespace(payload=plot.dump(fact)) for fact in CLOSED.facts])
 
+    async def nothing(self, uid: str) -> Any:
+        """Its slots are gone."""
+        return SimpleNamespace(entries=[])
+
     def archive(self) -> Archive:
         journal: Any = SimpleNamespace(read=self.log, forget=self.forget)
         tools: Any = SimpleNamespace(schemas=lambda invocation: talk.TOOLS.get(invocation, ()))
         return Archive(replace(self.house(), journal=journal, tools=tools))
+
+    def said(self, **feedback: str) -> Investigation:
+        """A person says something of the case, and the API server counts the generation up."""
+        held = self.held["Investigation", "shop", "inv-1"]
+        held["spec"]["feedback"] = feedback
+        held["metadata"]["generation"] = held["metadata"].get("generation", 1) + 1
+        return self.seen()
 
     def ended(self) -> Investigation:
         self.put("Investigation", "inv-1", "shop", spec=cases.opened().spec.to_object(), status={"phase": "Cancelled"})
@@ -89,3 +100,69 @@ async def test_a_datastorage_that_is_away_is_asked_again_sooner() -> None:
     said = ("False", "DataStorageUnavailable", "DataStorage is unavailable: no answer in time")
     assert (again, recorded(desk.seen()), desk.slots) == (RETRY, said, len(CLOSED.facts))
     assert RETRY < REFUSED_RETRY
+
+
+# --- what a person says of it ---------------------------------------------------------------------------------
+
+WRONG = {"verdict": "Wrong", "cause": "the database was away", "by": "jane"}
+
+
+async def test_what_a_person_says_of_a_case_is_stored_once() -> None:
+    desk = Desk()
+    await desk.archive().store(desk.ended())
+    kept, desk.taken, desk.log = desk.seen().status.transcript, [], desk.nothing  # type: ignore[method-assign]
+
+    before = desk.said(**WRONG).is_recorded
+    done = [await desk.archive().store(desk.seen()) for _ in range(2)]
+
+    (event,) = desk.taken
+    assert (before, done, desk.seen().is_recorded) == (False, [None, None], True)
+    assert (event.event_type, event.correlation_id) == ("inquest.feedback.given", desk.seen().uid)
+    assert {name: event.data[name] for name in WRONG} == WRONG
+    assert desk.seen().status.transcript == kept
+
+
+async def test_feedback_of_which_the_store_knew_before_a_kill_is_stored() -> None:
+    desk = Desk()
+    await desk.archive().store(desk.ended())
+    desk.said(**WRONG)
+    desk.log, desk.refuses = desk.nothing, AlreadyExists("inquest.feedback.given 7: another content")  # type: ignore[method-assign]
+
+    done = await desk.archive().store(desk.seen())
+
+    assert (done, recorded(desk.seen())[:2], desk.seen().is_recorded) == (None, ("True", "Stored"), True)
+
+
+async def test_feedback_waits_for_a_datastorage_that_is_away_and_the_case_says_so() -> None:
+    desk = Desk()
+    await desk.archive().store(desk.ended())
+    desk.said(**WRONG)
+    desk.taken, desk.log = [], desk.nothing  # type: ignore[method-assign]
+    desk.refuses = Unavailable("DataStorage", "no answer in time")
+
+    again = await desk.archive().store(desk.seen())
+    away, desk.refuses = recorded(desk.seen())[:2], None
+    done = await desk.archive().store(desk.seen())
+
+    assert (again, away) == (RETRY, ("False", "DataStorageUnavailable"))
+    assert (done, recorded(desk.seen())[:2], len(desk.taken)) == (None, ("True", "Stored"), 1)
+
+
+async def test_feedback_that_came_before_the_records_were_stored_is_stored_with_them() -> None:
+    desk = Desk()
+    desk.ended()
+
+    await desk.archive().store(desk.said(**WRONG))
+
+    assert [event.event_type for event in desk.taken][-1] == "inquest.feedback.given"
+    assert desk.seen().is_recorded
+
+
+async def test_a_secret_in_feedback_is_not_stored() -> None:
+    desk = Desk()
+    desk.ended()
+
+    await desk.archive().store(desk.said(verdict="Wrong", cause="password=hunter2hunter2", by="jane"))
+
+    assert "password" in desk.taken[-1].data["cause"]
+    assert "hunter2" not in str(desk.taken)

@@ -771,3 +771,11 @@ class Investigation(Resource):
     """What is investigated; fixed but for `cancel` and `feedback`."""
     status: InvestigationStatus = InvestigationStatus()
     """What was found, decided and done; written by the operator alone."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether DataStorage holds what there is to hold: feedback raises the generation, and came after the rest."""
+        found = self.status.condition("Recorded")
+        if found is None or found.status != "True":
+            return False
+        return self.spec.feedback is None or (found.observed_generation or 0) >= self.generation

@@ -21,7 +21,7 @@ from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE,
 from inquest.conductor.publish import publish
 from inquest.conductor.reading import parsed
 from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first
-from inquest.errors import Answer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
+from inquest.errors import AlreadyExists, Answer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports import AuditEvent, Json
 from inquest.story import plot, recording, records
 from inquest.story.conversation import Invocation
@@ -49,9 +49,10 @@ class Archive:
     async def store(self, inv: Investigation) -> timedelta | None:
         """Records out, condition Recorded, slots gone; gives when to try again where DataStorage is away or refuses."""
         inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, inv.name, inv.namespace))
-        if not inv.status.is_true("Recorded"):
+        if not inv.is_recorded:
             try:
                 kept = await self._record(inv)
+                await self._hear(inv)
             except Retryable as error:
                 await self._told(inv, false("DataStorageUnavailable", str(error)))
                 return RETRY
@@ -120,6 +121,18 @@ class Archive:
             await self.house.datastorage.record(await self.house.redacted(batch))
         digest = await asyncio.to_thread(records.digest_of_records, found)
         return Transcript(correlation_id=inv.uid, digest=digest, entries=len(found))
+
+    async def _hear(self, inv: Investigation) -> None:
+        """Send what a person said of the case."""
+        said = inv.spec.feedback
+        if said is None:
+            return
+        record = records.feedback(inv.name, inv.uid, said, await self.house.now())
+        try:
+            await self.house.datastorage.record(await self.house.redacted((_addressed(inv, record),)))
+        except AlreadyExists:
+            # It is given once, so another content of its id is the same word at another time: a kill came between.
+            log.info("feedback was stored before", investigation=inv.name)
 
     async def _run(self, inv: Investigation) -> dict[str, Any]:
         try:

@@ -590,7 +590,8 @@ class Cases:
     async def _finish(self, inv: Investigation) -> timedelta | None:
         """After the terminal status, each time that it rings: its books are closed once, by whoever comes first."""
         self._count_open(inv.namespace, inv.name, None)
-        again = None if inv.uid in self._closed else await self._close_books(inv)
+        said_since = inv.spec.feedback is not None and not inv.is_recorded
+        again = None if inv.uid in self._closed and not said_since else await self._close_books(inv)
         if again is None:
             _remember(self._closed, inv.uid)
         if REVIEWED_ANNOTATION in inv.metadata.annotations:

@@ -20,6 +20,8 @@ DEFAULT_RETENTION_DAYS = 2555
 REMEDIATION_STARTED = "remediation.workflow_created"
 CASE_ENDED = "inquest.case.ended"
 """What a case leaves for later ones of its cluster (behaviours, section 17)."""
+FEEDBACK_GIVEN = "inquest.feedback.given"
+"""What a person said of an ended case; Wrong takes trust away from what it taught."""
 RETIRED = "datastorage.audit.retired"
 """What stays of chains that were deleted after their retention (section 10.6)."""
 LIFECYCLES = {"orchestrator.lifecycle.completed": "completed", "orchestrator.lifecycle.failed": "failed"}
@@ -208,6 +210,7 @@ class Kind:
 
 
 RESPONSE_MEMBERS = {"incidentId", "analysis", "rootCauseAnalysis", "confidence", "timestamp"}
+VERDICTS = ("Right", "Wrong", "Partial")
 COMPONENTS = frozenset({"health", "alert", "alert_decay", "metrics", "hash", "scheduled", "completed"})
 
 TEXT = Kind("a string", lambda value: isinstance(value, str))
@@ -223,6 +226,7 @@ RESPONSE = Kind(
 )
 COMPONENT = Kind("a component of the assessment", lambda value: isinstance(value, str) and value in COMPONENTS)
 LIFECYCLE_OUTCOME = Kind("Success or Failed", lambda value: value in ("Success", "Failed"))
+VERDICT = Kind("Right, Wrong or Partial", lambda value: value in VERDICTS)
 
 
 @dataclass(frozen=True)
@@ -320,6 +324,7 @@ PAYLOADS: Mapping[str, Shape] = {
         {**_AGENT, "owner": TEXT, "playbooks": TEXTS, "category": TEXT, "check": TEXT, "ended_at": TEXT},
         {"action": TEXT},
     ),
+    FEEDBACK_GIVEN: Shape({**_AGENT, "rr_name": TEXT, "verdict": VERDICT, "by": TEXT}, {"cause": TEXT}),
     "inquest.guardrail.tripped": Shape({**_AGENT, "guard": TEXT, "budget": OBJECT}),
     "inquest.injection.suspected": Shape({**_AGENT, "evidence_id": TEXT}),
     "workflow.catalog.actions_listed": Shape(_CATALOGUE),

@@ -2,6 +2,7 @@
 
 What that teaches is worked out by who asks. Here the endings of the new case's owner are found, and those of owners of
 the same cluster that showed the same signs lately; of each owner all that are kept, so that a loss of trust is there.
+What people said of a case stands beside its ending, by the correlation id that both have.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from inquest.datastorage.database import Database
+from inquest.datastorage.events import FEEDBACK_GIVEN
 from inquest.datastorage.parameters import MemoryQuestion
 from inquest.datastorage.tables import audit_events
 from inquest.telemetry import DATASTORAGE_UNREADABLE
@@ -33,12 +35,16 @@ class Outcomes:
         self._database = database
 
     async def context(self, question: MemoryQuestion, *, now: datetime) -> dict[str, Any]:
-        """Endings from old to new; `truncated` where older ones were cut off, or one could not be read."""
+        """Endings from old to new; `truncated` where older ones were cut off, or one of them, or what was said of one,
+        could not be read."""
         async with self._database.reading() as connection:
             others = await _alike(connection, question, now) if question.playbooks else ()
             rows = await _endings(connection, question.cluster, [question.owner, *others], now)
-        endings = [_shown(data) for data in reversed(rows[:MOST_ROWS]) if data is not None]
-        cut = {"truncated": True} if len(endings) < len(rows) else {}
+            said = await _feedback(connection, [row.correlation_id for row in rows])
+        wrong = {case for case, data in said.items() if data is not None and data["verdict"] == "Wrong"}
+        readable = [row for row in reversed(rows[:MOST_ROWS]) if row.event_data is not None]
+        endings = [_shown(row.event_data, wrong=row.correlation_id in wrong) for row in readable]
+        cut = {"truncated": True} if len(endings) < len(rows) or None in said.values() else {}
         return {"cluster": question.cluster, "owner": question.owner, "endings": endings, **cut}
 
 
@@ -57,19 +63,30 @@ async def _alike(connection: AsyncConnection, question: MemoryQuestion, now: dat
 
 async def _endings(
     connection: AsyncConnection, cluster: str, owners: Sequence[str], now: datetime
-) -> Sequence[Mapping[str, Any] | None]:
+) -> Sequence[Row[Any, Any]]:
     """Newest first, one more than are shown."""
     rows = audit_events.c
     kept = rows.memory_cluster == cluster, rows.memory_owner.in_(owners), rows.event_ts >= now - KEPT
-    wanted = select(rows.event_data).where(*kept).order_by(rows.event_ts.desc(), rows.event_id.desc())
-    found = (await connection.scalars(wanted.limit(MOST_ROWS + 1))).all()
-    DATASTORAGE_UNREADABLE.inc(sum(data is None for data in found))
+    wanted = select(rows.correlation_id, rows.event_data).where(*kept)
+    newest = wanted.order_by(rows.event_ts.desc(), rows.event_id.desc()).limit(MOST_ROWS + 1)
+    found = (await connection.execute(newest)).all()
+    DATASTORAGE_UNREADABLE.inc(sum(row.event_data is None for row in found))
     return found
 
 
-def _shown(data: Mapping[str, Any]) -> dict[str, Any]:
+async def _feedback(connection: AsyncConnection, cases: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
+    """What a person said of each of these; None where it cannot be read."""
+    rows = audit_events.c
+    given = rows.event_type == FEEDBACK_GIVEN, rows.correlation_id.in_(cases)
+    found = (await connection.execute(select(rows.correlation_id, rows.event_data).where(*given))).all()
+    DATASTORAGE_UNREADABLE.inc(sum(row.event_data is None for row in found))
+    return {row.correlation_id: row.event_data for row in found}
+
+
+def _shown(data: Mapping[str, Any], *, wrong: bool) -> dict[str, Any]:
     names = {"endedAt": "ended_at", "owner": "owner", "playbooks": "playbooks", "category": "category"}
     return {shown: data[name] for shown, name in names.items()} | {
         "check": data["check"],
         "action": data.get("action") or "",
+        **({"contradicted": True} if wrong else {}),
     }

@@ -161,7 +161,10 @@ _ENTRY = shape(
     {"effectivenessScore": NUMBER, "signalResolved": FLAG, "assessmentReason": TEXT, "outcome": TEXT},
 )
 _TIER = shape({"window": TEXT, "chain": listed(_ENTRY)}, {"truncated": FLAG, "degraded": FLAG})
-_ENDING = shape({"endedAt": TEXT, "owner": TEXT, "playbooks": TEXTS, "category": TEXT, "check": TEXT, "action": TEXT})
+_ENDING = shape(
+    {"endedAt": TEXT, "owner": TEXT, "playbooks": TEXTS, "category": TEXT, "check": TEXT, "action": TEXT},
+    {"contradicted": FLAG},
+)
 _COMPONENTS = shape(
     {f"{name}_assessed": FLAG for name in ("health", "alert", "metrics")}
     | {f"{name}_score": optional(NUMBER) for name in ("health", "alert", "metrics")}
@@ -205,6 +208,7 @@ _KINDS: Final[Mapping[Kind, Schema]] = {
     events.RESPONSE: _RESPONSE,
     events.COMPONENT: one_of_words(sorted(events.COMPONENTS)),
     events.LIFECYCLE_OUTCOME: one_of_words(("Success", "Failed")),
+    events.VERDICT: one_of_words(events.VERDICTS),
 }
 
 SHAPES: Final[Mapping[str, Schema]] = {

@@ -78,7 +78,7 @@ class Ending:
     check: Check
     said: str = ""
     contradicted: bool = False
-    """Newer evidence says that the cause was another one."""
+    """A person said afterwards that the cause was another one."""
 
     @property
     def verified(self) -> bool:
@@ -165,7 +165,7 @@ def learned(pattern: Pattern | None, ending: Ending) -> Pattern:
     sure = confidence(ending)
     if pattern is None:
         earned = ending.verified and sure >= PROMOTED_FROM
-        return Pattern(ending.key, ending.at, ending.at, ending.at, 1, sure, earned, said=ending.said)
+        return Pattern(ending.key, ending.at, ending.at, ending.at, 1, sure, earned, ending.contradicted, ending.said)
     again = ending.at - pattern.counted_at >= COOLDOWN
     lost = pattern.demoted or (pattern.promoted and ending.failed) or ending.contradicted
     earned = pattern.promoted or (ending.verified and sure >= PROMOTED_FROM)
@@ -225,6 +225,8 @@ WORDS: Final[Mapping[Check, str]] = {
     Check.UNKNOWN: "not verified",
 }
 
+DISOWNED: Final = "a person said that this was not the cause"
+
 
 def memory_section(memory: Memory) -> str:
     """For a prompt: the lines under their heading within 1,800 characters, one line where nobody knows, else empty."""
@@ -263,7 +265,8 @@ def _pattern_line(one: Pattern, owner: str) -> str:
 
 
 def _ending_line(one: Ending) -> str:
-    return f"- this target, {one.at:%Y-%m-%d %H:%M}: {one.key.category}, {WORDS[one.check]}{_said(one.said)}"
+    found = DISOWNED if one.contradicted else WORDS[one.check]
+    return f"- this target, {one.at:%Y-%m-%d %H:%M}: {one.key.category}, {found}{_said(one.said)}"
 
 
 def _said(text: str) -> str:

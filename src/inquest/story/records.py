@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
+from inquest.api.investigation import Feedback
 from inquest.api.meta import rfc3339
 from inquest.api.shared import ApprovalState, EffectivenessReason, Phase, Reason, Resolution, TargetRef
 from inquest.story import plot
@@ -69,6 +70,21 @@ def records(case: Case, uid: str, run: Mapping[str, Any], tools: Offered = NO_TO
     book = _Book(case, uid, tools, {one.fact: one for one in exchanges(case, tools)})
     told = (one for number, fact in enumerate(case.facts) for one in _told(book, number, fact))
     return (*told, *_run_records(case, uid, run), *_ending(book, run))
+
+
+def feedback(case: str, uid: str, said: Feedback, at: datetime) -> Record:
+    """What a person said of an ended case, once; `at` is when it was heard."""
+    kind = f"{OWN}feedback.given"
+    data = {
+        "event_type": kind,
+        "event_id": event_id(uid, "feedback"),
+        "incident_id": uid,
+        "rr_name": case,
+        "verdict": str(said.verdict),
+        "cause": said.cause or "",
+        "by": said.by,
+    }
+    return Record("feedback", kind, AGENT, "feedback_given", "success", at, data)
 
 
 def digest_of_records(found: Sequence[Record]) -> str:

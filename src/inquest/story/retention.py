@@ -43,7 +43,7 @@ def overdue(cases: Iterable[Investigation], now: datetime, keeping: Keeping) -> 
 def _may_go(inv: Investigation, now: datetime) -> bool:
     """What was not stored is nowhere else; what a Signal is held back by is still needed."""
     status = inv.status
-    is_over = status.phase in TERMINAL_PHASES and status.completed_at is not None and status.is_true("Recorded")
+    is_over = status.phase in TERMINAL_PHASES and status.completed_at is not None and inv.is_recorded
     holds = status.next_allowed is not None and status.next_allowed > now
     return is_over and not holds and inv.metadata.deletion_timestamp is None
 

@@ -54,6 +54,13 @@ def ended(
     return AuditEvent(uid, "inquest.case.ended", "aiagent", "case_ended", "success", uid, NOW - ago, "shop", data)
 
 
+def said_of(case: AuditEvent, verdict: str) -> AuditEvent:
+    """What a person said of it."""
+    uid, kind = str(uuid4()), "inquest.feedback.given"
+    data = {"event_id": uid, "incident_id": case.correlation_id, "rr_name": "inv-1", "verdict": verdict, "by": "jane"}
+    return AuditEvent(uid, kind, "aiagent", "feedback_given", "success", case.correlation_id, NOW, "shop", data)
+
+
 @dataclass
 class Fake:
     """What a test of the story stands on: a list, and the same promises."""
@@ -66,14 +73,17 @@ class Fake:
         own += [event for event in events.value if event not in own and self.cluster]
 
     async def endings(self, owner: str, playbooks: Sequence[str]) -> Endings:
-        own = [self._ending(event) for event in self.kept.get(self.cluster, ())] if self.cluster else []
+        every = self.kept.get(self.cluster, ()) if self.cluster else ()
+        own = [self._ending(event) for event in every if event.event_type == "inquest.case.ended"]
         alike = {one.key.owner for one in own if set(playbooks) & set(one.key.playbooks)} | {owner}
         return Endings(True, self.cluster, tuple(one for one in own if one.key.owner in alike))
 
     def _ending(self, event: AuditEvent) -> Ending:
         said = event.data
         key = Key(tuple(said["playbooks"]), said["category"], said["owner"], self.cluster)
-        return Ending(key, datetime.fromisoformat(said["ended_at"]), Check(said["check"]), said["action"])
+        about = [one for one in self.kept[self.cluster] if one.correlation_id == event.correlation_id]
+        wrong = "Wrong" in [one.data.get("verdict") for one in about]
+        return Ending(key, datetime.fromisoformat(said["ended_at"]), Check(said["check"]), said["action"], wrong)
 
 
 Port = DataStorageClient | Fake
@@ -141,6 +151,20 @@ async def test_what_ended_cases_taught_is_heard_by_the_next_of_its_cluster(at: A
     assert (unknown.available, unknown.found) == (True, ())
     assert all(one.key == Key(("oom",), "OOMKilled", one.key.owner, HERE) for one in own.found)
     assert {one.said for one in own.found} == {"IncreaseMemoryLimits"}
+
+
+async def test_who_says_that_a_cause_was_wrong_takes_the_trust_away(at: At) -> None:
+    here = at(HERE)
+    cases = [ended(ago=hours * HOUR) for hours in (8, 6, 4)]
+    await here.record(seal([*cases, said_of(cases[0], "Right"), said_of(cases[1], "Partial")]))
+    before = await here.endings("o-1", ["oom"])
+
+    await here.record(seal([said_of(cases[2], "Wrong")]))
+    after = await here.endings("o-1", ["oom"])
+
+    assert [len(remembered(found, "o-1", NOW).patterns) for found in (before, after)] == [1, 0]
+    assert [one.contradicted for one in sorted(after.found, key=lambda one: one.at)] == [False, False, True]
+    assert (after.whole, any(one.contradicted for one in before.found)) == (True, False)
 
 
 @pytest.mark.parametrize((), [()], ids=["T52"])

@@ -295,6 +295,7 @@ class StoredEnding(_Wire):
     category: Annotated[str, AfterValidator(_of_the_list)]
     check: Check
     action: str = Field(default="", pattern=r"^[A-Za-z0-9]{0,63}$")
+    contradicted: bool = False
 
     def ending(self, cluster: str) -> Ending:
         return Ending(
@@ -302,6 +303,7 @@ class StoredEnding(_Wire):
             self.ended_at,
             self.check,
             self.action,
+            self.contradicted,
         )
 
 
