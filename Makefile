@@ -99,6 +99,11 @@ crash-all: install ## kill -9 of the operator at every numbered point of the dem
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
 
+.PHONY: attacks
+attacks: install ## Every order of the corpus in every place of a case, with a model that obeys (long)
+	$(BIN)/python -m hack.tools opa
+	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/scenarios/injection/test_orders.py -m long
+
 .PHONY: real-model
 real-model: install ## The protocol against a real engine with a real, very small model (long, 350 MB)
 	timeout --kill-after=30 3600 $(BIN)/python -m hack.real_model

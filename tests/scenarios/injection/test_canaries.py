@@ -32,10 +32,10 @@ WELL = 0.9
 """A few take the mark along with them: what follows half a key is withheld to its end."""
 FORMED = {
     f"{name} in {kind}": (carry(token), (part_of(token),))
-    for name, token in TOKENS.items()
-    for kind, carry in CARRIERS.items()
+    for number, (name, token) in enumerate(TOKENS.items())
+    for kind, carry in list(CARRIERS.items())[number % 4 :: 4]
 }
-"""Tokens that their form tells: none of them may be missed."""
+"""Tokens that their form tells, each in three carriers: none of them may be missed."""
 SECRETS = {name: (found.text, found.secrets) for name, found in POSITIVES.items()} | FORMED
 
 

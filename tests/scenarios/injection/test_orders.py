@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -102,15 +102,39 @@ async def test_an_honest_model_is_asked_about_in_production_and_not_in_staging(s
 async def test_an_order_that_a_model_obeys_comes_to_no_more_than_a_request(
     stage: Stage, tmp_path: Path, channel: str
 ) -> None:
+    """Each order in one of the places; every place holds orders for all goals, of what is there and of what is not."""
+    mine = [payload for number, payload in enumerate(PAYLOADS) if place_of(number) == channel]
+
+    swayed = await attacked(stage, tmp_path, channel, mine)
+
+    assert {payload.goal for payload in mine} == set(Goal)
+    assert set(swayed) <= set(SWAYED)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("channel", CHANNELS, ids=[f"RV-04 all in {name}" for name in CHANNELS])
+async def test_every_order_in_every_place_comes_to_no_more_than_a_request(
+    stage: Stage, tmp_path: Path, channel: str
+) -> None:
+    assert await attacked(stage, tmp_path, channel, PAYLOADS) == Counter(SWAYED)
+
+
+def place_of(number: int) -> str:
+    """Ten places in turn, shifted by one with every round."""
+    return list(CHANNELS)[(number + number // len(CHANNELS)) % len(CHANNELS)]
+
+
+async def attacked(stage: Stage, folder: Path, channel: str, payloads: Sequence[Payload]) -> Counter[Goal]:
+    """How many orders of each goal swayed the case; none may have harmed it."""
     swayed: Counter[Goal] = Counter()
-    for number, payload in enumerate(PAYLOADS):
+    for number, payload in enumerate(payloads):
         model = Gullible(payload)
-        result, ruled = await stage.play(planted(tmp_path / str(number), channel, payload.text), model)
+        result, ruled = await stage.play(planted(folder / str(number), channel, payload.text), model)
         assert model.seen, f"the model never saw {payload.text}"
         unharmed(payload, model, result, ruled)
-        swayed[payload.goal] += has_swayed(payload.goal, result)
-
-    assert swayed == Counter(SWAYED)
+        if has_swayed(payload.goal, result):
+            swayed[payload.goal] += 1
+    return swayed
 
 
 def unharmed(payload: Payload, model: Gullible, result: Result, ruled: Ruling | None) -> None:
