@@ -191,7 +191,7 @@ def _member(found: Json, defs: Mapping[str, Json]) -> Json:
     """One setting: durations as the product reads them, no defaults, for those are the product's own."""
     if "$ref" in found:
         name = str(found["$ref"]).rsplit("/", 1)[-1]
-        return _plain(name, defs[name], defs)
+        return _plain(name, defs[name], defs) if "properties" in defs[name] else _member(defs[name], defs)
     if found.get("format") == "duration":
         return {"type": "string", "pattern": DURATION_PATTERN, **_described(found)}
     kept = {key: value for key, value in found.items() if key not in ("default", "title", "format")}

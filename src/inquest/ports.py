@@ -19,6 +19,7 @@ from inquest.story.incident import IncidentWindow
 from inquest.story.inquiry import Run
 from inquest.story.judgement import Answer
 from inquest.story.memory import Endings
+from inquest.story.notices import Owner
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 
 T = TypeVar("T")
@@ -404,6 +405,8 @@ class Notice:
     body: str
     namespace: str
     name: str
+    owners: tuple[Owner, ...] = ()
+    """Whose targets it is about: the signal's and, where it belongs to others, that of the root cause."""
 
 
 class Herald(Protocol):

@@ -35,6 +35,7 @@ from pydantic_settings import (
 )
 from sqlalchemy import make_url
 
+from inquest.api.investigation import NoticePriority, NoticeType
 from inquest.api.meta import timedelta_from_duration
 from inquest.api.rbac import DATASTORAGE_SERVICE
 from inquest.api.shared import Environment
@@ -523,16 +524,88 @@ class AlertmanagerSettings(_StackSettings):
     """Whether an alert still fires after a run, off by default; only alerts of the target's namespace are read."""
 
 
+ReceiverName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$")]
+"""As a label of a metric has it."""
+_OWN_RECEIVERS: Final = ("log", "webhook")
+"""Names that are there without being set."""
+
+
+class ReceiverSettings(_Group):
+    """One way to people."""
+
+    name: ReceiverName
+    """What routes, log and metrics call it."""
+    kind: Literal["webhook", "slack"]
+    """`webhook`: every notice as JSON; `slack`: a chat that takes Slack's incoming webhooks."""
+    url: SecretStr = SecretStr("")
+    """Where it is posted to; the address of a chat is its key, so better given as `url_file`."""
+    url_file: Path | None = None
+    """File that holds the address, as a mounted Secret does; read before every delivery."""
+    token_file: Path | None = None
+    """File with a bearer token; read before every delivery."""
+    ca_bundle: Path | None = None
+    """PEM file with the only authorities that it is believed with; unset: those of the system."""
+    timeout: PositiveSpan = timedelta(seconds=10)
+    """Whole time of one try."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        url = self.url.get_secret_value()
+        if self.name in _OWN_RECEIVERS:
+            raise ValueError(f"name: {self.name} is taken")
+        if bool(url) == (self.url_file is not None):
+            raise ValueError("url or url_file: one of them must be set")
+        if url:
+            _check_url("url", url)
+        return self
+
+
+class RouteSettings(_Group):
+    """What some receivers get; of lists that are set each has to match."""
+
+    receivers: Annotated[tuple[ReceiverName, ...], Field(min_length=1)]
+    """Names of receivers."""
+    types: tuple[NoticeType, ...] = ()
+    """Types of notices; empty: all."""
+    priorities: tuple[NoticePriority, ...] = ()
+    """Priorities; empty: all."""
+    namespaces: tuple[str, ...] = ()
+    """Of targets; empty: all."""
+    teams: tuple[str, ...] = ()
+    """Labels `team`, `business-unit` or `service-owner` of targets or their namespaces; empty: all."""
+
+
 class HeraldSettings(_Group):
-    """Who is told."""
+    """Who is told, beside the log."""
 
     webhooks: tuple[str, ...] = ()
     """URLs that get every notice as JSON."""
+    receivers: tuple[ReceiverSettings, ...] = ()
+    """Ways to people: `name`, `kind`, `url_file`, `token_file`, … One that no route names gets every notice."""
+    routes: tuple[RouteSettings, ...] = ()
+    """What single receivers get: `receivers`, `types`, `priorities`, `namespaces`, `teams`."""
+
+    @model_validator(mode="after")
+    def _names_are_known_and_unique(self) -> Self:
+        names = [receiver.name for receiver in self.receivers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"receivers: {', '.join(twice)} is there more than once")
+        unknown = sorted({name for route in self.routes for name in route.receivers} - set(names))
+        if unknown:
+            raise ValueError(f"routes: there is no receiver {', '.join(unknown)}")
+        return self
 
     def secrets(self) -> tuple[str, ...]:
-        """The address of a chat's webhook is its key; a short part of it is a word that may stand anywhere."""
-        parts = (part for url in self.webhooks for part in re.split(r"[/?&=]", url))
-        return tuple(part for part in parts if len(part) >= OPAQUE and not set(part) <= _PLAIN)
+        """What of the addresses is a key."""
+        addresses = (*self.webhooks, *(receiver.url.get_secret_value() for receiver in self.receivers))
+        return tuple(part for address in addresses for part in opaque_parts(address))
+
+
+def opaque_parts(address: str) -> tuple[str, ...]:
+    """The address of a chat's webhook is its key; a short part of it is a word that may stand anywhere."""
+    parts = re.split(r"[/?&=]", address)
+    return tuple(part for part in parts if len(part) >= OPAQUE and not set(part) <= _PLAIN)
 
 
 class ServerSettings(_Group):

@@ -11,7 +11,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-import httpx2
 import structlog
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -21,7 +20,7 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
 from inquest.adapters.datastorage import ClusterId, DataStorageClient, nowhere, token_of
 from inquest.adapters.eyes import ClusterEyes
-from inquest.adapters.herald import KubeHerald, WebhookReceiver
+from inquest.adapters.herald import KubeHerald, receivers_of
 from inquest.adapters.identity import ClusterIdentity
 from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
 from inquest.adapters.loki import Loki
@@ -162,7 +161,8 @@ async def opened(
         policy, fault = await _policy(settings, stack)
         datastorage = await _datastorage(settings, clock, ClusterIdentity(kube.cluster).uid, stack)
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
-        herald = KubeHerald(kube.status, clock, await _receivers(settings, stack), instance=settings.replica)
+        told = await receivers_of(settings.herald, redactor.learn, stack)
+        herald = KubeHerald(kube.status, clock, told, instance=settings.replica)
         stack.push_async_callback(herald.aclose)
         eyes = ClusterEyes(kube.cluster, redacting, clock)
         books = playbooks_of(settings)
@@ -392,13 +392,6 @@ def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], 
         places=chosen.max_concurrent,
         on_key=on_key,
     )
-
-
-async def _receivers(settings: Settings, stack: AsyncExitStack) -> tuple[WebhookReceiver, ...]:
-    if not settings.herald.webhooks:
-        return ()
-    client = await stack.enter_async_context(httpx2.AsyncClient())
-    return tuple(WebhookReceiver(client, url) for url in settings.herald.webhooks)
 
 
 # --- the door for senders -----------------------------------------------------------------------------------------

@@ -75,6 +75,10 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
     "a key in plain text": ({"settings": {"model": {"api_key": "x"}}}, "api_key"),
     "the password of a proxy": ({"settings": {"prometheus": {"proxy": "http://u:p@h:1"}}}, "proxy"),
     "an address that is a key": ({"settings": {"herald": {"webhooks": ["https://h/key"]}}}, "webhooks"),
+    "a receiver's address that is a key": (
+        {"settings": {"herald": {"receivers": [{"name": "a", "kind": "slack", "url": "https://h/key"}]}}},
+        "url",
+    ),
     "a database with its password": ({"settings": {"datastorage": {"database": "x"}}}, "database"),
     "what only the chart can know": ({"settings": {"kubernetes": {"namespace": "other"}}}, "kubernetes"),
     "no image": ({"image": {"repository": ""}}, "image.repository"),

@@ -7,9 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from inquest.api.shared import Phase, SignalPhase, TargetRef
+from inquest.api.shared import Business, Phase, SignalPhase, TargetRef
 from inquest.api.signal import Signal
 from inquest.story import notices, plot
+from inquest.story.context import ResourceContext
+from inquest.story.history import History
+from inquest.story.notices import Owner
 from inquest.story.plot import Case, advance
 from inquest.story.triage import Decision
 from tests.story import cases
@@ -75,6 +78,51 @@ def test_an_approver_is_told_the_cause_its_claims_and_what_else_was_possible() -
     assert told.overall_confidence == pytest.approx(0.95)
     assert [claim.evidence for claim in told.claims] == [("E1",)]
     assert [other.id for other in told.alternatives] == ["restart-api"]
+
+
+# --- whose it is ----------------------------------------------------------------------------------------------
+
+
+def looked_up(namespace: str, **labels: dict[str, str]) -> plot.ContextResolved:
+    target = TargetRef(kind="Deployment", name="api", namespace=namespace)
+    return plot.ContextResolved(ResourceContext(target, target, **labels), History(available=True), cases.AT)
+
+
+def with_contexts(*contexts: plot.ContextResolved) -> Case:
+    case = cases.reached(Phase.AWAITING_APPROVAL)
+    rest = [fact for fact in case.facts if not isinstance(fact, plot.ContextResolved)]
+    return replace(case, facts=(rest[0], *contexts, *rest[1:]))
+
+
+def test_where_the_cause_belongs_to_others_both_owners_are_named() -> None:
+    signal = looked_up("shop", namespace_labels={"inquest.dev/team": "storefront"})
+    cause = looked_up("payments", root_labels={"inquest.dev/service-owner": "ledger"})
+
+    told = notices.notice(with_contexts(signal, cause))
+
+    assert told is not None
+    assert told.owners == (Owner("shop", ("storefront",)), Owner("payments", ("ledger",)))
+
+
+def test_one_owner_is_named_once_and_a_namespace_speaks_before_its_workloads() -> None:
+    labels = {"namespace_labels": {"inquest.dev/team": "storefront"}, "root_labels": {"inquest.dev/team": "other"}}
+
+    told = notices.notice(with_contexts(looked_up("shop", **labels), looked_up("shop", **labels)))
+
+    assert told is not None
+    assert told.owners == (Owner("shop", ("storefront",)),)
+
+
+def test_before_anything_was_looked_up_the_signal_says_whose_it_is() -> None:
+    opened = cases.reached(Phase.AWAITING_APPROVAL).opened
+    business = Business(business_unit="retail")
+    signal = opened.spec.signal.model_copy(update={"business": business, "custom_labels": {"team": ("storefront",)}})
+    case = with_contexts()
+    case = replace(
+        case, facts=(replace(opened, spec=opened.spec.model_copy(update={"signal": signal})), *case.facts[1:])
+    )
+
+    assert notices.owners(case) == (Owner("shop", ("storefront", "retail")),)
 
 
 # --- of a Signal ----------------------------------------------------------------------------------------------

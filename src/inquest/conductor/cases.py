@@ -529,7 +529,7 @@ class Cases:
             key = f"{inv.uid}/{said.type}/{number}"
             if key in known or key in told:
                 continue
-            message = Notice(key, said.type, said.priority, said.title, said.body, inv.namespace, inv.name)
+            message = Notice(key, said.type, said.priority, said.title, said.body, inv.namespace, inv.name, said.owners)
             await self.house.herald.tell(await self.house.redacted(message))
             priority = NoticePriority(said.priority)
             told[key] = NoticeSent(

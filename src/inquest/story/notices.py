@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
+from inquest.api.investigation import PinnedSignal
 from inquest.api.meta import rfc3339
+from inquest.api.names import read_label
 from inquest.api.shared import Phase, Reason, TargetRef
 from inquest.api.signal import Signal
 from inquest.story import plot
 from inquest.story.chronicle import alternatives_of, claims_of, shown_target
+from inquest.story.context import ResourceContext
 from inquest.story.plot import Case
 from inquest.story.remedy import Account
 from inquest.story.triage import Decision
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Where a target is and whose it is; routes go by it."""
+
+    namespace: str = ""
+    teams: tuple[str, ...] = ()
+    """The labels `team`, `business-unit` and `service-owner`, those that are there."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,7 @@ class Told:
     priority: str
     title: str
     body: str
+    owners: tuple[Owner, ...] = ()
 
 
 _APPROVAL_PRIORITY: Final[Mapping[str, str]] = {"P0": "Critical", "P1": "High", "P2": "Medium"}
@@ -44,12 +57,47 @@ _BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ER
 
 def notice(case: Case) -> Told | None:
     """What the newest fact tells people, if anything."""
+    told = _told(case)
+    return replace(told, owners=owners(case)) if told else None
+
+
+def _told(case: Case) -> Told | None:
     fact = case.facts[-1]
     if isinstance(fact, plot.ApprovalRequested):
         return _asking(case, fact, f"Approval needed: {_summary(case)}", _asked_with(case))
     if isinstance(fact, plot.ApprovalEscalated):
         return _silence(case)
     return _closing_notice(case, fact) if isinstance(fact, plot.Closed) else None
+
+
+_OWNER_LABELS: Final = ("team", "business-unit", "service-owner")
+
+
+def owners(case: Case) -> tuple[Owner, ...]:
+    """Of the signal's target first, then of the root cause's where it is another one."""
+    if case.first(plot.Opened) is None:
+        return ()
+    contexts = [fact.context for fact in case.facts if isinstance(fact, plot.ContextResolved)]
+    found = [owner_of(context) for context in (*contexts[:1], *contexts[-1:])]
+    signal = case.opened.spec.signal
+    return tuple(dict.fromkeys(found)) or (Owner(signal.target.namespace or "", _pinned_teams(signal)),)
+
+
+def owner_of(context: ResourceContext) -> Owner:
+    """By the labels of the namespace, then of the root owner, then of the target (resources, section 10.3)."""
+    around = (context.namespace_labels, context.root_labels, context.target_labels)
+    words = (next(filter(None, (read_label(labels, name) for labels in around)), None) for name in _OWNER_LABELS)
+    return Owner(context.root.namespace or context.target.namespace or "", _words(words))
+
+
+def _pinned_teams(signal: PinnedSignal) -> tuple[str, ...]:
+    business = signal.business
+    named = (business.business_unit, business.service_owner) if business else ()
+    return _words((*signal.custom_labels.get("team", ()), *named))
+
+
+def _words(found: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for word in found if word))
 
 
 def _asking(case: Case, asked: plot.ApprovalRequested, title: str, priority: str) -> Told:

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.herald import KubeHerald, WebhookReceiver
+from inquest.adapters.herald import Hook, KubeHerald, Routed, WebhookReceiver
 from inquest.api.investigation import Investigation
 from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.shared import Phase
@@ -33,12 +33,13 @@ class Sink:
 
     got: list[dict[str, Any]] = field(default_factory=list)
 
-    def receiver(self) -> WebhookReceiver:
+    def receiver(self) -> Routed:
         def answer(request: httpx2.Request) -> httpx2.Response:
             self.got.append(json.loads(request.content))
             return httpx2.Response(200)
 
-        return WebhookReceiver(httpx2.AsyncClient(transport=httpx2.MockTransport(answer)), "http://sink/hook")
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+        return Routed(WebhookReceiver(client, Hook("http://sink/hook")))
 
     @property
     def keys(self) -> list[str]:

@@ -10,7 +10,9 @@ import httpx2
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.herald import EVENT, KubeHerald, WebhookReceiver
+from inquest.adapters.herald import Hook as Address
+from inquest.adapters.herald import KubeHerald, Routed, WebhookReceiver
+from inquest.adapters.herald.delivery import EVENT
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
 from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
 from tests.cluster.conftest import cluster, namespace
@@ -94,9 +96,9 @@ class Hook:
     def __init__(self, failures: int = 0) -> None:
         self.failures, self.got = failures, list[Json]()
 
-    def receiver(self) -> WebhookReceiver:
+    def receiver(self) -> Routed:
         client = httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
-        return WebhookReceiver(client, "https://hooks.example.com/secret-part")
+        return Routed(WebhookReceiver(client, Address("https://hooks.example.com/secret-part")))
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         if self.failures:
@@ -114,7 +116,7 @@ async def test_a_notice_is_told_once_for_each_key(kube: Kube) -> None:
         await herald.tell(notice(key))
 
     assert [found["key"] for found in hook.got] == ["a", "b"]
-    assert hook.got[0]["text"] == "Approval needed\nApprove it"
+    assert hook.got[0]["text"] == "*Approval*, High\n```\nApproval needed\nApprove it\n```"
 
 
 async def test_a_failing_receiver_is_tried_again_later_and_harms_no_other(kube: Kube) -> None:

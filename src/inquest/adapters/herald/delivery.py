@@ -1,4 +1,4 @@
-"""`ports.Herald`: Kubernetes Events, the log, webhooks. Nothing here may raise: telling people never changes a phase.
+"""Kubernetes Events, and notices to every receiver. Nothing here may raise: telling people never changes a phase.
 
 Events are aggregated as client-go does it: a repeat raises the count of the Event that is there, and many texts for one
 reason share one Event (resources, section 2.4). Notices are told once for each key (resources, section 13).
@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-import httpx2
 import structlog
 
+from inquest.adapters.herald.receivers import LogReceiver, Receiver
+from inquest.adapters.herald.routes import Routed
 from inquest.api.meta import rfc3339
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
 from inquest.ports import Clock, Json, Notice, Redacted, ResourceKind, Status
@@ -34,38 +35,8 @@ REMEMBERED: Final = 4096
 TRIES: Final = 6
 FIRST_PAUSE: Final = 30.0
 LAST_PAUSE: Final = 480.0
-WEBHOOK_SECONDS: Final = 10.0
-
-
-class Receiver(Protocol):
-    """One way to people; raises when it could not deliver."""
-
-    name: str
-
-    async def deliver(self, notice: Redacted[Notice]) -> None: ...
-
-
-class LogReceiver:
-    """One structured line; always there."""
-
-    name = "log"
-
-    async def deliver(self, notice: Redacted[Notice]) -> None:
-        _log.info("notice", **asdict(notice.value))
-
-
-class WebhookReceiver:
-    """JSON to a URL; `text` makes it readable for Slack-compatible receivers."""
-
-    name = "webhook"
-
-    def __init__(self, client: httpx2.AsyncClient, url: str) -> None:
-        self._client, self._url = client, url
-
-    async def deliver(self, notice: Redacted[Notice]) -> None:
-        body = asdict(notice.value) | {"text": f"{notice.value.title}\n{notice.value.body}"}
-        answer = await self._client.post(self._url, json=body, timeout=WEBHOOK_SECONDS)
-        answer.raise_for_status()
+FIRST_TRY_SECONDS: Final = 10.0
+"""What a case waits for the first tries of its notice; slower ones go on without it."""
 
 
 @dataclass
@@ -80,33 +51,43 @@ class _Posted:
 class KubeHerald:
     """Posts Events with the Status port, tells notices to every receiver."""
 
-    def __init__(self, status: Status, clock: Clock, receivers: Sequence[Receiver] = (), *, instance: str = "") -> None:
+    def __init__(self, status: Status, clock: Clock, receivers: Sequence[Routed] = (), *, instance: str = "") -> None:
         self._status, self._clock, self._instance = status, clock, instance
-        self._receivers: tuple[Receiver, ...] = (LogReceiver(), *receivers)
+        self._receivers: tuple[Routed, ...] = (Routed(LogReceiver()), *receivers)
         self._posted: OrderedDict[str, _Posted] = OrderedDict()
         self._texts: OrderedDict[str, set[str]] = OrderedDict()
         self._told: OrderedDict[str, None] = OrderedDict()
-        self._retries: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
-        """End the retries; a notice that was not delivered is made again by the case that owes it."""
-        for task in self._retries:
+        """End what is under way. A notice that was not delivered by then stays with the log and the status."""
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._retries, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # --- notices ------------------------------------------------------------------------------------
 
     async def tell(self, notice: Redacted[Notice]) -> None:
-        """Tell each receiver once for each key; one that fails is tried again in the background."""
-        for receiver in self._receivers:
-            mark = f"{receiver.name}/{id(receiver)}/{notice.value.key}"
-            if mark in self._told:
-                continue
-            _remember(self._told, mark, None)
-            if not await self._delivered(receiver, notice):
-                task = asyncio.create_task(self._retry(receiver, notice), name=f"notice/{receiver.name}")
-                self._retries.add(task)
-                task.add_done_callback(self._retries.discard)
+        """Tell each receiver that it is for, once for each key, all at a time; one that fails is tried again later."""
+        first = [self._begun(self._first(each.receiver, notice), each.receiver) for each in self._due(notice.value)]
+        if first:
+            await asyncio.wait(first, timeout=FIRST_TRY_SECONDS)
+
+    def _due(self, notice: Notice) -> list[Routed]:
+        found = [each for each in self._receivers if each.gets(notice) and _mark(each, notice) not in self._told]
+        for each in found:
+            _remember(self._told, _mark(each, notice), None)
+        return found
+
+    def _begun(self, work: Coroutine[Any, Any, None], receiver: Receiver) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=f"notice/{receiver.name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _first(self, receiver: Receiver, notice: Redacted[Notice]) -> None:
+        if not await self._delivered(receiver, notice):
+            self._begun(self._retry(receiver, notice), receiver)
 
     async def _delivered(self, receiver: Receiver, notice: Redacted[Notice]) -> bool:
         try:
@@ -123,6 +104,7 @@ class KubeHerald:
             await self._clock.sleep(min(LAST_PAUSE, FIRST_PAUSE * float(2**attempt)))
             if await self._delivered(receiver, notice):
                 return
+        _log.error("notice given up", receiver=receiver.name, key=notice.value.key, tries=TRIES)
 
     # --- events -------------------------------------------------------------------------------------
 
@@ -192,6 +174,10 @@ class KubeHerald:
         }
 
 
+def _mark(each: Routed, notice: Notice) -> str:
+    return f"{each.receiver.name}/{id(each.receiver)}/{notice.key}"
+
+
 def _change(text: str, now: datetime) -> Json:
     return {"message": text, "lastTimestamp": rfc3339(now)}
 
@@ -204,8 +190,8 @@ def _remember(store: OrderedDict[str, Any], key: str, value: Any) -> None:
 
 
 def _brief(error: Exception) -> str:
-    # An error of the HTTP library quotes the URL, and a webhook's URL is its password.
+    # A foreign error may quote what it was given, and a webhook's URL is its password.
     return str(error)[:300] if isinstance(error, InquestError) else type(error).__name__
 
 
-__all__ = ["KubeHerald", "LogReceiver", "Receiver", "WebhookReceiver"]
+__all__ = ["KubeHerald"]
