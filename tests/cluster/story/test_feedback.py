@@ -1,4 +1,7 @@
-"""What a person says of an ended case is kept once, and the next of its kind hears of it (behaviours, section 17)."""
+"""What a person says of an ended case is kept once, and the next of its kind hears of it (behaviours, section 17).
+
+Who does not believe a case has another look taken, by hand.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.story.api import Object
-from tests.cluster.story.world import World, conditions
+from tests.cluster.story.world import World, conditions, word
 
 pytestmark = [pytest.mark.xdist_group("story-feedback"), pytest.mark.timeout(900)]
 
@@ -66,3 +69,23 @@ def test_what_a_person_says_of_a_diagnosis_is_kept_once_and_told_to_the_next(wor
 
     assert [line for line in lessons if "OOMKilled, a person said that this was not the cause" in line]
     assert len(kept(world, case)) == 1
+
+
+def test_a_case_that_was_called_wrong_is_looked_into_again_by_hand(world: World) -> None:
+    """A copy without Signal, wish to cancel and feedback is a case of its own; the first stays as it ended."""
+    world.broken()
+    first = diagnosed(world)
+    meta = first["metadata"]
+    change = {"spec": {"feedback": {"verdict": "Wrong", "by": "admin"}}}
+    world.api.change("Investigation", meta["name"], meta["namespace"], change)
+    before = world.shows("Investigation", meta["name"], is_recorded)
+
+    spec = {key: value for key, value in before["spec"].items() if key not in ("signalRef", "cancel", "feedback")}
+    body = {"apiVersion": before["apiVersion"], "kind": "Investigation", "spec": spec}
+    copy = world.api.create(body | {"metadata": {"name": f"again-{meta['name']}", "namespace": meta["namespace"]}})
+    again = world.reaches("Investigation", copy, "AwaitingApproval")
+
+    names = ("fingerprint", "outcome", "workflowDisplay")
+    assert word(again, *names) == word(before, *names)
+    assert again["spec"]["signal"] == before["spec"]["signal"]
+    world.shows("Investigation", meta["name"], lambda seen: seen["status"] == before["status"])
