@@ -15,7 +15,7 @@ from inquest.conductor.house import House
 from inquest.errors import InquestError
 from inquest.ports import Metrics
 from inquest.story.effectiveness import LOOK_BACK, Metric
-from inquest.story.measuring import STEP, Question, alert_of, is_same, metric, questions
+from inquest.story.measuring import STEP, Question, alert_of, is_same, is_within, metric, questions
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -61,10 +61,12 @@ class Gauges:
         return found
 
     def alert(self, inv: Investigation | None) -> str:
-        """Name of the alert to look for; empty: there is none, or nobody to ask."""
+        """Name of the alert to look for; empty: none, nobody to ask, or not to be found in the target's namespace."""
         if inv is None or self.house.alerts is None:
             return ""
-        signal = inv.spec.signal
+        signal, label = inv.spec.signal, self.house.settings.alertmanager.namespace_label
+        if not is_within(signal.labels, label, signal.target.namespace or ""):
+            return ""
         return alert_of(signal.source.type, signal.labels, signal.name)
 
     async def firing(self, inv: Investigation) -> tuple[Mapping[str, str], ...] | None:

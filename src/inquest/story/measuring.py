@@ -76,6 +76,14 @@ def alert_of(source: SourceType, labels: Mapping[str, str], name: str) -> str:
     return (labels.get("alertname") or name) if source is SourceType.ALERTMANAGER else ""
 
 
+def is_within(labels: Mapping[str, str], label: str, namespace: str) -> bool:
+    """Whether an alert with these labels is found where the alerts of a namespace are looked for.
+
+    Of a node, or with `exported_namespace`, it may carry the namespace of who was scraped: none found there is no end.
+    """
+    return labels.get(label, "") == namespace
+
+
 def is_same(alert: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """Whether an alert is about the target of the Signal with these labels, and not another one of the namespace.
 

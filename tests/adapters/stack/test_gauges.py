@@ -149,13 +149,32 @@ async def test_a_name_is_a_word_and_no_pattern(alertmanager: Alertmanager, alert
     assert await alertmanager.firing(".*", "shop") == ()
 
 
+NOT_OF_THE_TARGET: dict[str, dict[str, str]] = {
+    "the namespace of who was scraped": {"namespace": "monitoring", "exported_namespace": "shop"},
+    "no namespace at all": {},
+}
+
+
+@pytest.mark.parametrize("labels", NOT_OF_THE_TARGET.values(), ids=NOT_OF_THE_TARGET.keys())
+async def test_an_alert_that_is_not_looked_for_where_it_is_has_not_ended(
+    alertmanager: Alertmanager, alertmanager_url: str, labels: dict[str, str]
+) -> None:
+    house = gauges(alerts=alertmanager)
+    fires(alertmanager_url, alertname="Scraped", deployment="cart", **labels)
+
+    assert await house.firing(case_of(name="Scraped", deployment="cart", **labels)) is None
+    assert house.alert(case_of(name="Scraped", deployment="cart", **labels)) == "", "it is no part of the verification"
+
+
 async def test_who_is_away_says_nothing_of_an_alert(prometheus_url: str) -> None:
     away, other = Line("alertmanager", Address(NOBODY)), Line("alertmanager", Address(prometheus_url))
     try:
-        assert await gauges(alerts=Alertmanager(away)).firing(case_of()) is None
+        assert await gauges(alerts=Alertmanager(away)).firing(case_of(namespace="shop")) is None
         with pytest.raises(Unavailable):
             await Alertmanager(away).firing("CartDown", "shop")
-        assert await gauges(alerts=Alertmanager(other)).firing(case_of()) is None, "a Prometheus is no Alertmanager"
+        assert await gauges(alerts=Alertmanager(other)).firing(case_of(namespace="shop")) is None, (
+            "a Prometheus is no Alertmanager"
+        )
     finally:
         await away.aclose()
         await other.aclose()
@@ -164,6 +183,6 @@ async def test_who_is_away_says_nothing_of_an_alert(prometheus_url: str) -> None
 async def test_what_no_alert_began_has_none_to_look_for(alertmanager: Alertmanager) -> None:
     house = gauges(alerts=alertmanager)
 
-    assert house.alert(case_of("Manual")) == ""
-    assert await house.firing(case_of("Manual")) is None
-    assert replace(house, house=replace(house.house, alerts=None)).alert(case_of()) == ""
+    assert house.alert(case_of("Manual", namespace="shop")) == ""
+    assert await house.firing(case_of("Manual", namespace="shop")) is None
+    assert replace(house, house=replace(house.house, alerts=None)).alert(case_of(namespace="shop")) == ""
