@@ -80,6 +80,8 @@ def _finding(link: Link, previous: str) -> Finding | None:
     expected = next_hash(link.previous_hash, link.event)
     if link.event_hash != expected:
         return Finding(link, expected, "event hash does not match the stored event")
+    if not isinstance(link.event.event_data, Mapping):
+        return Finding(link, expected, "its payload is no object")
     if link.derived is not None and link.derived != link.event.derived:
         return Finding(link, expected, "what history asks by does not follow from the stored event")
     return None

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from inquest.cli.main import app
+from inquest.datastorage.chain import next_hash
 from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.ledger import link_of
+from inquest.datastorage.tables import audit_events
 from inquest.errors import InquestError, Misconfigured, Unavailable
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import llm_request, store
+
+OF_THE_FIRST = audit_events.c.correlation_id == "rr-1"
 
 
 class Shell:
@@ -97,6 +103,25 @@ async def test_an_edited_row_is_named_and_the_exit_status_says_so(site: Site, sh
     assert status == 1
     assert told.startswith("rr-2: event ")
     assert told.endswith(": event hash does not match the stored event\n2 chains, 2 events: 1 faults\n")
+
+
+@pytest.mark.parametrize("payload", ["[1]", '"text"'])
+async def test_a_payload_that_is_no_object_is_named_though_its_hash_holds(
+    site: Site, shell: Shell, payload: str
+) -> None:
+    """Who owns the database can write a hash that fits; what stands behind it is looked at as well."""
+    await store(site, llm_request("rr-1"), llm_request("rr-2"))
+    async with site.engine.connect() as connection, connection.begin():
+        await connection.execute(audit_events.update().where(OF_THE_FIRST).values(event_data=json.loads(payload)))
+        (row,) = (await connection.execute(select(audit_events).where(OF_THE_FIRST))).mappings()
+        fitting = next_hash("", link_of(row).event)
+        await connection.execute(audit_events.update().where(OF_THE_FIRST).values(event_hash=fitting))
+    shell.use(site.url)
+
+    status, told, _ = await shell("audit", "verify")
+
+    assert status == 1
+    assert told.endswith(": its payload is no object\n2 chains, 2 events: 1 faults\n")
 
 
 async def test_an_export_that_does_not_hold_is_a_fault_and_nothing_to_compare_with(
