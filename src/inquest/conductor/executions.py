@@ -70,6 +70,7 @@ BUSY_POLL: Final = timedelta(seconds=30)
 MAX_BLOCKED: Final = timedelta(hours=1)
 OVERDUE: Final = timedelta(seconds=30)
 """After the deadline the assessment ends, whatever can be read (resources, section 14.1)."""
+_UNBLOCKED: Final[Mapping[str, None]] = {"blocked_by": None, "blocked_until": None}
 ENDED: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK})
 
 
@@ -127,7 +128,7 @@ class Executions:
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
         if frozen := await Guards(self.house).frozen(found.spec.target):
-            return Change({"phase": ExecutionPhase.PENDING, "message": frozen}, {}, again=BUSY_POLL)
+            return _frozen(frozen)
         halt = await self._halt(found)
         if halt is not None and _is_too_old(found, now):
             halt = replace(halt, until=None, message=f"{halt.message}, and has been for an hour")
@@ -191,8 +192,7 @@ class Executions:
             "started_at": found.status.started_at or datetime.fromisoformat(meta["creationTimestamp"]),
             "dropped_parameters": dropped_parameters(found.spec),
             "pre_spec_hash": before or None,
-            "blocked_by": None,
-            "blocked_until": None,
+            **_UNBLOCKED,
             "effectiveness": await self._before(found, now) if how == "JobCreated" else found.status.effectiveness,
         }
         verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
@@ -460,9 +460,11 @@ class Executions:
 
 
 def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
-    """A Blocked execution waits an hour at the most (resources, section 14.1)."""
-    made = found.metadata.creation_timestamp
-    return made is not None and now - made > MAX_BLOCKED
+    """A Blocked execution waits an hour at the most, from when it was blocked (resources, section 14.1)."""
+    if found.status.phase is not ExecutionPhase.BLOCKED:
+        return False
+    held = (one for one in found.status.conditions if one.type == "TargetLocked" and one.status == "False")
+    return any(now - one.last_transition_time > MAX_BLOCKED for one in held)
 
 
 def _is_awaited(found: WorkflowExecution, inv: Investigation, facts: tuple[plot.Fact, ...]) -> bool:
@@ -493,6 +495,13 @@ def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:
 
 def _is_undo(found: WorkflowExecution) -> bool:
     return found.spec.purpose is Purpose.UNDO
+
+
+def _frozen(why: str) -> Change:
+    """It waits as if it were new: time in a freeze is not time in which the target was busy."""
+    changes = {"phase": ExecutionPhase.PENDING, "reason": None, "message": why, **_UNBLOCKED}
+    waits = unknown("Pending", why)
+    return Change(changes, {"TargetLocked": waits, "JobCreated": waits}, again=BUSY_POLL)
 
 
 def _held(halt: Halt, now: datetime) -> Change:
@@ -539,6 +548,7 @@ def _ended_badly(failure: Failure, at: datetime) -> Change:
         "message": failure.summary,
         "failure": failure,
         "completed_at": at,
+        **_UNBLOCKED,
     }
     reason = str(failure.reason)
     verdicts = {
