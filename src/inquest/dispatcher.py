@@ -63,6 +63,7 @@ _RANKS: Final = {
     "warning": Rank.MEDIUM,
     "low": Rank.LOW,
     "info": Rank.INFO,
+    "unknown": Rank.INFO,
 }
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from inquest.api.shared import Severity
 from inquest.dispatcher import Dispatcher, Due, Key, Lane, Rank, Resync, rank_of
 from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Unavailable
 from inquest.ports import Json, ResourceKind
@@ -440,7 +441,7 @@ async def test_a_list_that_fails_is_left_to_the_next_round() -> None:
     ("kind", "spec", "rank"),
     [
         ("Signal", {"severity": "critical"}, Rank.CRITICAL),
-        ("Signal", {"severity": "unknown"}, Rank.MEDIUM),
+        ("Signal", {"severity": "unknown"}, Rank.INFO),
         ("Signal", {}, Rank.MEDIUM),
         ("Investigation", {"signal": {"severity": "low"}}, Rank.LOW),
         ("Investigation", {"signal": {"severity": "low"}, "cancel": True}, Rank.CRITICAL),
@@ -450,3 +451,9 @@ async def test_a_list_that_fails_is_left_to_the_next_round() -> None:
 )
 def test_rank_is_severity_and_people_go_first(kind: str, spec: Json, rank: Rank) -> None:
     assert rank_of(kind, {"spec": spec}) == rank
+
+
+def test_ranks_and_severities_have_one_order() -> None:
+    ranks = [rank_of("Signal", {"spec": {"severity": word}}) for word in sorted(Severity, key=lambda one: -one.rank)]
+
+    assert ranks == sorted(ranks)
