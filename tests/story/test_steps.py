@@ -857,9 +857,24 @@ def test_no_undo_begins_while_effects_are_frozen() -> None:
     assert (count(case.facts, plot.UndoPlanned), count(case.facts, plot.UndoCreated)) == (1, 0)
 
 
-def test_an_undo_that_a_person_stops_leaves_the_target_to_a_person() -> None:
-    running = steps.ExecutionSeen(ExecutionPhase.RUNNING)
-    case = undoing(Phase.VERIFYING, UndoWhen.ON_INEFFECTIVE, ineffective(), undo=running)
+RUNNING_UNDO = steps.ExecutionSeen(ExecutionPhase.RUNNING)
+STOPPED: dict[str, tuple[Phase, UndoWhen, steps.ExecutionSeen, dict[str, Any]]] = {
+    "after a run that did not help": (
+        Phase.VERIFYING,
+        UndoWhen.ON_INEFFECTIVE,
+        ineffective(),
+        {"undo": RUNNING_UNDO},
+    ),
+    "after a run that failed": (Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, {"undo": RUNNING_UNDO}),
+    "before it began": (Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, {"frozen": "effects are frozen"}),
+}
+
+
+@pytest.mark.parametrize(("phase", "when", "seen", "more"), STOPPED.values(), ids=STOPPED.keys())
+def test_an_undo_that_a_person_stops_leaves_the_target_to_a_person(
+    phase: Phase, when: UndoWhen, seen: steps.ExecutionSeen, more: dict[str, Any]
+) -> None:
+    case = undoing(phase, when, seen, **more)
 
     ended = World().run(view(cancelled=True), case)
 

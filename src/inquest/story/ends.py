@@ -199,6 +199,12 @@ def stopped_undoing(selected: Verdict) -> Verdict:
     return not_taken_back(_unverified(selected, "The workflow ran and did not help"), "its undo was cancelled")
 
 
+def stopped_undoing_half() -> Verdict:
+    """The same after a run that failed half way: only a person knows now what its target is like."""
+    failed = replace(stopped_running(), message="Cancelled after the workflow had failed")
+    return not_taken_back(failed, "its undo was cancelled")
+
+
 def _told(effect: Effect) -> str:
     if effect.rolled_back:
         return "The workflow ran and was taken back by its undo workflow"

@@ -69,10 +69,12 @@ def _stopped(case: Case, view: View) -> outcome.Verdict | None:
 
 
 def _cancelled(case: Case) -> outcome.Verdict:
+    undoing = case.last(plot.UndoPlanned) is not None
     if case.phase is Phase.VERIFYING:
-        undoing = case.last(plot.UndoCreated) is not None
         return ends.stopped_undoing(chosen(case)) if undoing else ends.stopped_waiting(chosen(case))
-    return ends.stopped_running() if case.phase is Phase.EXECUTING else outcome.cancelled()
+    if case.phase is Phase.EXECUTING:
+        return ends.stopped_undoing_half() if undoing else ends.stopped_running()
+    return outcome.cancelled()
 
 
 def _is_spent(case: Case, view: View) -> bool:
