@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,7 +39,7 @@ from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
-from inquest.ports import Alerts, Eyes, Json, Logs, Metrics, Model, Policy, Reach, ResourceKind
+from inquest.ports import Alerts, Eyes, Json, Logs, Metrics, Model, Reach, ResourceKind
 from inquest.serving import Certificate, serving
 from inquest.serving.login import Reviewer
 from inquest.settings import (
@@ -83,7 +83,8 @@ class Wired:
     kube: Kube
     clock: SystemClock
     replica: str
-    policy_fault: Callable[[], str]
+    policy_fault: Callable[[], Awaitable[str]]
+    """Why no policy would rule now; empty: one would."""
 
 
 class ToolBench:
@@ -158,7 +159,7 @@ async def opened(
         gauging = Gauging(clock, redacting, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
         kube = await stack.enter_async_context(Kube(source, clock))
-        policy, fault = await _policy(settings, stack)
+        policy = await _policy(settings, stack)
         datastorage = await _datastorage(settings, clock, ClusterIdentity(kube.cluster).uid, stack)
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
         told = await receivers_of(settings.herald, redactor.learn, stack)
@@ -195,7 +196,7 @@ async def opened(
             metrics=backends.metrics,
             alerts=alerts_of(settings, redactor, stack),
         )
-        yield Wired(_conductor(house), kube, clock, replica, fault)
+        yield Wired(_conductor(house), kube, clock, replica, policy.look)
 
 
 @dataclass
@@ -228,11 +229,11 @@ def playbooks_of(settings: Settings) -> tuple[Book, ...]:
     return found.books
 
 
-async def _policy(settings: Settings, stack: AsyncExitStack) -> tuple[Policy, Callable[[], str]]:
+async def _policy(settings: Settings, stack: AsyncExitStack) -> OpaPolicy:
     """OPA at a URL, or as a child of this process."""
     chosen = settings.policy
     if chosen.url:
-        return OpaPolicy.at(chosen.url, query=chosen.query), lambda: ""
+        return OpaPolicy.at(chosen.url, query=chosen.query)
     binary = find_binary(chosen.opa_binary)
     if binary is None:
         raise Misconfigured(f"policy.opa_binary: there is no program {chosen.opa_binary}, and policy.url is not set")
@@ -240,7 +241,7 @@ async def _policy(settings: Settings, stack: AsyncExitStack) -> tuple[Policy, Ca
     await stack.enter_async_context(server)
     if chosen.strict and server.fault:
         raise Misconfigured(f"policy.strict: {server.fault}")
-    return OpaPolicy(server, query=chosen.query), lambda: server.fault
+    return OpaPolicy(server, query=chosen.query)
 
 
 def default_policy() -> Path:

@@ -40,6 +40,8 @@ DEADLINE: Final = 5.0
 """Seconds for one question, its retry included."""
 RETRIES: Final = 1
 POLICY_ID: Final = "approval.rego"
+NOT_RUNNING: Final = "no OPA is running"
+NOT_LOADED: Final = "no policy is loaded"
 SYSTEM_PACKAGE: Final = "system"
 """Where OPA keeps rules about itself; no part of what rules on cases."""
 
@@ -111,10 +113,27 @@ class OpaPolicy:
         except Exception as error:  # the port never raises: whatever went wrong asks for a person
             return self._faulty(_sentence(error))
 
+    async def look(self) -> str:
+        """Why no policy would rule now, empty: one would; bounded by the deadline, and never an exception."""
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await self._missing()
+        except TimeoutError:
+            return f"no answer within {self._deadline:g} s"
+        except Exception as error:  # as for a question
+            return _sentence(error)
+
+    async def _missing(self) -> str:
+        endpoint = self._source.endpoint
+        if endpoint is None:
+            return self._source.fault or NOT_RUNNING
+        async with endpoint.client(timeout=self._deadline) as client:
+            return "" if await loaded_hash(client) else self._source.fault or NOT_LOADED
+
     async def _asked(self, document: Json) -> Answer:
         endpoint = self._source.endpoint
         if endpoint is None:
-            return self._faulty(self._source.fault or "no OPA is running")
+            return self._faulty(self._source.fault or NOT_RUNNING)
         async with endpoint.client(timeout=self._deadline) as client:
             return await self._of_one_version(client, document)
 
@@ -130,7 +149,7 @@ class OpaPolicy:
 
     def _answer(self, found: object, policy_hash: str) -> Answer:
         if not policy_hash:
-            return self._faulty(self._source.fault or "no policy is loaded")
+            return self._faulty(self._source.fault or NOT_LOADED)
         value = found.get("result") if isinstance(found, Mapping) else None
         if isinstance(value, Mapping) and value:
             return Answer(value=value, policy_hash=policy_hash, query=self._query)

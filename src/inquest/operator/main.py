@@ -31,6 +31,8 @@ from inquest.wiring import Redactor, Wired, opened, receiving, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
 
+POLICY_SECONDS: Final = 15.0
+"""Between two looks for the approval policy."""
 POLICIES_SECONDS: Final = 60.0
 """Between two looks for the admission policies."""
 CATALOGUE_SECONDS: Final = 20.0
@@ -75,6 +77,8 @@ class Process:
     """Rights that Inquest should not have; while there is one, nothing is claimed."""
     unguarded: tuple[str, ...] = ("not looked for yet",)
     """Admission policies that are missing or changed; while there is one, no approval is used."""
+    unruled: str = "not looked for yet"
+    """Why no approval policy would rule; while there is a reason, every ruling asks a person."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then everything is let go in order."""
@@ -180,6 +184,7 @@ class Process:
             self._sweep(wired),
             self._ask_again(wired),
             self._look_for_policies(wired),
+            self._look_for_policy(wired),
             self._announce(wired, supervisor),
             measure_lag(wired.clock),
         )
@@ -208,7 +213,7 @@ class Process:
             Line("kinds and watch", supervisor.unready),
             Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
             Line("rights", lambda: ", ".join(self.too_many)),
-            Line("policy", wired.policy_fault, required=False),
+            Line("policy", lambda: self.unruled, required=False),
             Line("admission policies", lambda: ", ".join(self.unguarded), required=False),
             Line("events", events_fault, required=False),
         )
@@ -251,6 +256,15 @@ class Process:
                 log.error("admission policies are missing or changed: no approval is used", policies=found)
             self.unguarded = found
             await wired.clock.sleep(POLICIES_SECONDS)
+
+    async def _look_for_policy(self, wired: Wired) -> None:
+        """The one that rules, in an OPA of our own or elsewhere."""
+        while True:
+            found = await wired.policy_fault()
+            if found and found != self.unruled:
+                log.error("no approval policy: every ruling asks a person", fault=found)
+            self.unruled = found
+            await wired.clock.sleep(POLICY_SECONDS)
 
     async def begin(self, wired: Wired, dispatcher: Dispatcher) -> None:
         """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,8 +26,11 @@ from inquest.adapters.opa import (
 )
 from inquest.api.shared import RulingDecision
 from inquest.errors import Misconfigured
+from inquest.operator.main import Process
+from inquest.settings import Settings
 from inquest.story.history import History
 from inquest.story.judgement import Answer, Ruling, ruling
+from inquest.wiring import Redactor
 from tests.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
@@ -250,6 +254,34 @@ async def test_an_opa_that_is_away_asks_for_a_person() -> None:
 
     assert answer.fault.startswith("OPA cannot be reached")
     assert asks_degraded(answer)
+
+
+async def test_an_opa_elsewhere_is_looked_at_without_a_question(running: Start) -> None:
+    """Who runs it may be away, or have no policy: that is seen before the first case needs it."""
+    assert (await OpaPolicy.at("http://127.0.0.1:1").look()).startswith("OPA cannot be reached")
+    async with running() as server:
+        endpoint = server.endpoint
+        assert await OpaPolicy(FixedSource(endpoint)).look() == ""
+        async with endpoint.client() as client:
+            await client.delete_policy("approval.rego")
+        assert await OpaPolicy(FixedSource(endpoint)).look() == "no policy is loaded"
+    assert await OpaPolicy(server).look() == "no OPA is running"
+
+
+async def test_a_policy_that_is_back_is_no_fault_any_more() -> None:
+    process, faults, seen = Process(Settings(), Redactor()), ["OPA cannot be reached", ""], list[str]()
+
+    async def look() -> str:
+        return faults.pop(0)
+
+    async def sleep(seconds: float) -> None:
+        seen.append(process.unruled)
+
+    wired: Any = SimpleNamespace(policy_fault=look, clock=SimpleNamespace(sleep=sleep))
+    with pytest.raises(IndexError):
+        await process._look_for_policy(wired)
+
+    assert seen == ["OPA cannot be reached", ""]
 
 
 async def test_something_that_is_no_opa_asks_for_a_person(unused_tcp_port: int) -> None:
