@@ -162,7 +162,7 @@ async def opened(
         policy = await _policy(settings, stack)
         datastorage = await _datastorage(settings, clock, ClusterIdentity(kube.cluster).uid, stack)
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
-        told = await receivers_of(settings.herald, redactor.learn, stack)
+        told = await receivers_of(settings.herald, redactor.learn, clock.now, stack)
         herald = KubeHerald(kube.status, clock, told, instance=settings.replica)
         stack.push_async_callback(herald.aclose)
         eyes = ClusterEyes(kube.cluster, redacting, clock)

@@ -40,7 +40,7 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 async def made(stack: AsyncExitStack, redactor: Redactor | None = None, **herald: Any) -> tuple[Routed, ...]:
     redactor = redactor or Redactor()
-    return await receivers_of(HeraldSettings.model_validate(herald), redactor.learn, stack)
+    return await receivers_of(HeraldSettings.model_validate(herald), redactor.learn, SteppedClock().now, stack)
 
 
 def herald_of(told: tuple[Routed, ...], clock: SteppedClock | None = None) -> KubeHerald:

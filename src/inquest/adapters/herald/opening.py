@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from datetime import datetime
 from pathlib import Path
 
 import httpx2
@@ -12,11 +13,11 @@ import httpx2
 from inquest.adapters.herald.receivers import Hook, Receiver, SlackReceiver, WebhookReceiver
 from inquest.adapters.herald.routes import Route, Routed, routed
 from inquest.errors import Misconfigured
-from inquest.settings import HeraldSettings, ReceiverSettings, opaque_parts
+from inquest.settings import HeraldSettings, ReceiverSettings, SmtpSettings, opaque_parts
 
 
 async def receivers_of(
-    chosen: HeraldSettings, learn: Callable[[str], None], stack: AsyncExitStack
+    chosen: HeraldSettings, learn: Callable[[str], None], now: Callable[[], datetime], stack: AsyncExitStack
 ) -> tuple[Routed, ...]:
     """Everybody who is told beside the log, with the routes that name them.
 
@@ -28,11 +29,11 @@ async def receivers_of(
         client = await stack.enter_async_context(httpx2.AsyncClient())
         told += [WebhookReceiver(client, Hook(url)) for url in chosen.webhooks]
     for one in chosen.receivers:
-        told.append(await _receiver(one, learn, stack))
+        told.append(_mailer(one, one.smtp, learn, now) if one.smtp else await _poster(one, learn, stack))
     return tuple(routed(receiver, routes) for receiver in told)
 
 
-async def _receiver(chosen: ReceiverSettings, learn: Callable[[str], None], stack: AsyncExitStack) -> Receiver:
+async def _poster(chosen: ReceiverSettings, learn: Callable[[str], None], stack: AsyncExitStack) -> Receiver:
     def learn_address(url: str) -> None:
         for part in opaque_parts(url):
             learn(part)
@@ -49,6 +50,26 @@ async def _receiver(chosen: ReceiverSettings, learn: Callable[[str], None], stac
     if chosen.kind == "slack":
         return SlackReceiver(client, hook, chosen.name)
     return WebhookReceiver(client, hook, chosen.name)
+
+
+def _mailer(
+    chosen: ReceiverSettings, smtp: SmtpSettings, learn: Callable[[str], None], now: Callable[[], datetime]
+) -> Receiver:
+    from inquest.adapters.herald.mail import Mailbox, MailReceiver  # imported late: most operators send no mail
+
+    mailbox = Mailbox(
+        smtp.host,
+        smtp.port,
+        smtp.sender,
+        smtp.recipients,
+        authorities=None if smtp.security == "none" else _authorities(chosen.name, chosen.ca_bundle),
+        starttls=smtp.security == "starttls",
+        user=smtp.user,
+        password_file=smtp.password_file,
+        seconds=chosen.timeout.total_seconds(),
+        on_password=learn,
+    )
+    return MailReceiver(mailbox, now, chosen.name)
 
 
 def _authorities(name: str, bundle: Path | None) -> ssl.SSLContext:
