@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from inquest.api.conditions import initial, set_conditions
 from inquest.api.execution import WorkflowExecution
-from inquest.api.shared import ExecutionPhase
-from inquest.conductor.executions import Change, _failed_by_guard, _frozen, _held, _is_too_old
+from inquest.api.shared import ExecutionPhase, TargetRef
+from inquest.conductor.executions import Change, Executions, _failed_by_guard, _frozen, _held, _is_too_old
 from inquest.story.remedy import Halt
 from tests.story.test_remedy import execution
 
@@ -55,3 +59,11 @@ def test_what_waits_no_more_names_nobody_that_it_waits_for() -> None:
         left = after(blocked, change, MADE).status
         assert left.phase is not ExecutionPhase.BLOCKED
         assert (left.blocked_by, left.blocked_until) == (None, None)
+
+
+@pytest.mark.parametrize("spec", ["text", {"selector": "app=api"}, {"selector": {"matchLabels": "app=api"}}, None])
+async def test_a_custom_resource_with_a_selector_of_another_shape_has_no_pods_to_look_at(spec: object) -> None:
+    nothing: Any = SimpleNamespace()
+    target = TargetRef(api_version="keda.sh/v1", kind="Scaler", name="api", namespace="shop")
+
+    assert await Executions(nothing)._pods(target, {"spec": spec}) is None

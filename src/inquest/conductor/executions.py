@@ -362,8 +362,11 @@ class Executions:
         """The pods of a workload by its selector; None for a kind that has none."""
         if target.kind == "Pod":
             return (shown,)
-        selector = ((shown.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
-        if not selector:
+        # A custom resource may hold anything there, a text as well.
+        spec = shown.get("spec")
+        found = spec.get("selector") if isinstance(spec, Mapping) else None
+        selector = found.get("matchLabels") if isinstance(found, Mapping) else None
+        if not isinstance(selector, Mapping) or not selector:
             return None
         labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
         listing = await self.house.cluster.list(POD, target.namespace or "", labels=labels)
