@@ -635,6 +635,8 @@ class HeraldSettings(_Group):
     """Ways to people: `name`, `kind`, `url_file`, `token_file`, … One that no route names gets every notice."""
     routes: tuple[RouteSettings, ...] = ()
     """What single receivers get: `receivers`, `types`, `priorities`, `namespaces`, `teams`."""
+    notify_self_resolved: bool = False
+    """Also told: what went away by itself, as a StatusUpdate of low priority."""
 
     @model_validator(mode="after")
     def _names_are_known_and_unique(self) -> Self:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from inquest.api.shared import Business, Phase, SignalPhase, TargetRef
+from inquest.api.shared import Business, HumanReviewReason, Phase, SignalPhase, TargetRef
 from inquest.api.signal import Signal
-from inquest.story import notices, plot
+from inquest.story import notices, outcome, plot
 from inquest.story.context import ResourceContext
 from inquest.story.history import History
 from inquest.story.notices import Owner
@@ -27,6 +27,8 @@ NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
     "no workflow fits": (ENDED["no workflow"], ("ManualReview", "Medium")),
     "the catalogue does not know it": (ENDED["not valid"], ("ManualReview", "High")),
     "it helped": (ENDED["verified Full"], ("Completion", "Low")),
+    "it could not be told whether it helped": (ENDED["verified AlertDecayTimeout"], ("Completion", "Low")),
+    "nobody could look in time": (ENDED["verified MetricsTimedOut"], ("Completion", "Low")),
     "an end that asks nobody": (ENDED["nothing to do"], None),
     "a person's stop": (ENDED["cancelled in Selecting"], None),
     "nobody has decided, P1": (SILENT, ("Approval", "Critical")),
@@ -42,6 +44,28 @@ def test_a_notice_has_the_type_and_priority_of_its_row(case: Case, expected: tup
     told = notices.notice(case)
 
     assert (told and (told.type, told.priority)) == expected
+
+
+REVIEWS = {
+    "Critical": "AlignmentCheckFailed",
+    "High": "WorkflowNotFound ImageMismatch ParameterValidationFailed LLMParsingError "
+    "PolicyDenied RemediationBlocked IneffectiveChain",
+    "Medium": "NoMatchingWorkflows LowConfidence InvestigationInconclusive RcaIncomplete HumanReviewRequested",
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "priority"), [(word, priority) for priority, words in REVIEWS.items() for word in words.split()]
+)
+def test_a_review_is_as_urgent_as_its_reason(reason: str, priority: str) -> None:
+    *before, closed = ENDED["no workflow"].facts
+    assert isinstance(closed, plot.Closed)
+    verdict = replace(closed.verdict, review_reason=HumanReviewReason(reason))
+
+    told = notices.notice(replace(ENDED["no workflow"], facts=(*before, replace(closed, verdict=verdict))))
+
+    assert told is not None
+    assert (told.type, told.priority) == ("ManualReview", priority)
 
 
 def test_a_notice_names_what_a_person_needs() -> None:
@@ -164,5 +188,99 @@ def test_a_block_without_an_end_of_its_own_waits_for_a_review() -> None:
     assert "Held until: reviewed" in told.body
 
 
-def test_any_other_block_tells_nobody() -> None:
-    assert notices.held(SIGNAL, OWNER, Decision(SignalPhase.BLOCKED, "RecentlyRemediated", "why"), "eu-1") is None
+UNTIL = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+ALERT = Signal.from_object(
+    {**SIGNAL.to_object(), "spec": {**SIGNAL.spec.to_object(), "source": {"type": "Alertmanager"}}}
+)
+BLOCKED, FAILED = SignalPhase.BLOCKED, SignalPhase.FAILED
+BLOCKS: dict[str, tuple[Signal, SignalPhase, str, tuple[str, str] | None]] = {
+    "a person's request is out of scope": (SIGNAL, BLOCKED, "OutOfScope", ("Escalation", "High")),
+    "an alert is out of scope": (ALERT, BLOCKED, "OutOfScope", None),
+    "failures in a row, and it still fires": (ALERT, FAILED, "ConsecutiveFailures", ("Escalation", "High")),
+    "failures in a row": (ALERT, BLOCKED, "ConsecutiveFailures", ("StatusUpdate", "Low")),
+    "scope unknown": (ALERT, BLOCKED, "ScopeUnknown", ("StatusUpdate", "Low")),
+    "nobody has looked": (ALERT, BLOCKED, "ManualReviewPending", ("StatusUpdate", "Low")),
+    "back-off": (ALERT, BLOCKED, "ExponentialBackoff", ("StatusUpdate", "Low")),
+    "nothing was to be done": (ALERT, BLOCKED, "Cooldown", ("StatusUpdate", "Low")),
+    "too many": (ALERT, BLOCKED, "RateLimited", ("StatusUpdate", "Low")),
+    "malformed": (ALERT, FAILED, "Malformed", None),
+    "noise": (ALERT, SignalPhase.IGNORED, "Noise", None),
+    "a duplicate": (ALERT, SignalPhase.DUPLICATE, "DuplicateOpen", None),
+    "accepted": (ALERT, SignalPhase.ACCEPTED, "Accepted", None),
+}
+
+
+@pytest.mark.parametrize(("signal", "phase", "reason", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_signal_that_is_not_looked_at_is_told_by_its_row(
+    signal: Signal, phase: SignalPhase, reason: str, expected: tuple[str, str] | None
+) -> None:
+    told = notices.held(signal, OWNER, Decision(phase, reason, "why", UNTIL), "eu-1")
+
+    assert (told and (told.type, told.priority)) == expected
+
+
+def test_a_storm_is_one_message_in_an_hour_and_a_block_one_in_its_window() -> None:
+    def key(name: str, reason: str, until: datetime | None, hour: int) -> str:
+        found = Signal.from_object({**ALERT.to_object(), "metadata": {"name": name, "namespace": "shop", "uid": name}})
+        return notices.held_key(
+            found, f"print-of-{name}", Decision(BLOCKED, reason, "why", until), UNTIL.replace(hour=hour)
+        )
+
+    later = UNTIL.replace(minute=30)
+    assert key("a", "RateLimited", UNTIL, 9) == key("b", "RateLimited", later, 9) != key("a", "RateLimited", UNTIL, 10)
+    assert key("a", "Cooldown", UNTIL, 9) == key("a", "Cooldown", UNTIL, 10) != key("a", "Cooldown", later, 9)
+    assert key("a", "Cooldown", UNTIL, 9) != key("b", "Cooldown", UNTIL, 9)
+    assert key("a", "OutOfScope", UNTIL, 9) == key("a", "OutOfScope", later, 10) != key("b", "OutOfScope", UNTIL, 9)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reached"),
+    [
+        (1, 2, None),
+        (8, 9, None),
+        (9, 10, 10),
+        (8, 12, 10),
+        (10, 11, None),
+        (99, 100, 100),
+        (5, 240, 100),
+        (999, 1000, 1000),
+    ],
+)
+def test_many_duplicates_are_told_at_each_power_of_ten(before: int, after: int, reached: int | None) -> None:
+    found = notices.many_duplicates(ALERT, before, after, "eu-1")
+
+    assert (found and found[0]) == reached
+    if found:
+        assert (found[1].type, found[1].priority) == ("StatusUpdate", "Low")
+        assert found[1].title == f"Down was seen {after} times"
+        assert "kubectl describe sig oom -n shop" in found[1].body
+
+
+def test_a_long_cause_leaves_room_for_the_command() -> None:
+    case = cases.reached(Phase.AWAITING_APPROVAL)
+    facts = [
+        replace(fact, diagnosis=replace(fact.diagnosis, summary="x" * 9_000))
+        if isinstance(fact, plot.Diagnosed)
+        else fact
+        for fact in case.facts
+    ]
+
+    told = notices.notice(replace(case, facts=tuple(facts)))
+
+    assert told is not None
+    assert "x" * 900 in told.body
+    assert len(told.body) < 2_000
+    assert told.body.endswith("kubectl get rar rar-inv-1 -n shop -o yaml")
+
+
+def test_what_went_away_by_itself_is_told_to_whom_wants_to_hear_of_it() -> None:
+    waiting = cases.reached(Phase.AWAITING_APPROVAL)
+    gone = advance(waiting, plot.Closed(outcome.signal_resolved(), cases.AT))
+
+    assert notices.notice(gone) is None
+    told = notices.notice_or_self_resolved(gone)
+    assert told is not None
+    assert (told.type, told.priority) == ("StatusUpdate", "Low")
+    assert "kubectl describe inv inv-1 -n shop" in told.body
+    assert notices.notice_or_self_resolved(waiting) == notices.notice(waiting)
+    assert notices.notice_or_self_resolved(ENDED["cancelled in Selecting"]) is None

@@ -42,6 +42,7 @@ class World:
             limits=SimpleNamespace(queue_timeout=timedelta(hours=1)), status_max_bytes=65_536
         )
         self.settings.model = SimpleNamespace(name="m", failover=())
+        self.settings.herald = SimpleNamespace(notify_self_resolved=False)
         self.tools = SimpleNamespace(schemas=lambda invocation: ())
         self.status, self.herald = self, self
 

@@ -358,6 +358,31 @@ async def test_people_are_told_once_that_a_chain_of_repairs_did_not_help(world: 
     assert "Deployment/cart" in world.told[0].body
 
 
+async def test_ten_signals_of_one_problem_are_told_once(world: World) -> None:
+    world.signal("sig-a")
+    await world.look("sig-a")
+    for number in range(14):
+        world.signal(f"sig-{number}")
+        await world.look(f"sig-{number}")
+
+    assert [(one.type, one.priority, one.title, one.name) for one in world.told] == [
+        ("StatusUpdate", "Low", "Down was seen 10 times", "sig-a")
+    ]
+    assert world.told[0].key.endswith("/StatusUpdate/duplicates-10")
+    assert world.told[0].owners[0].namespace == "shop"
+
+
+async def test_a_person_who_asks_about_what_is_not_looked_after_hears_so_once(world: World) -> None:
+    world.namespace_labels = {}
+    signal = world.signal()
+
+    for _ in range(3):
+        await world.look()
+
+    assert signal["status"]["reason"] == "OutOfScope"
+    assert [(one.type, one.priority) for one in world.told] == [("Escalation", "High")]
+
+
 def ineffective(number: int) -> HistoryEntry:
     return HistoryEntry(
         remediation_uid=f"r-{number}",

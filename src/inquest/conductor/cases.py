@@ -7,7 +7,7 @@ only then used. Right before anything with consequences the case is fenced and t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -525,7 +525,8 @@ class Cases:
         """Tell what the journal says is worth telling and the status does not know: also after a crash in between."""
         inv = work.investigation
         known = {notice.key: notice for notice in inv.status.notices}
-        for number, said in _notices(work.case):
+        wants_all = self.house.settings.herald.notify_self_resolved
+        for number, said in _notices(work.case, notices.notice_or_self_resolved if wants_all else notices.notice):
             key = f"{inv.uid}/{said.type}/{number}"
             if key in known or key in told:
                 continue
@@ -659,11 +660,13 @@ def _stretch(step: steps.Step) -> str:
     return str(step.invocation) if isinstance(step, steps.Ask | steps.RunBatch) else measures.INVESTIGATION
 
 
-def _notices(case: Case) -> Iterator[tuple[int, notices.Told]]:
+def _notices(
+    case: Case, of: Callable[[Case], notices.Told | None] = notices.notice
+) -> Iterator[tuple[int, notices.Told]]:
     """Every notice of the case, by the number of the fact that it tells of."""
     for number, fact in enumerate(case.facts, start=1):
         if isinstance(fact, plot.ApprovalRequested | plot.ApprovalEscalated | plot.Closed):
-            told = notices.notice(replace(case, facts=case.facts[:number]))
+            told = of(replace(case, facts=case.facts[:number]))
             if told is not None:
                 yield number, told
 

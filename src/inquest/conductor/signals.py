@@ -539,21 +539,26 @@ class Signals:
         changes = self._changes(found, surveyed, decision, now)
         verdicts = _verdicts(surveyed, decision)
         if found.status.phase is not decision.phase:
-            await self._ask_for_a_look(found, surveyed, decision)
+            await self._tell_people(found, surveyed, decision)
         written = await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
         if written is not None and found.status.phase is not decision.phase:
             await self._announce(found, decision.phase, decision.message)
         if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
             await self._count(found, decision.duplicate_of, now)
 
-    async def _ask_for_a_look(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
-        """People are told once in the window of a block, before the status says so."""
+    async def _tell_people(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
+        """Once for each block, before the status says so."""
         owner = surveyed.resource.root if surveyed.resource else found.spec.target
         told = notices.held(found, owner, decision, self.house.settings.cluster_name)
         if told is None:
             return
-        key = f"{surveyed.observed.fingerprint[:16]}/{decision.reason}/{notices.hold_end(decision)}"
-        message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name)
+        key = notices.held_key(found, surveyed.observed.fingerprint, decision, surveyed.observed.now)
+        known = surveyed.resource
+        whose = notices.owner_of(known) if known else notices.owner_of_signal(found.spec.target, found.status.context)
+        await self._say(key, replace(told, owners=(whose,)), found)
+
+    async def _say(self, key: str, told: notices.Told, found: Signal) -> None:
+        message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name, told.owners)
         await self.house.herald.tell(await self.house.redacted(message))
 
     def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
@@ -609,7 +614,13 @@ class Signals:
             with attempt:
                 original = await signal_of(self.house, inv)
                 if original is not None:
-                    changes = {"occurrences": (original.status.occurrences or 1) + count, "last_seen": now}
+                    before = original.status.occurrences or 1
+                    many = notices.many_duplicates(original, before, before + count, self.house.settings.cluster_name)
+                    if many is not None:
+                        whose = notices.owner_of_signal(original.spec.target, original.status.context)
+                        told = replace(many[1], owners=(whose,))
+                        await self._say(f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", told, original)
+                    changes = {"occurrences": before + count, "last_seen": now}
                     await publish(self.house, SIGNAL, original, changes, {}, now=now)
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:

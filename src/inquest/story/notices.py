@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from inquest.api.investigation import PinnedSignal
 from inquest.api.meta import rfc3339
 from inquest.api.names import read_label
-from inquest.api.shared import Phase, Reason, TargetRef
-from inquest.api.signal import Signal
+from inquest.api.shared import Phase, Reason, SignalPhase, SourceType, SubReason, TargetRef
+from inquest.api.signal import Signal, SignalContext
 from inquest.story import plot
 from inquest.story.chronicle import alternatives_of, claims_of, shown_target
 from inquest.story.context import ResourceContext
+from inquest.story.framing import shown
 from inquest.story.plot import Case
 from inquest.story.remedy import Account
 from inquest.story.triage import Decision
@@ -39,6 +41,8 @@ class Told:
     owners: tuple[Owner, ...] = ()
 
 
+MOST_CAUSE: Final = 1000
+"""Characters of a root cause: the command at the end of a message has to fit as well."""
 _APPROVAL_PRIORITY: Final[Mapping[str, str]] = {"P0": "Critical", "P1": "High", "P2": "Medium"}
 _ASCENDING: Final = ("Low", "Medium", "High", "Critical")
 _REVIEW_PRIORITY: Final[Mapping[str, str]] = {
@@ -51,6 +55,7 @@ _REVIEW_PRIORITY: Final[Mapping[str, str]] = {
     "RemediationBlocked": "High",
     "IneffectiveChain": "High",
 }
+_GONE: Final = (SubReason.PROBLEM_RESOLVED, SubReason.SIGNAL_RESOLVED)
 _BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ERROR)
 """What failed is ours to mend, not the case's."""
 
@@ -80,7 +85,7 @@ def owners(case: Case) -> tuple[Owner, ...]:
     contexts = [fact.context for fact in case.facts if isinstance(fact, plot.ContextResolved)]
     found = [owner_of(context) for context in (*contexts[:1], *contexts[-1:])]
     signal = case.opened.spec.signal
-    return tuple(dict.fromkeys(found)) or (Owner(signal.target.namespace or "", _pinned_teams(signal)),)
+    return tuple(dict.fromkeys(found)) or (owner_of_signal(signal.target, signal),)
 
 
 def owner_of(context: ResourceContext) -> Owner:
@@ -90,10 +95,13 @@ def owner_of(context: ResourceContext) -> Owner:
     return Owner(context.root.namespace or context.target.namespace or "", _words(words))
 
 
-def _pinned_teams(signal: PinnedSignal) -> tuple[str, ...]:
-    business = signal.business
+def owner_of_signal(target: TargetRef, known: PinnedSignal | SignalContext | None) -> Owner:
+    """By what triage has found out about the target."""
+    if known is None:
+        return Owner(target.namespace or "")
+    business = known.business
     named = (business.business_unit, business.service_owner) if business else ()
-    return _words((*signal.custom_labels.get("team", ()), *named))
+    return Owner(target.namespace or "", _words((*known.custom_labels.get("team", ()), *named)))
 
 
 def _words(found: Iterable[str | None]) -> tuple[str, ...]:
@@ -157,7 +165,7 @@ def _body(case: Case, command: str) -> str:
             f"Investigation: {case.opened.namespace}/{case.opened.name}",
             f"Cluster: {case.opened.spec.signal.cluster_name or 'default'}",
             f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
-            f"Root cause: {cause}",
+            f"Root cause: {shown(cause, MOST_CAUSE)}",
             f"Evidence: {evidence}",
             f"Look at it: {command}",
         )
@@ -177,16 +185,33 @@ def account(case: Case) -> Account:
     )
 
 
+def self_resolved(case: Case) -> Told | None:
+    """It went away by itself: told only where somebody wants to hear of it."""
+    fact = case.facts[-1]
+    if not isinstance(fact, plot.Closed) or fact.verdict.sub_reason not in _GONE:
+        return None
+    command = f"kubectl describe inv {case.opened.name} -n {case.opened.namespace}"
+    return Told("StatusUpdate", "Low", fact.verdict.message, _body(case, command), owners(case))
+
+
+def notice_or_self_resolved(case: Case) -> Told | None:
+    """The same for who wants to hear of that too."""
+    return notice(case) or self_resolved(case)
+
+
 # --- of a Signal ----------------------------------------------------------------------------------------------
 
 
 HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
 """Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
+OF_MANY: Final = frozenset({"RateLimited", "ScopeUnknown"})
+"""Blocks that say nothing of one Signal: of thousands that are held back, one message in an hour is enough."""
 
 
 def held(found: Signal, owner: TargetRef, decision: Decision, cluster: str) -> Told | None:
-    """A guard has stopped the repair of this owner: somebody should look. None where the block asks for nobody."""
-    if decision.reason not in HELD_FOR_A_PERSON:
+    """What people hear of a Signal that is not looked at. None where nobody has to know."""
+    row = _row(found, decision)
+    if row is None:
         return None
     body = "\n".join(
         (
@@ -197,7 +222,46 @@ def held(found: Signal, owner: TargetRef, decision: Decision, cluster: str) -> T
             f"Look at it: kubectl describe sig {found.name} -n {found.namespace}",
         )
     )
-    return Told("ManualReview", "High", f"{decision.reason}: {decision.message}", body)
+    return Told(*row, f"{decision.reason}: {decision.message}", body)
+
+
+def _row(found: Signal, decision: Decision) -> tuple[str, str] | None:
+    """Type and priority (resources, section 13)."""
+    if decision.reason in HELD_FOR_A_PERSON:
+        return "ManualReview", "High"
+    if decision.reason == "OutOfScope":
+        # What a machine reports of targets that are not looked after is no news; a person waits for an answer.
+        return ("Escalation", "High") if found.spec.source.type is SourceType.MANUAL else None
+    if decision.phase is SignalPhase.FAILED and decision.reason == "ConsecutiveFailures":
+        return "Escalation", "High"
+    return ("StatusUpdate", "Low") if decision.phase is SignalPhase.BLOCKED else None
+
+
+def held_key(found: Signal, fingerprint: str, decision: Decision, now: datetime) -> str:
+    """One message for each block, however many Signals it holds."""
+    hour = f"{now:%Y-%m-%dT%H}"
+    if decision.reason in OF_MANY:
+        return f"{decision.reason}/{hour}"
+    if decision.reason == "OutOfScope":
+        return f"{found.uid}/{decision.reason}"
+    return f"{fingerprint[:16]}/{decision.reason}/{hold_end(decision) if decision.until else hour}"
+
+
+def many_duplicates(original: Signal, before: int, after: int, cluster: str) -> tuple[int, Told] | None:
+    """The power of ten that the count has just reached, from ten on, and what is told of it."""
+    reached = 10 ** (len(str(after)) - 1)
+    if reached < 10 or before >= reached:
+        return None
+    target = original.spec.target
+    body = "\n".join(
+        (
+            f"Signal: {original.namespace}/{original.name}",
+            f"Cluster: {original.spec.cluster_name or cluster}",
+            f"Target: {target.display}",
+            f"Look at it: kubectl describe sig {original.name} -n {original.namespace}",
+        )
+    )
+    return reached, Told("StatusUpdate", "Low", f"{original.spec.name} was seen {after} times", body)
 
 
 def hold_end(decision: Decision) -> str:

@@ -21,8 +21,10 @@ from inquest.conductor.ownership import Claim
 from inquest.conductor.work import Work
 from inquest.journal import Author, Log
 from inquest.ports import Notice, Redacted, seal
+from inquest.settings import HeraldSettings, Settings
+from inquest.story import outcome, plot
 from inquest.story.history import History
-from inquest.story.plot import Case
+from inquest.story.plot import Case, advance, fold
 from tests.story import cases
 from tests.story.test_signals import HOME, PRINT, World, a_case, a_lease, ineffective
 
@@ -51,10 +53,12 @@ def sink() -> Sink:
     return Sink()
 
 
-def process(sink: Sink) -> Cases:
+def process(sink: Sink, settings: Settings | None = None) -> Cases:
     """An operator that has just started: what it told before is forgotten."""
     herald = KubeHerald(cast(Any, None), SystemClock(), [sink.receiver()])
-    return Cases(cast(Any, SimpleNamespace(herald=herald, redacted=_sealed, clock=None)))
+    return Cases(
+        cast(Any, SimpleNamespace(herald=herald, redacted=_sealed, clock=None, settings=settings or Settings()))
+    )
 
 
 async def _sealed(data: Any) -> Any:
@@ -99,6 +103,19 @@ async def test_one_process_tells_what_it_could_not_record_once(sink: Sink) -> No
         await shown(operator)
 
     assert len(sink.got) == 1
+
+
+@pytest.mark.parametrize(("wanted", "types"), [(False, []), (True, ["StatusUpdate"])])
+async def test_what_went_away_by_itself_is_told_where_the_settings_say_so(
+    sink: Sink, wanted: bool, types: list[str]
+) -> None:
+    before = fold(fact for fact in waiting().facts if not isinstance(fact, plot.ApprovalRequested))
+    gone = advance(before, plot.Closed(outcome.signal_resolved(), cases.AT))
+    operator = process(sink, Settings(herald=HeraldSettings(notify_self_resolved=wanted)))
+
+    await operator._notify(Work(Claim(investigation(), Author("r", 1)), Log("u-1"), gone), {}, cases.AT)
+
+    assert [found["type"] for found in sink.got] == types
 
 
 @dataclass
