@@ -19,7 +19,7 @@ from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest, UndoP
 from inquest.api.catalogue import ParameterSchema, PreviewEntry, RemediationWorkflow
 from inquest.api.execution import Holder, PinnedWorkflow, WorkflowExecution
 from inquest.api.investigation import AlternativeWorkflow, Claim
-from inquest.api.names import job_name, target_string
+from inquest.api.names import HEALTH_ANNOTATION, job_name, target_string
 from inquest.api.shared import (
     FailureReason,
     HumanReviewReason,
@@ -51,6 +51,7 @@ from inquest.story.remedy import (
     Standing,
     approval_request,
     approval_stands,
+    asks_less,
     bind_parameters,
     clean_up_is_due,
     decided_at,
@@ -63,6 +64,7 @@ from inquest.story.remedy import (
     expand,
     guard,
     guard_undo,
+    health_before,
     job,
     job_env,
     job_outcome,
@@ -263,6 +265,24 @@ def request(**spec: Any) -> RemediationApprovalRequest:
     found = manifest()
     found["spec"] |= spec
     return RemediationApprovalRequest.from_object(found)
+
+
+LESS: dict[str, tuple[int, timedelta, bool]] = {
+    "as many people for as long": (2, timedelta(0), False),
+    "fewer people now": (1, timedelta(0), False),
+    "more people now": (3, timedelta(0), True),
+    "it ends sooner": (2, timedelta(minutes=1), False),
+    "it lasts longer": (2, -timedelta(seconds=1), True),
+}
+
+
+@pytest.mark.parametrize(("required", "later", "expected"), LESS.values(), ids=LESS.keys())
+def test_a_request_that_asks_less_than_the_settings_is_not_taken_for_ours(
+    required: int, later: timedelta, expected: bool
+) -> None:
+    found = request(requiredApprovals=2).spec
+
+    assert asks_less(found, required, found.expires_at + later) is expected
 
 
 @row("C-RA-1")
@@ -678,6 +698,16 @@ def test_a_value_reaches_the_job_as_it_is() -> None:
 
     value = next(one["value"] for one in env if one["name"] == "CONTAINER")
     assert expand(value, {"TARGET_RESOURCE_NAME": "expanded"}) == "$(TARGET_RESOURCE_NAME)$$"
+
+
+@pytest.mark.parametrize("health", [None, 0.0, 0.25, 0.5, 2 / 3, 1.0])
+def test_a_job_keeps_how_the_target_fared_before_it(health: float | None) -> None:
+    assert health_before(job(execution(), namespace="n", health=health)) == health
+
+
+@pytest.mark.parametrize("said", ["", "well", "-1", "2", "nan", "inf", "1e-3", "0.5.5"])
+def test_what_is_no_score_is_not_known(said: str) -> None:
+    assert health_before({"metadata": {"annotations": {HEALTH_ANNOTATION: said}}}) is None
 
 
 def test_what_is_not_declared_does_not_reach_the_job() -> None:

@@ -51,7 +51,7 @@ class Effects:
         chosen = self.house.settings.approval
         expires = earlier.expires_at if earlier else now + chosen.timeout
         digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
-        name = approval_name(work.investigation.name)
+        name, required = approval_name(work.investigation.name), chosen.required_in(ruled.ruling.environment)
         await self._intend(work, "ApprovalRequest", name, digest)
         body = remedy.approval_request(
             work.parent,
@@ -59,11 +59,13 @@ class Effects:
             ruled.ruling,
             notices.account(case),
             expires_at=expires,
-            required_approvals=chosen.required_in(ruled.ruling.environment),
+            required_approvals=required,
         )
         made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
         if remedy.digest_of_request(made.spec) != digest:
             raise Tampered(f"{name} says something else than what was ruled on")
+        if remedy.asks_less(made.spec, required, expires):
+            raise Tampered(f"{name} asks fewer people, or for longer, than the settings say")
         event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
         await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
         escalates = earlier.escalates_at if earlier else chosen.escalates_at(now, made.spec.expires_at)

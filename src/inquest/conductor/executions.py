@@ -59,6 +59,7 @@ from inquest.story.remedy import (
     dropped_parameters,
     guard,
     guard_undo,
+    health_before,
     job,
     job_outcome,
     lock_on,
@@ -135,10 +136,9 @@ class Executions:
         if halt is not None:
             return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
         self.house.must_hold()
+        wanted = job(found, namespace=self.house.execution_namespace, health=await self._health(found, now))
         try:
-            made = await self.house.status.create(
-                JOB, self._sealed(job(found, namespace=self.house.execution_namespace))
-            )
+            made = await self.house.status.create(JOB, self._sealed(wanted))
         except AlreadyExists:
             return await self._locked(found, now)
         return await self._running(found, made, now, "JobCreated")
@@ -182,7 +182,7 @@ class Executions:
         before = found.status.pre_spec_hash or found.spec.target.spec_hash
         if not before:
             before = (await self.house.eyes.pin(bare(found.spec.target))).spec_hash
-        meta = made["metadata"]
+        meta, fared = made["metadata"], health_before(made)
         ref = JobRef(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
         changes = {
             "phase": ExecutionPhase.RUNNING,
@@ -193,12 +193,14 @@ class Executions:
             "dropped_parameters": dropped_parameters(found.spec),
             "pre_spec_hash": before or None,
             **_UNBLOCKED,
-            "effectiveness": await self._before(found, now) if how == "JobCreated" else found.status.effectiveness,
+            "effectiveness": found.status.effectiveness
+            if before_run is None
+            else Effectiveness(health_before=before_run),
         }
         verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
         return Change(changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL)
 
-    async def _before(self, found: WorkflowExecution, now: datetime) -> Effectiveness | None:
+    async def _health(self, found: WorkflowExecution, now: datetime) -> float | None:
         """How the target fared right before the run: an undo is due where it fares worse afterwards (resources, 8.2).
 
         What cannot be read is not known, and holds nothing up.
@@ -210,8 +212,7 @@ class Executions:
         except InquestError:
             return None
         known = bool(shown) and pods is not None
-        score = health_score(target.kind, shown, pods or (), now - LOOK_BACK) if known else None
-        return None if score is None else Effectiveness(health_before=score)
+        return health_score(target.kind, shown, pods or (), now - LOOK_BACK) if known else None
 
     # --- Running -------------------------------------------------------------------------------------------------
 

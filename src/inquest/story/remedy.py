@@ -36,6 +36,7 @@ from inquest.api.names import (
     CATALOGUE_ID_LABEL,
     EXECUTION_LABEL,
     FINGERPRINT_LABEL,
+    HEALTH_ANNOTATION,
     SIGNAL_LABEL,
     TARGET_ANNOTATION,
     approval_name,
@@ -143,6 +144,14 @@ def proposal_digest(
 def digest_of_proposal(proposal: Proposal, policy_hash: str) -> str:
     """The digest that goes into the journal before anything is asked or run."""
     return proposal_digest(proposal.workflow, proposal.parameters, proposal.target, policy_hash, proposal.undo)
+
+
+def asks_less(found: ApprovalSpec, required: int, expires: datetime) -> bool:
+    """Whether a request that stands there already is easier to get through than the one that would be made now.
+
+    Neither figure is part of the digest: it is of the action.
+    """
+    return found.required_approvals < required or found.expires_at > expires
 
 
 def digest_of_request(spec: ApprovalSpec) -> str:
@@ -810,8 +819,8 @@ def target_fault(target: TargetRef) -> str:
     return "" if TARGET_STRING.fullmatch(text) else f"{text!r} is neither namespace/Kind/name nor Kind/name"
 
 
-def job(execution: WorkflowExecution, *, namespace: str) -> Manifest:
-    """The Job of an execution; its name is the lock on the target."""
+def job(execution: WorkflowExecution, *, namespace: str, health: float | None = None) -> Manifest:
+    """The Job of an execution; its name is the lock on the target. `health`: of the target right before, 0 to 1."""
     spec, target = execution.spec, target_string(execution.spec.target)
     labels = _job_labels(execution)
     return {
@@ -821,7 +830,7 @@ def job(execution: WorkflowExecution, *, namespace: str) -> Manifest:
             "name": job_name(target),
             "namespace": namespace,
             "labels": labels,
-            "annotations": {TARGET_ANNOTATION: target},
+            "annotations": {TARGET_ANNOTATION: target} | ({} if health is None else {HEALTH_ANNOTATION: str(health)}),
         },
         "spec": {
             "backoffLimit": 0,
@@ -832,6 +841,12 @@ def job(execution: WorkflowExecution, *, namespace: str) -> Manifest:
             "template": _pod_template(execution, labels),
         },
     }
+
+
+def health_before(made: Json) -> float | None:
+    """What `job` kept of the target's health; None where it was not known, or is no score."""
+    said = str(((made.get("metadata") or {}).get("annotations") or {}).get(HEALTH_ANNOTATION) or "")
+    return float(said) if re.fullmatch(r"0(?:\.\d{1,17})?|1(?:\.0)?", said) else None
 
 
 def job_env(execution: WorkflowExecution) -> dict[str, str]:
