@@ -193,9 +193,7 @@ class Executions:
             "dropped_parameters": dropped_parameters(found.spec),
             "pre_spec_hash": before or None,
             **_UNBLOCKED,
-            "effectiveness": found.status.effectiveness
-            if before_run is None
-            else Effectiveness(health_before=before_run),
+            "effectiveness": found.status.effectiveness if fared is None else Effectiveness(health_before=fared),
         }
         verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
         return Change(changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL)
