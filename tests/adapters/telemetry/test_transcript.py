@@ -36,6 +36,11 @@ class Later:
         return None
 
 
+async def here() -> str:
+    """Uid of the cluster: an ending is kept with it only."""
+    return "5f1c8a52-0c53-4f0e-9a55-0a5d8d0f3a11"
+
+
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[Any]:
     engine = open_engine(f"sqlite+aiosqlite:///{tmp_path / 'store.db'}")
@@ -63,7 +68,7 @@ async def stored(client: DataStorageClient) -> None:
 
 
 async def test_the_transcript_can_be_read_through_the_audit_endpoint(app: Any) -> None:
-    client = DataStorageClient.in_process(app, clock=Later())
+    client = DataStorageClient.in_process(app, clock=Later(), cluster=here)
     await stored(client)
 
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://store") as http:
@@ -79,7 +84,7 @@ async def test_the_transcript_can_be_read_through_the_audit_endpoint(app: Any) -
 
 
 async def test_a_transcript_that_is_sent_again_is_there_once(app: Any) -> None:
-    client = DataStorageClient.in_process(app, clock=Later())
+    client = DataStorageClient.in_process(app, clock=Later(), cluster=here)
     await stored(client)
     await stored(client)
 

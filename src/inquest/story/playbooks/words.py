@@ -101,6 +101,8 @@ KINDS: Final = (
     "PodMetrics",
     "NodeMetrics",
     "IngressClass",
+    "HTTPRoute",
+    "GRPCRoute",
     "CSIDriver",
     "CSINode",
     "VolumeAttachment",
