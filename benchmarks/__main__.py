@@ -25,7 +25,7 @@ from benchmarks.load import Idle, Played
 from benchmarks.model import served
 from benchmarks.report import Row
 
-SECTIONS: Final = ("steps", "redaction", "tokens", "replays", "datastorage", "cases")
+SECTIONS: Final = ("steps", "redaction", "tokens", "replays", "datastorage", "ruling", "intake", "install", "cases")
 BUSY_LOAD: Final = 1.0
 """Above it something else runs on this machine, and times say less."""
 
@@ -75,6 +75,9 @@ def main() -> int:
         "tokens": _tokens,
         "replays": _replays,
         "datastorage": _datastorage,
+        "ruling": _ruling,
+        "intake": _intake,
+        "install": _install,
         "cases": _cases,
     }
     try:
@@ -135,6 +138,29 @@ def _datastorage(results: Results, options: argparse.Namespace) -> None:
     from benchmarks import datastorage  # imported late: whoever measures cases needs none of it
 
     for title, rows in datastorage.sections(results.say, options.engines, options.rows):
+        results.show(title, rows)
+
+
+def _ruling(results: Results, _: argparse.Namespace) -> None:
+    from benchmarks import ruling  # imported late: whoever measures cases needs none of it
+
+    for title, rows in ruling.sections(results.say):
+        results.show(title, rows)
+
+
+def _intake(results: Results, options: argparse.Namespace) -> None:
+    from benchmarks import intake  # imported late: whoever measures cases needs none of it
+
+    results.say("bringing up a control plane with simulated nodes")
+    with _folder(options.keep) as folder, ground.raised(folder) as stage:
+        for title, rows in intake.sections(stage, results.say):
+            results.show(title, rows)
+
+
+def _install(results: Results, _: argparse.Namespace) -> None:
+    from benchmarks import install  # imported late: whoever measures cases needs none of it
+
+    for title, rows in install.sections(results.say):
         results.show(title, rows)
 
 

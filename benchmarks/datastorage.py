@@ -24,9 +24,10 @@ import httpx2
 import yaml
 from sqlalchemy import text
 
-from benchmarks import trail
+from benchmarks import embedded, trail
 from benchmarks.load import percentile
 from benchmarks.report import MEGABYTE, Row
+from benchmarks.watching import cpu_seconds
 from hack import postgres
 from inquest.datastorage.database import migrate, open_engine
 
@@ -35,6 +36,7 @@ ROWS: Final = 1_000_000
 LARGE: Final = 10_000_000
 ENGINES: Final = ("sqlite", "postgres")
 READS: Final = 300
+WARM_TURNS: Final = 5
 CLIENTS: Final = 20
 PAUSE_SECONDS: Final = 0.4
 """Between two questions of one client: twenty of them are 50 questions a second."""
@@ -62,6 +64,12 @@ GOALS: Final = {
 }
 """Milliseconds, p95, at 1 and at 10 million rows (datastorage, section 15)."""
 
+MEMORY_GOALS: Final = (60.0, 80.0)
+"""MiB that the embedded service may add to the operator, at 1 and at 10 million rows."""
+
+ALONE: Final = frozenset({"transcript page of 100"})
+"""Reads whose goal does not hold for twenty clients at once."""
+
 Ask = Callable[[httpx2.AsyncClient, int], Awaitable[httpx2.Response]]
 
 
@@ -78,6 +86,11 @@ class Server:
         words = Path(f"/proc/{self.pid}/statm").read_text().split()
         return int(words[1]) * os.sysconf("SC_PAGE_SIZE") / MEGABYTE
 
+    @property
+    def cpu(self) -> float:
+        """Seconds of all its threads since its start."""
+        return cpu_seconds(self.pid)
+
 
 def sections(say: Callable[[str], None], engines: Sequence[str], count: int) -> Iterator[tuple[str, list[Row]]]:
     """One table for each engine."""
@@ -87,9 +100,20 @@ def sections(say: Callable[[str], None], engines: Sequence[str], count: int) -> 
             begun = time.monotonic()
             asyncio.run(_fill(url, count))
             say(f"filled in {time.monotonic() - begun:.0f} s")
-            bare = asyncio.run(_bare(url))
+            bare, embeds = asyncio.run(_bare(url)), engine == "sqlite"
             with _served(Path(folder), url) as server:
-                yield f"DataStorage on {engine}, {count:,} rows", asyncio.run(_measured(server, bare, count, say))
+                rows = asyncio.run(_measured(server, bare, count, say))
+            yield f"DataStorage on {engine}, {count:,} rows", rows + (_embedded(url, count, say) if embeds else [])
+
+
+def _embedded(url: str, count: int, say: Callable[[str], None]) -> list[Row]:
+    """As most have it: in the operator's process, on a file."""
+    say("in the operator's process")
+    operator, above = embedded.above_the_operator(url, count)
+    goal = MEMORY_GOALS[count >= LARGE]
+    return [
+        Row("memory of the embedded service", above, "MiB", goal, baseline=operator, against="the operator without")
+    ]
 
 
 @contextmanager
@@ -168,7 +192,8 @@ def _common(turn: int) -> int:
     return turn % 20 * 10
 
 
-def _reads(count: int, offered: Sequence[str]) -> dict[str, Ask]:
+def reads(count: int, offered: Sequence[str]) -> dict[str, Ask]:
+    """What is asked of a trail of so many rows and a catalogue with these workflows, by name."""
     remediations = max(count // trail.EVENTS, 1)
     actions = f"{API}/workflows/actions"
 
@@ -244,21 +269,32 @@ async def _measured(server: Server, bare: float, count: int, say: Callable[[str]
     async with httpx2.AsyncClient(base_url=server.url, timeout=60, limits=limits) as http:
         say("registering the catalogue")
         offered = await _catalogue(http)
-        for name, ask in _reads(count, offered).items():
+        for name, ask in reads(count, offered).items():
             say(name)
-            rows += _rows(name, await _alone(http, ask, READS), count, bare)
-            rows.append(_paced(name, await _together(http, ask)))
+            rows += await _rows(name, server, http, ask, READS, count, bare)
+            rows.append(_paced(name, await _together(http, ask), count))
         for name, ask, turns in (("append one event", _one, READS), ("append a batch of 500", _batch, 20)):
             say(name)
-            rows += _rows(name, await _alone(http, ask, turns), count, bare)
-        rows += _rows("verify a chain of 200", await _alone(http, await _chain_of_200(http), 50), count, bare)
+            rows += await _rows(name, server, http, ask, turns, count, bare)
+        rows += await _rows("verify a chain of 200", server, http, await _chain_of_200(http), 50, count, bare)
         for writers in WRITERS:
             say(f"{writers} writers")
             rows.append(await _throughput(http, writers))
     return [*rows, Row("memory at the end", server.resident, "MiB")]
 
 
-def _rows(name: str, seconds: Sequence[float], count: int, bare: float) -> Iterator[Row]:
+async def _rows(
+    name: str, server: Server, http: httpx2.AsyncClient, ask: Ask, turns: int, count: int, bare: float
+) -> list[Row]:
+    """Alone: times, and the CPU of the server's process, which holds on a busy machine too."""
+    await _alone(http, ask, range(WARM_TURNS))
+    begun = server.cpu
+    seconds = await _alone(http, ask, range(WARM_TURNS, WARM_TURNS + turns))
+    spent = Row(f"{name}, CPU of the server", (server.cpu - begun) / turns * 1000, "ms", note="a question")
+    return [*_times(name, seconds, count, bare), spent]
+
+
+def _times(name: str, seconds: Sequence[float], count: int, bare: float) -> Iterator[Row]:
     goal = GOALS[name][count >= LARGE]
     for share in (0.5, 0.95, 0.99):
         found = percentile(seconds, share) * 1000
@@ -266,13 +302,14 @@ def _rows(name: str, seconds: Sequence[float], count: int, bare: float) -> Itera
         yield Row(f"{name}, p{share * 100:.0f}", found, "ms", goal if share == 0.95 else None, **against)  # type: ignore[arg-type]
 
 
-def _paced(name: str, seconds: Sequence[float]) -> Row:
-    return Row(f"{name}, {CLIENTS} clients, p95", percentile(seconds, 0.95) * 1000, "ms")
+def _paced(name: str, seconds: Sequence[float], count: int) -> Row:
+    goal = GOALS[name][count >= LARGE] if name not in ALONE else None
+    return Row(f"{name}, {CLIENTS} clients, p95", percentile(seconds, 0.95) * 1000, "ms", goal)
 
 
-async def _alone(http: httpx2.AsyncClient, ask: Ask, turns: int) -> list[float]:
-    """One after the other, the first few for warmth."""
-    return [await _timed(http, ask, turn) for turn in range(turns + 5)][5:]
+async def _alone(http: httpx2.AsyncClient, ask: Ask, turns: range) -> list[float]:
+    """One after the other."""
+    return [await _timed(http, ask, turn) for turn in turns]
 
 
 async def _together(http: httpx2.AsyncClient, ask: Ask) -> list[float]:

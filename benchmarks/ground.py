@@ -63,7 +63,7 @@ class Ground:
 
     def break_workloads(self, cases: Sequence[str]) -> None:
         """For each case a namespace in Inquest's care with a workload that is killed for its memory."""
-        self.apply(*(made for case in cases for made in (_namespace(case), _approvers(case), _deployment(case))))
+        self.apply(*(made for case in cases for made in (namespace_of(case), _approvers(case), _deployment(case))))
         until(lambda: len(self._running(cases)) == len(cases), "every workload has a pod on a node")
         each(self._kill, self._running(cases))
 
@@ -183,7 +183,8 @@ def _install(ground: Ground) -> None:
         ground.kubectl("apply", "--server-side", *place, f"-f={path}")
 
 
-def _namespace(case: str) -> Object:
+def namespace_of(case: str) -> Object:
+    """A namespace in Inquest's care, of production."""
     labels = {"inquest.dev/managed": "true", "inquest.dev/environment": "production", **_labels()}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case, "labels": labels}}
 

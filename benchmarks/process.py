@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,12 +70,14 @@ class Operator:
 
 
 @contextmanager
-def running(ground: Ground, name: str, model_url: str, *, at_once: int) -> Iterator[Operator]:
-    """Start it and stop it as the kubelet would; it begins with an empty history."""
+def running(
+    ground: Ground, name: str, model_url: str, *, at_once: int, changes: Mapping[str, Any] | None = None
+) -> Iterator[Operator]:
+    """Start it and stop it as the kubelet would; it begins with an empty history. Whole groups of settings change."""
     folder = ground.folder / name
     folder.mkdir()
     settings = folder / "settings.yaml"
-    settings.write_text(yaml.safe_dump(_settings(ground, folder, model_url, at_once)))
+    settings.write_text(yaml.safe_dump(_settings(ground, folder, model_url, at_once) | dict(changes or {})))
     command = [sys.executable, "-m", "benchmarks.probe", str(folder / "notes.json"), "run", "--settings", str(settings)]
     begun = time.monotonic()
     with (folder / "operator.log").open("wb") as log:

@@ -131,8 +131,8 @@ def look(pid: int) -> Sample:
     return Sample(
         time.monotonic(),
         _resident(pid),
-        _cpu(pid),
-        sum(_cpu(child) for child in children),
+        cpu_seconds(pid),
+        sum(cpu_seconds(child) for child in children),
         sum(_resident(child) for child in children),
     )
 
@@ -162,7 +162,7 @@ def machine(mark: str) -> Machine:
 def _cpu_of_ours(entry: Path, mark: str) -> float:
     try:
         command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        return _cpu(int(entry.name)) if mark in command or "benchmarks" in command else 0.0
+        return cpu_seconds(int(entry.name)) if mark in command or "benchmarks" in command else 0.0
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
 
@@ -171,6 +171,7 @@ def _resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
 
-def _cpu(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
+    """Of all threads of a process since its start, in steps of a tick."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / TICKS

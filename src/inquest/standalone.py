@@ -15,7 +15,6 @@ from typing import Final
 
 import stamina
 import structlog
-from alembic.util import CommandError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -88,8 +87,6 @@ async def _migrated(engine: AsyncEngine) -> None:
         async for attempt in tries:
             with attempt:
                 await migrate(engine)
-    except CommandError as error:
-        raise Misconfigured(f"datastorage.database: its schema is not one of this version's: {error}") from error
     except (SQLAlchemyError, OSError) as error:
         raise Unavailable("the database", type(getattr(error, "orig", error)).__name__) from error
 

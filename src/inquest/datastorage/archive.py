@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -91,8 +91,16 @@ async def missing_heads(database: Database, manifest: bundle.Manifest) -> tuple[
             found |= set((await connection.scalars(select(audit_events.c.event_hash).where(*there))).all())
         stones = select(audit_events.c.event_data).where(audit_events.c.correlation_id == TOMBSTONES)
         for data in await connection.scalars(stones):
-            found |= {str(entry.get("head_hash")) for entry in data.get("chains", ())}
+            found |= _heads_in(data)
     return tuple(sorted(heads[head] for head in heads.keys() - found))
+
+
+def _heads_in(tombstone: object) -> set[str]:
+    """Nothing where it was altered so that it cannot be read: what it named is then missing, which says so."""
+    match tombstone:
+        case {"chains": [*entries]}:
+            return {str(entry.get("head_hash")) for entry in entries if isinstance(entry, Mapping)}
+    return set()
 
 
 async def written(

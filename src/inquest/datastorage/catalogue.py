@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from inquest.datastorage.content import Workflow
@@ -23,6 +23,10 @@ ENABLED_AGAIN = "reenabled"  # codespell:ignore
 """The wire's word."""
 
 UPDATABLE_STATUSES = ("Active", "Disabled", "Deprecated", "Archived")
+
+
+_REVISION = select(catalog_revision.c.revision)
+_BY_ID = select(workflows).where(workflows.c.workflow_id == bindparam("id"))
 
 
 @dataclass(frozen=True)
@@ -51,23 +55,20 @@ class Catalogue:
 
     async def shelf(self) -> Shelf:
         """The offers of the present revision; the counter is read on every call, so that replicas agree."""
-        async with self._database.reading() as connection:
-            revision = await connection.scalar(select(catalog_revision.c.revision)) or 0
-            if self._shelf is None or self._shelf.revision != revision:
-                self._shelf = await _load(connection, revision)
-            return self._shelf
+        shelf = self._shelf = await self._database.read(lambda connection: _present(connection, self._shelf))
+        return shelf
 
     async def workflow(self, workflow_id: str) -> Stored | None:
         """The stored row."""
-        async with self._database.reading() as connection:
-            return await _row(connection, workflow_id)
+        return await self._database.read(
+            lambda connection: connection.execute(_BY_ID, {"id": workflow_id}).mappings().one_or_none()
+        )
 
     async def plain_list(self, question: PlainListQuestion) -> tuple[list[dict[str, Any]], int]:
         """A page of records, newest first, and the number of all that fit."""
-        async with self._database.reading() as connection:
-            order = workflows.c.created_at.desc(), workflows.c.workflow_id
-            wanted = select(workflows).where(*_plain_conditions(question)).order_by(*order)
-            rows = (await connection.execute(wanted)).mappings().all()
+        order = workflows.c.created_at.desc(), workflows.c.workflow_id
+        wanted = select(workflows).where(*_plain_conditions(question)).order_by(*order)
+        rows = await self._database.read(lambda connection: connection.execute(wanted).mappings().all())
         fitting = [row for row in rows if _fits_labels(row["labels"] or {}, question)]
         return [record(row) for row in fitting[question.offset : question.offset + question.limit]], len(fitting)
 
@@ -161,24 +162,25 @@ class Catalogue:
 
     async def workflow_count(self, name: str) -> int:
         """Active workflows of a type; 0 for an unknown one."""
-        async with self._database.reading() as connection:
-            return len(await _dependents(connection, name))
+        return len(await self._database.read(lambda connection: connection.scalars(_using(name)).all()))
 
     async def types(self) -> list[dict[str, Any]]:
         """All action types with their state, by name."""
-        async with self._database.reading() as connection:
-            rows = await connection.execute(select(action_types))
-            listed = [
-                {"actionType": row.action_type, "description": row.description, "status": row.status} for row in rows
-            ]
+        rows = await self._database.read(lambda connection: connection.execute(select(action_types)).all())
+        listed = [{"actionType": row.action_type, "description": row.description, "status": row.status} for row in rows]
         return sorted(listed, key=lambda entry: str(entry["actionType"]).encode())
 
 
-async def _load(connection: AsyncConnection, revision: int) -> Shelf:
-    types = await connection.execute(select(action_types))
+def _present(connection: Connection, shelf: Shelf | None) -> Shelf:
+    revision = connection.scalar(_REVISION) or 0
+    return shelf if shelf is not None and shelf.revision == revision else _load(connection, revision)
+
+
+def _load(connection: Connection, revision: int) -> Shelf:
+    types = connection.execute(select(action_types))
     offered = workflows.c.status == ACTIVE, workflows.c.is_latest
     columns = [column for column in workflows.c if column.name != "content"]
-    rows = (await connection.execute(select(*columns).where(*offered))).mappings()
+    rows = connection.execute(select(*columns).where(*offered)).mappings()
     return Shelf(
         revision,
         tuple(ActionType(row.action_type, described(row.description), row.status == ACTIVE) for row in types),
@@ -361,13 +363,11 @@ def _workflow_update(workflow_id: str, values: Mapping[str, Any]) -> Any:
 
 
 async def _row(connection: AsyncConnection, workflow_id: str) -> Stored | None:
-    wanted = select(workflows).where(workflows.c.workflow_id == workflow_id)
-    return (await connection.execute(wanted)).mappings().one_or_none()
+    return (await connection.execute(_BY_ID, {"id": workflow_id})).mappings().one_or_none()
 
 
 async def _existing(connection: AsyncConnection, workflow_id: str) -> Stored:
-    wanted = select(workflows).where(workflows.c.workflow_id == workflow_id)
-    return (await connection.execute(wanted)).mappings().one()
+    return (await connection.execute(_BY_ID, {"id": workflow_id})).mappings().one()
 
 
 async def _type(connection: AsyncConnection, name: str) -> Row[Any] | None:
@@ -386,8 +386,11 @@ def _type_update(name: str, **values: Any) -> Any:
 
 
 async def _dependents(connection: AsyncConnection, name: str) -> list[str]:
-    using = select(workflows.c.workflow_name).where(workflows.c.action_type == name, workflows.c.status == ACTIVE)
-    return sorted((await connection.scalars(using)).all())
+    return sorted((await connection.scalars(_using(name))).all())
+
+
+def _using(name: str) -> Select[str]:
+    return select(workflows.c.workflow_name).where(workflows.c.action_type == name, workflows.c.status == ACTIVE)
 
 
 async def _take_turn(connection: AsyncConnection) -> None:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from inquest.datastorage.schema import upgrade
+
 Outcome = TypeVar("Outcome")
 
-MIGRATIONS = "inquest.datastorage:migrations"
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000", "foreign_keys=ON")
 POSTGRES_SETTINGS = {"statement_timeout": "10000", "lock_timeout": "5000"}
 """Milliseconds."""
 
-POSTGRES_POOL = 20
+SQLITE_READERS = 4
+"""Connections, and threads of their own: a slow question keeps nobody from the loop's threads, who look up names.
+
+Each keeps 2 MiB of pages, and more than the cores of a small machine answer nothing sooner.
+"""
+POSTGRES_WRITERS = 12
+POSTGRES_READERS = 8
+"""Connections; together what one replica takes of the server."""
 WRITE_TRIES = 3
 MIGRATION_LOCK = 0x1D9C_E57A_0000_0001
 """Any number will do as long as every replica takes the same."""
@@ -77,13 +84,38 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _postgres(url: URL) -> AsyncEngine:
-    return create_async_engine(
-        url.set(drivername="postgresql+asyncpg"),
-        pool_size=POSTGRES_POOL,
-        max_overflow=0,
-        pool_pre_ping=True,
-        connect_args={"server_settings": POSTGRES_SETTINGS, "timeout": 5},
-    )
+    url = url.set(drivername="postgresql+asyncpg")
+    return create_async_engine(url, pool_size=POSTGRES_WRITERS, pool_pre_ping=True, **_POSTGRES)
+
+
+_POSTGRES: Mapping[str, Any] = {
+    "max_overflow": 0,
+    "connect_args": {"server_settings": POSTGRES_SETTINGS, "timeout": 5},
+}
+
+
+def _postgres_readers(engine: AsyncEngine) -> AsyncEngine:
+    """Beside the writers, and closed with them; a statement is all that goes over the wire.
+
+    No transaction is begun and ended: each statement of one at PostgreSQL's usual level sees what is committed when it
+    begins, so does one by itself. No connection is tried beforehand, see `Database.read`. The one used last is used
+    first: it has the statements prepared.
+    """
+    kept = {"pool_size": POSTGRES_READERS, "pool_use_lifo": True, "isolation_level": "AUTOCOMMIT"}
+    readers = create_async_engine(engine.url, **kept, **_POSTGRES)
+    event.listen(engine.sync_engine, "engine_disposed", lambda _: readers.sync_engine.dispose())
+    return readers
+
+
+def _sqlite_readers(engine: AsyncEngine) -> Engine:
+    """Beside the writer of the file, and closed with it."""
+    url = engine.url.set(drivername="sqlite")
+    kept = {"pool_size": SQLITE_READERS, "max_overflow": 0}
+    readers = create_engine(url, connect_args={"factory": ReleasingConnection}, **kept)
+    event.listen(readers, "connect", _prepare_sqlite)
+    event.listen(readers, "begin", _begin_sqlite)
+    event.listen(engine.sync_engine, "engine_disposed", lambda _: readers.dispose())
+    return readers
 
 
 class Database:
@@ -91,18 +123,39 @@ class Database:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self._writer = asyncio.Lock() if engine.dialect.name == "sqlite" else None
+        self._asking = _postgres_readers(engine) if self.is_postgres else None
+        self.readers = self._asking.sync_engine if self._asking else _sqlite_readers(engine)
+        self._writer = None if self.is_postgres else asyncio.Lock()
+        self._threads = ThreadPoolExecutor(SQLITE_READERS, thread_name_prefix="datastorage")
 
     @property
     def is_postgres(self) -> bool:
         """Whether locks are taken in the database."""
         return self.engine.dialect.name == "postgresql"
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """One snapshot for a few statements."""
-        async with self.engine.connect() as connection:
-            yield connection
+    async def read(self, work: Callable[[Connection], Outcome]) -> Outcome:
+        """Run the statements of `work` one after the other, on SQLite on one snapshot, on PostgreSQL each on its own.
+
+        SQLite's driver blocks. Its asynchronous shell would hand each statement to a thread four times over, which
+        costs more than the statement: here all of `work` goes to a thread at once. On PostgreSQL `work` may run twice:
+        a connection that has ended since its last use shows that at the first statement, and takes nothing with it.
+        """
+        if self._asking is None:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+        try:
+            return await self._asked(self._asking, work)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        return await self._asked(self._asking, work)
+
+    async def _asked(self, readers: AsyncEngine, work: Callable[[Connection], Outcome]) -> Outcome:
+        async with readers.connect() as connection:
+            return await connection.run_sync(work)
+
+    def _read(self, work: Callable[[Connection], Outcome]) -> Outcome:
+        with self.readers.connect() as connection:
+            return work(connection)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
@@ -139,16 +192,4 @@ async def migrate(engine: AsyncEngine) -> None:
             await connection.execute(text("SET LOCAL lock_timeout = 0"))
             await connection.execute(text("SET LOCAL statement_timeout = 0"))
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-        await connection.run_sync(_upgrade)
-
-
-def _upgrade(connection: Connection) -> None:
-    command.upgrade(migrations(connection), "head")
-
-
-def migrations(connection: Connection | None = None) -> Config:
-    """Where Alembic finds the revisions, and the connection that they run on; without one they can be listed."""
-    config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", MIGRATIONS)
-    config.set_main_option("path_separator", "os")
-    return config
+        await connection.run_sync(upgrade)

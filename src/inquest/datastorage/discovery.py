@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from inquest.datastorage.wire import WILDCARD
@@ -64,6 +65,18 @@ class Query:
         """The mandatory filters by label name."""
         return {name: getattr(self, name) for name in MANDATORY_LABELS}
 
+    @cached_property
+    def accepted(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Of each filter that constrains, what a workflow may say, in lower case."""
+        return tuple((name, frozenset((wanted.lower(), WILDCARD))) for name, wanted in self.filters.items() if wanted)
+
+    @cached_property
+    def required(self) -> tuple[tuple[str, tuple[bool | str, ...]], ...]:
+        """Of each detected label that constrains, what a workflow that says anything must say."""
+        booleans = [(name, (True,)) for name in BOOLEAN_LABELS if self.detected.get(name) is True]
+        texts = [(name, (self.detected[name], WILDCARD)) for name in TEXT_LABELS if self.detected.get(name)]
+        return (*booleans, *texts)
+
 
 MANDATORY_LABELS = ("severity", "component", "environment", "priority")
 
@@ -75,6 +88,13 @@ class Labels:
     mandatory: Mapping[str, Any] = field(default_factory=dict)
     custom: Mapping[str, Any] = field(default_factory=dict)
     detected: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def said(self) -> Mapping[str, frozenset[str]]:
+        """The mandatory labels in lower case: each is compared with every question of a catalogue's revision."""
+        return {
+            name: frozenset(text.lower() for text in texts_of(self.mandatory.get(name))) for name in MANDATORY_LABELS
+        }
 
 
 @dataclass(frozen=True)
@@ -158,16 +178,13 @@ def is_gated(labels: Labels, query: Query) -> bool:
 
 def passes(labels: Labels, query: Query) -> bool:
     """Conditions 4 and 5 of section 5; custom labels never filter."""
-    return matches_mandatory(labels.mandatory, query) and is_compatible(labels.detected, query.detected)
+    return matches_mandatory(labels, query) and is_compatible(labels.detected, query)
 
 
-def matches_mandatory(labels: Mapping[str, Any], query: Query) -> bool:
+def matches_mandatory(labels: Labels, query: Query) -> bool:
     """Every non-empty filter finds its value, without case, or the workflow's wildcard (section 5.1)."""
-    return all(_holds(labels.get(name), wanted) for name, wanted in query.filters.items() if wanted)
-
-
-def _holds(stored: object, wanted: str) -> bool:
-    return any(text == WILDCARD or text.lower() == wanted.lower() for text in texts_of(stored))
+    said = labels.said
+    return not any(said[name].isdisjoint(accepted) for name, accepted in query.accepted)
 
 
 def texts_of(stored: object) -> tuple[str, ...]:
@@ -177,12 +194,9 @@ def texts_of(stored: object) -> tuple[str, ...]:
     return tuple(item for item in stored if isinstance(item, str)) if isinstance(stored, list | tuple) else ()
 
 
-def is_compatible(stored: Mapping[str, Any], asked: Mapping[str, bool | str]) -> bool:
+def is_compatible(stored: Mapping[str, Any], query: Query) -> bool:
     """A detected label that the workflow requires otherwise closes the way (section 5.2)."""
-    booleans = all(asked.get(name) is not True or _is_unset(stored.get(name), True) for name in BOOLEAN_LABELS)
-    return booleans and all(
-        _is_unset(stored.get(name), asked.get(name), WILDCARD) for name in TEXT_LABELS if asked.get(name)
-    )
+    return all(_is_unset(stored.get(name), *accepted) for name, accepted in query.required)
 
 
 def _is_unset(stored: object, *accepted: object) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 WEIGHTS = {"health": 40, "alert": 35, "metrics": 25}
 """In hundredths, so that 1.0, 1.0 and 0.8 give exactly 0.95."""
@@ -16,8 +15,7 @@ NO_DATA = "no_data"
 IN_PROGRESS = "in_progress"
 
 
-@dataclass(frozen=True)
-class AssessmentEvent:
+class AssessmentEvent(NamedTuple):
     """One event of category `effectiveness`; `data` is its payload."""
 
     event_type: str
@@ -49,8 +47,9 @@ class Assessment:
     metric_deltas: Mapping[str, Any] | None = None
     named_post_hashes: frozenset[str] = frozenset()
     """Every post hash that any event named: the link of section 8.2."""
-    alert_seen: bool = False
     assessed_at: datetime | None = None
+    skipped: int = 0
+    """Events without data that can be read."""
 
     @property
     def status(self) -> str:
@@ -71,82 +70,75 @@ class Assessment:
 
 
 def fold(events: Iterable[AssessmentEvent]) -> Assessment:
-    """Events in the order (timestamp, event id) become an assessment."""
-    return reduce(_step, events, Assessment())
-
-
-def _step(state: Assessment, event: AssessmentEvent) -> Assessment:
-    if not isinstance(event.data, Mapping):
-        return state
-    noted = _with_link(replace(state, assessed_at=event.at), event.data)
-    effect = _EFFECTS.get(event.event_type)
-    return effect(noted, event.data) if effect else noted
-
-
-def _with_link(state: Assessment, data: Mapping[str, Any]) -> Assessment:
-    post = data.get("post_remediation_spec_hash")
-    named = {post} if isinstance(post, str) and post else set()
-    return replace(state, named_post_hashes=state.named_post_hashes | named)
-
-
-def _health(state: Assessment, data: Mapping[str, Any]) -> Assessment:
-    checks = data.get("health_checks")
-    return replace(
-        _assessed(state, "health", data), health_checks=checks if isinstance(checks, dict) else state.health_checks
+    """Events in the order (timestamp, event id) become an assessment; one without data is skipped."""
+    told: dict[str, list[Mapping[str, Any]]] = {}
+    named: set[str | None] = set()
+    assessed_at, skipped = None, 0
+    for kind, at, data in events:
+        if data is None:
+            skipped += 1
+            continue
+        told.setdefault(kind, []).append(data)
+        named.add(_text(data, "post_remediation_spec_hash"))
+        assessed_at = at
+    looks = {name: told.get(f"effectiveness.{name}.assessed", ()) for name in WEIGHTS}
+    pre, post, match = _hashes(told.get("effectiveness.hash.computed", ()))
+    return Assessment(
+        components={name: _component(seen) for name, seen in looks.items()},
+        pre_hash=pre,
+        post_hash=post,
+        hash_match=match,
+        reason=_reason(told.get("effectiveness.assessment.completed", ())),
+        resolved=_resolved(looks["alert"]),
+        health_checks=_newest_object(looks["health"], "health_checks"),
+        metric_deltas=_newest_object(looks["metrics"], "metric_deltas"),
+        named_post_hashes=frozenset(filter(None, named)),
+        assessed_at=assessed_at,
+        skipped=skipped,
     )
 
 
-def _alert(state: Assessment, data: Mapping[str, Any]) -> Assessment:
-    next_state = _assessed(state, "alert", data)
-    if state.alert_seen:
-        return next_state
-    resolution = data.get("alert_resolution")
+def _component(looks: Sequence[Mapping[str, Any]]) -> Component:
+    """Once assessed it stays so; a null or a text leaves the score of before."""
+    assessed, score, details = False, None, None
+    for data in looks:
+        assessed = assessed or data.get("assessed") is True
+        new, text = data.get("score"), data.get("details")
+        score = float(new) if isinstance(new, int | float) and not isinstance(new, bool) else score
+        details = text if isinstance(text, str) else details
+    return Component(assessed, score, details)
+
+
+def _hashes(computed: Sequence[Mapping[str, Any]]) -> tuple[str | None, str | None, bool | None]:
+    """Of the last event that has a pre or a post hash: all three are replaced together."""
+    for data in reversed(computed):
+        pre, post = _text(data, "pre_remediation_spec_hash"), _text(data, "post_remediation_spec_hash")
+        if pre or post:
+            match = data.get("hash_match")
+            return pre, post, match if isinstance(match, bool) else None
+    return None, None, None
+
+
+def _reason(completed: Sequence[Mapping[str, Any]]) -> str | None:
+    """The last one, unless the target changed under the assessment."""
+    reasons = [reason for data in completed if (reason := _text(data, "reason"))]
+    return SPEC_DRIFT if SPEC_DRIFT in reasons else next(reversed(reasons), None)
+
+
+def _resolved(alerts: Sequence[Mapping[str, Any]]) -> bool | None:
+    """By the first look alone."""
+    resolution = alerts[0].get("alert_resolution") if alerts else None
     resolved = resolution.get("alert_resolved") if isinstance(resolution, dict) else None
-    return replace(next_state, alert_seen=True, resolved=resolved if isinstance(resolved, bool) else None)
+    return resolved if isinstance(resolved, bool) else None
 
 
-def _metrics(state: Assessment, data: Mapping[str, Any]) -> Assessment:
-    deltas = data.get("metric_deltas")
-    return replace(
-        _assessed(state, "metrics", data), metric_deltas=deltas if isinstance(deltas, dict) else state.metric_deltas
-    )
-
-
-def _assessed(state: Assessment, name: str, data: Mapping[str, Any]) -> Assessment:
-    old, score, details = state.components[name], data.get("score"), data.get("details")
-    new = Component(
-        old.assessed or data.get("assessed") is True,
-        float(score) if isinstance(score, int | float) and not isinstance(score, bool) else old.score,
-        details if isinstance(details, str) else old.details,
-    )
-    return replace(state, components={**state.components, name: new})
-
-
-def _hash(state: Assessment, data: Mapping[str, Any]) -> Assessment:
-    pre, post = _text(data, "pre_remediation_spec_hash"), _text(data, "post_remediation_spec_hash")
-    if not pre and not post:
-        return state
-    match = data.get("hash_match")
-    return replace(state, pre_hash=pre, post_hash=post, hash_match=match if isinstance(match, bool) else None)
-
-
-def _completed(state: Assessment, data: Mapping[str, Any]) -> Assessment:
-    reason = _text(data, "reason")
-    return state if state.reason == SPEC_DRIFT or not reason else replace(state, reason=reason)
+def _newest_object(looks: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
+    return next((data[name] for data in reversed(looks) if isinstance(data.get(name), dict)), None)
 
 
 def _text(data: Mapping[str, Any], name: str) -> str | None:
     value = data.get(name)
     return value if isinstance(value, str) and value else None
-
-
-_EFFECTS = {
-    "effectiveness.health.assessed": _health,
-    "effectiveness.alert.assessed": _alert,
-    "effectiveness.metrics.assessed": _metrics,
-    "effectiveness.hash.computed": _hash,
-    "effectiveness.assessment.completed": _completed,
-}
 
 
 def answer(correlation_id: str, state: Assessment) -> dict[str, Any]:

@@ -252,6 +252,17 @@ def payload_faults(data: Mapping[str, Any]) -> Iterator[str]:
             yield f'Error at "/{name}": value must be {member.name}'
 
 
+def is_payload(kind: str, data: object) -> bool:
+    """Whether what is stored under a type can be read as one: the wire takes null for any member, and another type
+    inside."""
+    shape = PAYLOADS[kind]
+    return (
+        isinstance(data, Mapping)
+        and all(member.fits(data.get(name)) for name, member in shape.required.items())
+        and all(data.get(name) is None or member.fits(data[name]) for name, member in shape.optional.items())
+    )
+
+
 _AGENT = {"event_id": TEXT, "incident_id": TEXT}
 _REQUEST = {"rr_name": TEXT, "namespace": TEXT}
 _APPROVAL = {

@@ -38,6 +38,16 @@ METRIC_DELTAS = {
     "error_rate_before": "errorRateBefore",
     "error_rate_after": "errorRateAfter",
 }
+PAYLOAD_MEMBERS = {
+    "actionType": "action_type",
+    "workflowType": "action_type",
+    "signalType": "signal_type",
+    "signalFingerprint": "signal_fingerprint",
+    "targetResource": "target_resource",
+    "workflowId": "workflow_id",
+    "workflowVersion": "workflow_version",
+    "preRemediationSpecHash": "pre_remediation_spec_hash",
+}
 
 
 @dataclass(frozen=True)
@@ -96,43 +106,21 @@ def full_entry(row: Remediation, current: str) -> dict[str, Any]:
 
 def summary_entry(row: Remediation, current: str) -> dict[str, Any]:
     """An entry of tier 2; members that are not known are left out."""
-    members = {**_identity(row), **_from_payload(row.payload), **_from_assessment(row, current)}
-    return {name: value for name, value in members.items() if value is not None}
-
-
-def _identity(row: Remediation) -> dict[str, Any]:
-    return {
+    started, known = instant_text(row.at), row.assessment
+    members = {
         "remediationUID": row.remediation_uid,
-        "completedAt": instant_text(row.at),
-        "startedAt": instant_text(row.at),
-        "assessedAt": instant_text(row.assessment.assessed_at) if row.assessment.assessed_at else None,
+        "completedAt": started,
+        "startedAt": started,
+        "assessedAt": instant_text(known.assessed_at) if known.assessed_at else None,
         "outcome": _text(row.payload, "outcome") or row.lifecycle,
-    }
-
-
-def _from_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
-    names = {
-        "actionType": "action_type",
-        "workflowType": "action_type",
-        "signalType": "signal_type",
-        "signalFingerprint": "signal_fingerprint",
-        "targetResource": "target_resource",
-        "workflowId": "workflow_id",
-        "workflowVersion": "workflow_version",
-        "preRemediationSpecHash": "pre_remediation_spec_hash",
-    }
-    return {shown: _text(payload, stored) for shown, stored in names.items()}
-
-
-def _from_assessment(row: Remediation, current: str) -> dict[str, Any]:
-    known = row.assessment
-    return {
+        **{shown: _text(row.payload, stored) for shown, stored in PAYLOAD_MEMBERS.items()},
         "postRemediationSpecHash": known.post_hash,
         "hashMatch": match_of(row, current),
         "effectivenessScore": known.score,
         "signalResolved": known.resolved,
         "assessmentReason": known.reason,
     }
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def match_of(row: Remediation, current: str) -> str:

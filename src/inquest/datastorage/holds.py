@@ -63,8 +63,7 @@ class Holds:
         told = _ROWS.correlation_id, _ROWS.legal_hold_placed_by, _ROWS.legal_hold_placed_at, _ROWS.legal_hold_reason
         wanted = select(*told, func.count()).where(_ROWS.legal_hold.is_(True)).group_by(*told)
         newest_first = _ROWS.legal_hold_placed_at.desc(), _ROWS.correlation_id
-        async with self._database.reading() as connection:
-            rows = (await connection.execute(wanted.order_by(*newest_first))).all()
+        rows = await self._database.read(lambda connection: connection.execute(wanted.order_by(*newest_first)).all())
         return [_hold(name, count, by or "", at, reason or "") for name, by, at, reason, count in rows]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, Select, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from inquest.datastorage import chain
@@ -63,18 +63,22 @@ class Ledger:
         conditions = _conditions(question)
         newest = audit_events.c.event_ts.desc(), audit_events.c.event_id.desc()
         wanted = select(audit_events).where(*conditions).order_by(*newest)
-        async with self._database.reading() as connection:
-            total = await connection.scalar(_number_of(conditions)) or 0
-            rows = await connection.execute(wanted.offset(question.offset).limit(question.limit))
+
+        def work(connection: Connection) -> tuple[list[dict[str, Any]], int]:
+            total = connection.scalar(_number_of(conditions)) or 0
+            rows = connection.execute(wanted.offset(question.offset).limit(question.limit))
             return [shown(row) for row in rows.mappings()], total
+
+        return await self._database.read(work)
 
     async def links(self, correlation_id: str) -> list[chain.Link]:
         """Every event of a chain in the order of appending; one without a hash was not stored by this service."""
         wanted = (
             select(audit_events).where(audit_events.c.correlation_id == correlation_id).order_by(audit_events.c.seq)
         )
-        async with self._database.reading() as connection:
-            return [link_of(row) for row in (await connection.execute(wanted)).mappings()]
+        return await self._database.read(
+            lambda connection: [link_of(row) for row in connection.execute(wanted).mappings()]
+        )
 
 
 def chain_lock_key(correlation_id: str) -> int:

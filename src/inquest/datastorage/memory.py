@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Row, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, Row, select
 
 from inquest.datastorage.database import Database
-from inquest.datastorage.events import FEEDBACK_GIVEN
+from inquest.datastorage.events import CASE_ENDED, FEEDBACK_GIVEN, is_payload
 from inquest.datastorage.parameters import MemoryQuestion
 from inquest.datastorage.tables import audit_events
 from inquest.telemetry import DATASTORAGE_UNREADABLE
@@ -37,50 +36,55 @@ class Outcomes:
     async def context(self, question: MemoryQuestion, *, now: datetime) -> dict[str, Any]:
         """Endings from old to new; `truncated` where older ones were cut off, or one of them, or what was said of one,
         could not be read."""
-        async with self._database.reading() as connection:
-            others = await _alike(connection, question, now) if question.playbooks else ()
-            rows = await _endings(connection, question.cluster, [question.owner, *others], now)
-            said = await _feedback(connection, [row.correlation_id for row in rows])
-        wrong = {case for case, data in said.items() if data is not None and data["verdict"] == "Wrong"}
-        readable = [row for row in reversed(rows[:MOST_ROWS]) if row.event_data is not None]
-        endings = [_shown(row.event_data, wrong=row.correlation_id in wrong) for row in readable]
-        cut = {"truncated": True} if len(endings) < len(rows) or None in said.values() else {}
+
+        def work(connection: Connection) -> tuple[Sequence[Row[Any, Any]], Sequence[Row[Any, Any]]]:
+            others = _alike(connection, question, now) if question.playbooks else ()
+            rows = _endings(connection, question.cluster, [question.owner, *others], now)
+            return rows, _feedback(connection, [row.correlation_id for row in rows])
+
+        rows, said = await self._database.read(work)
+        readable, heard = _readable(CASE_ENDED, rows), _readable(FEEDBACK_GIVEN, said)
+        wrong = {row.correlation_id for row in heard if row.event_data["verdict"] == "Wrong"}
+        newest = readable[:MOST_ROWS]
+        endings = [_shown(row.event_data, wrong=row.correlation_id in wrong) for row in reversed(newest)]
+        cut = {"truncated": True} if len(endings) < len(rows) or len(heard) < len(said) else {}
         return {"cluster": question.cluster, "owner": question.owner, "endings": endings, **cut}
 
 
-async def _alike(connection: AsyncConnection, question: MemoryQuestion, now: datetime) -> tuple[str, ...]:
+def _alike(connection: Connection, question: MemoryQuestion, now: datetime) -> tuple[str, ...]:
     """Other owners that showed one of the signs lately, the newest first."""
     rows = audit_events.c
     lately = rows.memory_cluster == question.cluster, rows.event_ts >= now - FRESH
     wanted = select(rows.memory_owner, rows.event_data).where(*lately).order_by(rows.event_ts.desc()).limit(MOST_ROWS)
     found = dict.fromkeys(
         row.memory_owner
-        for row in await connection.execute(wanted)
-        if row.event_data is not None and question.playbooks & set(row.event_data["playbooks"])
+        for row in connection.execute(wanted)
+        if is_payload(CASE_ENDED, row.event_data) and question.playbooks & set(row.event_data["playbooks"])
     )
     return tuple(owner for owner in found if owner and owner != question.owner)[:MOST_OWNERS]
 
 
-async def _endings(
-    connection: AsyncConnection, cluster: str, owners: Sequence[str], now: datetime
-) -> Sequence[Row[Any, Any]]:
+def _endings(connection: Connection, cluster: str, owners: Sequence[str], now: datetime) -> Sequence[Row[Any, Any]]:
     """Newest first, one more than are shown."""
     rows = audit_events.c
     kept = rows.memory_cluster == cluster, rows.memory_owner.in_(owners), rows.event_ts >= now - KEPT
     wanted = select(rows.correlation_id, rows.event_data).where(*kept)
     newest = wanted.order_by(rows.event_ts.desc(), rows.event_id.desc()).limit(MOST_ROWS + 1)
-    found = (await connection.execute(newest)).all()
-    DATASTORAGE_UNREADABLE.inc(sum(row.event_data is None for row in found))
-    return found
+    return connection.execute(newest).all()
 
 
-async def _feedback(connection: AsyncConnection, cases: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
-    """What a person said of each of these; None where it cannot be read."""
+def _feedback(connection: Connection, cases: Sequence[str]) -> Sequence[Row[Any, Any]]:
+    """All that was said of these."""
     rows = audit_events.c
     given = rows.event_type == FEEDBACK_GIVEN, rows.correlation_id.in_(cases)
-    found = (await connection.execute(select(rows.correlation_id, rows.event_data).where(*given))).all()
-    DATASTORAGE_UNREADABLE.inc(sum(row.event_data is None for row in found))
-    return {row.correlation_id: row.event_data for row in found}
+    return connection.execute(select(rows.correlation_id, rows.event_data).where(*given)).all()
+
+
+def _readable(kind: str, rows: Sequence[Row[Any, Any]]) -> list[Row[Any, Any]]:
+    """Without those whose payload cannot be read, which are counted."""
+    found = [row for row in rows if is_payload(kind, row.event_data)]
+    DATASTORAGE_UNREADABLE.inc(len(rows) - len(found))
+    return found
 
 
 def _shown(data: Mapping[str, Any], *, wrong: bool) -> dict[str, Any]:

@@ -1,22 +1,43 @@
-"""Remediations out of the audit trail: candidates by index, then one statement each for what surrounds them (14.3)."""
+"""Remediations out of the audit trail: one statement finds a tier by index, with all that surrounds its rows (14.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, exists, literal_column, or_, select, union
+from pydantic_core import from_json
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Integer,
+    Label,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    exists,
+    literal_column,
+    null,
+    or_,
+    select,
+    union,
+    union_all,
+)
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from inquest.datastorage import history
 from inquest.datastorage.database import Database
 from inquest.datastorage.effectiveness import Assessment, AssessmentEvent, fold
 from inquest.datastorage.history import Remediation
 from inquest.datastorage.parameters import HistoryQuestion
-from inquest.datastorage.tables import audit_events
+from inquest.datastorage.tables import Instant, audit_events
 from inquest.datastorage.wire import duration_text
 from inquest.telemetry import DATASTORAGE_UNREADABLE
 
@@ -50,35 +71,50 @@ class Past:
 
     async def context(self, question: HistoryQuestion, *, now: datetime) -> dict[str, Any]:
         """The answer of section 8.3; both tiers are judged with one `now`."""
-        border = now - question.tier1
-        first = await self._tier(question, Window(border, now), linked=question.scope != "chain")
-        second = await self._second_tier(question, Window(now - question.tier2, border))
-        return _answer(question, first, second)
+        return await self._database.read(lambda connection: _context(connection, question, now))
 
     async def assessment(self, correlation_id: str) -> Assessment | None:
         """The folded assessment; None when no effectiveness event is stored."""
-        async with self._database.reading() as connection:
-            events = (await _assessment_events(connection, [correlation_id])).get(correlation_id)
-        return fold(events) if events else None
+        asked = {"uid": correlation_id}
+        rows = await self._database.read(lambda connection: connection.execute(_ASSESSMENTS, asked).all())
+        return _assessment(_Assessed(*row) for row in rows) if rows else None
 
-    async def _second_tier(self, question: HistoryQuestion, window: Window) -> Tier:
-        try:
-            return await self._tier(question, window, linked=True)
-        except SQLAlchemyError:
-            return Tier(degraded=True)
 
-    async def _tier(self, question: HistoryQuestion, window: Window, *, linked: bool) -> Tier:
-        async with self._database.reading() as connection:
-            chosen = (await connection.execute(_candidates(question, window, linked=linked))).all()
-            event_ids = [row.event_id for row in chosen[: question.tier_limit]]
-            rows = await _remediations(connection, event_ids)
-            regressed = await connection.scalar(select(exists(_regressions(question, window)))) if chosen else False
-        return Tier(
-            tuple(history.oldest_first(rows)),
-            cut=len(chosen) > question.tier_limit,
-            degraded=len(rows) < len(event_ids),
-            regressed=bool(regressed),
-        )
+def _context(connection: Connection, question: HistoryQuestion, now: datetime) -> dict[str, Any]:
+    border = now - question.tier1
+    first = _tier(connection, question, Window(border, now), linked=question.scope != "chain")
+    return _answer(question, first, _second_tier(connection, question, Window(now - question.tier2, border)))
+
+
+def _second_tier(connection: Connection, question: HistoryQuestion, window: Window) -> Tier:
+    try:
+        return _tier(connection, question, window, linked=True)
+    except SQLAlchemyError:
+        return Tier(degraded=True)
+
+
+def _tier(connection: Connection, question: HistoryQuestion, window: Window, *, linked: bool) -> Tier:
+    asked = _asked(question, window)
+    found = _found(connection.execute(_surrounded(question.scope, linked=linked), asked).all())
+    chosen = found.started[: question.tier_limit]
+    rows, cut = _remediations(chosen, found), len(found.started) > len(chosen)
+    regressed = any(row.pre_spec_hash == question.spec_hash for row in found.started)
+    if cut and not regressed:
+        regressed = bool(connection.scalar(_regressions(question.scope), asked))
+    lost = len(rows) < len(chosen) or any(row.assessment.skipped for row in rows)
+    return Tier(tuple(history.oldest_first(rows)), cut=cut, degraded=lost, regressed=regressed)
+
+
+def _asked(question: HistoryQuestion, window: Window) -> dict[str, Any]:
+    """The parameters of the statements below."""
+    target = history.target_key(question.namespace, question.kind, question.name)
+    return {
+        "since": window.since,
+        "until": window.until,
+        "hash": question.spec_hash,
+        "target": history.in_cluster(target, question.cluster),
+        "most": question.tier_limit + 1,
+    }
 
 
 def _answer(question: HistoryQuestion, first: Tier, second: Tier) -> dict[str, Any]:
@@ -107,100 +143,179 @@ def _flags(tier: Tier) -> dict[str, bool]:
     return {name: value for name, value in flags.items() if value}
 
 
-def _candidates(question: HistoryQuestion, window: Window, *, linked: bool) -> Select[Any]:
+# --- the statements: built once, for building one costs as much as asking it ----------------------------------------
+
+_ROWS = audit_events.c
+_HASH = bindparam("hash", type_=Text())
+
+
+@cache
+def _candidates(scope: str, *, linked: bool) -> Select[Any]:
     """The newest `tierLimit` + 1 rows of a tier, newest first."""
-    if question.scope == "hash":
-        return _by_hash(question, window)
-    rows = audit_events
-    conditions = [_in_window(rows, window), rows.c.target_key == _target(question)]
-    conditions += [_is_linked(rows, question.spec_hash)] if linked else []
-    wanted = select(rows.c.event_ts, rows.c.event_id).where(*conditions)
-    return _newest(wanted, rows.c.event_ts, rows.c.event_id, question)
+    if scope == "hash":
+        return _by_hash()
+    conditions = [_is_linked()] if linked else []
+    return _newest(select(*_CHOSEN).where(_in_window(), _of_target(), *conditions), _ROWS)
 
 
-def _by_hash(question: HistoryQuestion, window: Window) -> Select[Any]:
+def _by_hash() -> Select[Any]:
     """Both links apart, so that each arm can stop at its own index."""
-    rows, posts = audit_events, audit_events.alias()
-    columns = rows.c.event_ts, rows.c.event_id
-    direct = select(*columns).where(_in_window(rows, window), rows.c.pre_spec_hash == question.spec_hash)
+    posts = audit_events.alias()
+    direct = select(*_CHOSEN).where(_in_window(), _ROWS.pre_spec_hash == _HASH)
     joined = (
-        select(*columns)
-        .join(posts, and_(posts.c.correlation_id == rows.c.correlation_id, rows.c.target_key.is_not(None)))
-        .where(_in_window(rows, window), posts.c.post_spec_hash == question.spec_hash)
+        select(*_CHOSEN)
+        .join(posts, and_(posts.c.correlation_id == _ROWS.correlation_id, _ROWS.target_key.is_not(None)))
+        .where(_in_window(), posts.c.post_spec_hash == _HASH)
         .distinct()
     )
-    arms = [_newest(arm, rows.c.event_ts, rows.c.event_id, question).subquery() for arm in (direct, joined)]
-    both = union(*(select(arm) for arm in arms)).subquery()
-    return _newest(select(both), both.c.event_ts, both.c.event_id, question)
+    both = union(*(select(_newest(arm, _ROWS).subquery()) for arm in (direct, joined))).subquery()
+    return _newest(select(both), both.c)
 
 
-def _newest(
-    wanted: Select[Any], at: ColumnElement[Any], by: ColumnElement[Any], question: HistoryQuestion
-) -> Select[Any]:
-    return wanted.order_by(at.desc(), by.desc()).limit(question.tier_limit + 1)
+_CHOSEN = (_ROWS.event_ts, _ROWS.event_id, _ROWS.correlation_id, _ROWS.pre_spec_hash)
+"""What the index alone can answer."""
 
 
-def _in_window(rows: Any, window: Window) -> ColumnElement[bool]:
-    return and_(rows.c.event_ts >= window.since, rows.c.event_ts < window.until)
+def _newest(wanted: Select[Any], rows: Any) -> Select[Any]:
+    return wanted.order_by(rows.event_ts.desc(), rows.event_id.desc()).limit(bindparam("most", type_=Integer()))
 
 
-def _is_linked(rows: Any, spec_hash: str) -> ColumnElement[bool]:
-    posts = audit_events.alias()
-    named = exists().where(posts.c.correlation_id == rows.c.correlation_id, posts.c.post_spec_hash == spec_hash)
-    return or_(rows.c.pre_spec_hash == spec_hash, named)
-
-
-def _regressions(question: HistoryQuestion, window: Window) -> Select[Any]:
-    """Rows with the current hash before them, in scope, also beyond the cut (section 8.4)."""
-    rows = audit_events
-    here = [] if question.scope == "hash" else [rows.c.target_key == _target(question)]
-    return select(rows.c.event_id).where(_in_window(rows, window), rows.c.pre_spec_hash == question.spec_hash, *here)
-
-
-def _target(question: HistoryQuestion) -> str:
-    return history.in_cluster(history.target_key(question.namespace, question.kind, question.name), question.cluster)
-
-
-async def _remediations(connection: AsyncConnection, event_ids: Sequence[str]) -> list[Remediation]:
-    if not event_ids:
-        return []
-    columns = (audit_events.c[name] for name in ("correlation_id", "event_id", "event_ts", "event_data"))
-    rows = (await connection.execute(select(*columns).where(audit_events.c.event_id.in_(event_ids)))).all()
-    DATASTORAGE_UNREADABLE.inc(sum(row.event_data is None for row in rows))
-    uids = sorted({row.correlation_id for row in rows})
-    events, ends = await _assessment_events(connection, uids), await _lifecycles(connection, uids)
-    return [
-        Remediation(
-            remediation_uid=row.correlation_id,
-            event_id=row.event_id,
-            at=row.event_ts,
-            payload=row.event_data,
-            assessment=fold(events.get(row.correlation_id, ())),
-            lifecycle=ends.get(row.correlation_id),
-        )
-        for row in rows
-        if row.event_data is not None
-    ]
-
-
-async def _assessment_events(connection: AsyncConnection, uids: Sequence[str]) -> Mapping[str, list[AssessmentEvent]]:
-    rows = audit_events.c
-    wanted = (
-        select(rows.correlation_id, rows.event_type, rows.event_ts, rows.event_data)
-        .where(rows.event_category == EFFECTIVENESS, rows.correlation_id.in_(uids))
-        .order_by(rows.correlation_id, rows.event_ts, rows.event_id)
+def _in_window() -> ColumnElement[bool]:
+    return and_(
+        _ROWS.event_ts >= bindparam("since", type_=Instant()), _ROWS.event_ts < bindparam("until", type_=Instant())
     )
-    found: dict[str, list[AssessmentEvent]] = {}
-    for row in await connection.execute(wanted):
-        found.setdefault(row.correlation_id, []).append(AssessmentEvent(row.event_type, row.event_ts, row.event_data))
+
+
+def _of_target() -> ColumnElement[bool]:
+    return _ROWS.target_key == bindparam("target", type_=Text())
+
+
+def _is_linked() -> ColumnElement[bool]:
+    posts = audit_events.alias().c
+    here = posts.correlation_id == _ROWS.correlation_id, posts.post_spec_hash == _HASH
+    return or_(_ROWS.pre_spec_hash == _HASH, exists(select(posts.post_spec_hash).where(*here)))
+
+
+@cache
+def _regressions(scope: str) -> Select[Any]:
+    """Whether a row has the current hash before it, in scope, also beyond the cut (section 8.4)."""
+    here = [] if scope == "hash" else [_of_target()]
+    return select(exists(select(_ROWS.event_id).where(_in_window(), _ROWS.pre_spec_hash == _HASH, *here)))
+
+
+_STARTED, _ASSESSED = 1, 2
+"""What a row of a tier's statement tells."""
+_DATA = cast(_ROWS.event_data, Text).label("data")
+"""As text: the driver's own way to a value costs three times as much."""
+_OF_EFFECTIVENESS = _ROWS.event_category == EFFECTIVENESS
+
+
+@cache
+def _surrounded(scope: str, *, linked: bool) -> CompoundSelect[Any]:
+    """The candidates of a tier with payload and end, and the assessments of their correlation ids, in any order."""
+    chosen = _candidates(scope, linked=linked).cte("chosen").prefix_with("MATERIALIZED")
+    picked, label = chosen.c, chosen.c.pre_spec_hash.label("label")
+    started = select(
+        _part(_STARTED), picked.correlation_id, picked.event_ts, picked.event_id, label, _DATA, _end_of(chosen)
+    )
+    uids = select(picked.correlation_id).distinct().subquery()
+    assessed = select(
+        _part(_ASSESSED), uids.c.correlation_id, _ROWS.event_ts, _ROWS.event_id, _ROWS.event_type, _DATA, null()
+    )
+    return union_all(
+        started.select_from(chosen.outerjoin(audit_events, _ROWS.event_id == picked.event_id)),
+        assessed.where(_OF_EFFECTIVENESS, _ROWS.correlation_id == uids.c.correlation_id),
+    )
+
+
+def _end_of(chosen: CTE) -> Label[str | None]:
+    """How the last lifecycle event of a candidate's correlation id says that it ended."""
+    ends = audit_events.alias().c
+    ended = ends.lifecycle.is_not(None), ends.correlation_id == chosen.c.correlation_id
+    last = select(ends.lifecycle).where(*ended).order_by(ends.event_ts.desc(), ends.lifecycle.desc()).limit(1)
+    return last.scalar_subquery().label("lifecycle")
+
+
+def _part(part: int) -> ColumnElement[int]:
+    return literal_column(str(part), Integer()).label("part")
+
+
+_ASSESSMENTS = select(_ROWS.event_ts, _ROWS.event_id, _ROWS.event_type, _DATA).where(
+    _OF_EFFECTIVENESS, _ROWS.correlation_id == bindparam("uid", type_=Text())
+)
+
+
+# --- and what they found ----------------------------------------------------------------------------------------
+
+
+class _Started(NamedTuple):
+    """A remediation row; sorts by timestamp, then event id."""
+
+    at: datetime
+    event_id: str
+    uid: str
+    pre_spec_hash: str | None
+    data: str | None
+    lifecycle: str | None
+
+
+class _Assessed(NamedTuple):
+    """An effectiveness event; sorts alike."""
+
+    at: datetime
+    event_id: str
+    event_type: str
+    data: str
+
+
+@dataclass
+class _Found:
+    """What a tier's statement gave: remediation rows newest first, and the events of their correlation ids."""
+
+    started: list[_Started]
+    assessed: dict[str, list[_Assessed]]
+
+
+def _found(rows: Iterable[Sequence[Any]]) -> _Found:
+    found = _Found([], defaultdict(list))
+    for part, uid, at, event_id, label, data, lifecycle in rows:
+        if part == _STARTED:
+            found.started.append(_Started(at, event_id, uid, label, data, lifecycle))
+        else:
+            found.assessed[uid].append(_Assessed(at, event_id, label, data))
+    found.started.sort(reverse=True)
     return found
 
 
-async def _lifecycles(connection: AsyncConnection, uids: Sequence[str]) -> Mapping[str, str]:
-    rows = audit_events.c
-    wanted = (
-        select(rows.correlation_id, rows.lifecycle)
-        .where(rows.lifecycle.is_not(None), rows.correlation_id.in_(uids))
-        .order_by(rows.correlation_id, rows.event_ts, rows.lifecycle)
-    )
-    return {row.correlation_id: row.lifecycle for row in await connection.execute(wanted)}
+def _remediations(chosen: Iterable[_Started], found: _Found) -> list[Remediation]:
+    """Of rows whose payload can be read."""
+    payloads = [(row, _payload(row.data)) for row in chosen]
+    readable = [(row, payload) for row, payload in payloads if payload is not None]
+    known = {uid: _assessment(found.assessed.get(uid, ())) for uid in {row.uid for row, _ in readable}}
+    return [
+        Remediation(
+            remediation_uid=row.uid,
+            event_id=row.event_id,
+            at=row.at,
+            payload=payload,
+            assessment=known[row.uid],
+            lifecycle=row.lifecycle,
+        )
+        for row, payload in readable
+    ]
+
+
+def _assessment(events: Iterable[_Assessed]) -> Assessment:
+    return fold(AssessmentEvent(kind, at, _payload(data)) for at, _, kind, data in sorted(events))
+
+
+def _payload(data: str | None) -> Mapping[str, Any] | None:
+    """None for what is no object, or no JSON any more."""
+    try:
+        payload = from_json(data or "")
+    except ValueError:
+        payload = None
+    if isinstance(payload, dict):
+        return payload
+    DATASTORAGE_UNREADABLE.inc()
+    return None

@@ -42,12 +42,12 @@ class Service:
     def __init__(self, engine: AsyncEngine, *, now: Callable[[], datetime], new_id: Callable[[], str]) -> None:
         self.now = now
         self.new_id = new_id
-        database = Database(engine)
-        self.catalogue = Catalogue(database)
-        self.ledger = Ledger(database)
-        self.past = Past(database)
-        self.outcomes = Outcomes(database)
-        self.holds = Holds(database)
+        self.database = Database(engine)
+        self.catalogue = Catalogue(self.database)
+        self.ledger = Ledger(self.database)
+        self.past = Past(self.database)
+        self.outcomes = Outcomes(self.database)
+        self.holds = Holds(self.database)
         self.lost_own_events = 0
         self._background: set[asyncio.Task[None]] = set()
 

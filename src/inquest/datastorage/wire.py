@@ -98,9 +98,8 @@ def instant_from_text(text: str) -> datetime:
 
 def instant_text(instant: datetime) -> str:
     """UTC with `Z`; trailing zeros of the fraction are cut, a whole second has no fraction."""
-    moment = instant.astimezone(UTC)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{text}.{moment.microsecond:06d}".rstrip("0").rstrip(".") + "Z" if moment.microsecond else f"{text}Z"
+    text = instant.astimezone(UTC).isoformat().removesuffix("+00:00")
+    return f"{text.rstrip('0') if instant.microsecond else text}Z"
 
 
 def duration_from_text(text: str) -> timedelta:

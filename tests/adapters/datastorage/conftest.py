@@ -14,12 +14,13 @@ from uuid import UUID
 import asyncpg  # type: ignore[import-untyped]
 import httpx2
 import pytest
+from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hack import postgres
 from hack.postgres import NoPostgres, Postgres
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import Database, migrate, open_engine
 
 NOW = datetime(2026, 5, 13, 12, 0, tzinfo=UTC)
 
@@ -66,6 +67,12 @@ class Site:
 
     async def patch(self, path: str, body: Any) -> httpx2.Response:
         return await self.http.patch(path, json=body)
+
+    @property
+    def readers(self) -> Engine:
+        """What its reads go through."""
+        database: Database = self.app.state.service.database
+        return database.readers
 
     async def settle(self) -> None:
         """Wait for what the service writes after its answers."""

@@ -328,6 +328,19 @@ async def test_retired_chains_are_exported_deleted_and_named_in_a_tombstone(site
     assert again.manifest.chains == ()
 
 
+STONE = f"UPDATE audit_events SET event_data = '{{payload}}' WHERE correlation_id = '{archive.TOMBSTONES}'"
+
+
+@pytest.mark.parametrize("payload", ["null", "[1]", '{"chains": 7}', '{"chains": [1]}'])
+async def test_a_tombstone_that_cannot_be_read_names_no_chain(site: Site, tmp_path: Path, payload: str) -> None:
+    database = await _filled(site)
+    done = await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
+
+    await _behind_its_back(site, lambda c: c.exec_driver_sql(STONE.format(payload=payload)))
+
+    assert await archive.missing_heads(database, done.manifest) == ("rr-1", "rr-2")
+
+
 async def test_a_shorter_time_and_what_stays_in_spite_of_it(site: Site, tmp_path: Path) -> None:
     database = await _filled(site)
     await store(site, llm_request("rr-3", parent_event_id=EVENT))

@@ -153,6 +153,19 @@ async def test_pages_pass_through(client: DataStorageClient) -> None:
     assert len({offer.workflow_id for page in pages for offer in page.items}) == 5
 
 
+async def test_by_its_id_alone_a_workflow_is_found_whatever_it_is_offered_for(client: DataStorageClient) -> None:
+    """A guard that asks whether it changed knows neither severity nor priority, and has no word for them."""
+    await client.register_action_type("ScaleReplicas", DESCRIPTION)
+    narrow = {"severity": ["low"], "component": ["Node"], "environment": ["qa"], "priority": ["P0"]}
+    old, new = [
+        await client.register_workflow(own_content(version=version, labels=narrow)) for version in ("1.0.0", "1.1.0")
+    ]
+
+    assert (await client.workflow(new.id, None)).content_hash == new.content_hash
+    with pytest.raises(NotFound):
+        await client.workflow(old.id, None)
+
+
 async def test_a_gated_a_disabled_and_a_superseded_workflow_are_not_found(client: DataStorageClient) -> None:
     await client.register_action_type("ScaleReplicas", DESCRIPTION)
     old, new = [await client.register_workflow(own_content(version=version)) for version in ("1.0.0", "1.1.0")]

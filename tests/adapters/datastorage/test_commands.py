@@ -105,6 +105,19 @@ async def test_an_edited_row_is_named_and_the_exit_status_says_so(site: Site, sh
     assert told.endswith(": event hash does not match the stored event\n2 chains, 2 events: 1 faults\n")
 
 
+async def test_what_stands_in_a_trail_drives_no_terminal(site: Site, shell: Shell) -> None:
+    await store(site, llm_request("rr-1"))
+    async with site.engine.connect() as connection, connection.begin():
+        await connection.execute(audit_events.update().values(event_type="llm\x1b[2J\x9bK"))
+    shell.use(site.url)
+
+    status, told, _ = await shell("audit", "verify")
+
+    assert status == 1
+    assert "(llm\\u{9b}K, " in told
+    assert "\x1b" not in told
+
+
 @pytest.mark.parametrize("payload", ["[1]", '"text"'])
 async def test_a_payload_that_is_no_object_is_named_though_its_hash_holds(
     site: Site, shell: Shell, payload: str
@@ -186,7 +199,7 @@ async def test_a_chain_that_is_kept_as_evidence_is_named(site: Site, shell: Shel
 
     _, _, unsaid = await shell("audit", "retire", tmp_path / "out", "--older-than-days", "1")
 
-    assert unsaid == "kept, for its hashes do not hold: rr-2\n"
+    assert unsaid == "inquest: kept, for its hashes do not hold: rr-2\n"
 
 
 async def test_what_is_past_its_time_is_retired_into_a_folder(site: Site, shell: Shell, tmp_path: Path) -> None:

@@ -110,10 +110,11 @@ async def _catalogued_and_discovered(place: Place) -> str:
 async def _gated(place: Place, workflow_id: str) -> None:
     staging = CatalogueFilters("critical", "Deployment", "staging", "P1")
     fits = await place.client.workflow(workflow_id, FILTERS)
+    by_id = await place.client.workflow(workflow_id, None)
     with pytest.raises(NotFound):
         await place.client.workflow(workflow_id, staging)
 
-    assert fits.workflow_id == workflow_id
+    assert fits.workflow_id == by_id.workflow_id == workflow_id
 
 
 async def _remembered(place: Place) -> None:

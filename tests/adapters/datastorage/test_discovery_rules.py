@@ -91,7 +91,7 @@ FILTERS: list[tuple[str, Mapping[str, str], Mapping[str, Any], bool]] = [
     ("asked", "changed", "expected"), [pytest.param(*row[1:], id=f"datastorage-16.2-{row[0]}") for row in FILTERS]
 )
 def test_mandatory_filters(asked: Mapping[str, str], changed: Mapping[str, Any], expected: bool) -> None:
-    assert matches_mandatory({**STORED, **changed}, _query(asked)) is expected
+    assert matches_mandatory(Labels({**STORED, **changed}), _query(asked)) is expected
 
 
 def _query(asked: Mapping[str, str]) -> Query:
@@ -102,12 +102,12 @@ def _query(asked: Mapping[str, str]) -> Query:
 
 @pytest.mark.parametrize("stored", [{}, {"severity": []}, {"severity": 7}, {"severity": None}])
 def test_a_workflow_without_the_label_never_matches(stored: Mapping[str, Any]) -> None:
-    assert not matches_mandatory(stored, Query(severity="critical"))
-    assert matches_mandatory(stored, Query())
+    assert not matches_mandatory(Labels(stored), Query(severity="critical"))
+    assert matches_mandatory(Labels(stored), Query())
 
 
 def test_a_stored_text_counts_as_a_list_of_one() -> None:
-    assert matches_mandatory({"severity": "critical", "component": "Node"}, Query("critical", "node"))
+    assert matches_mandatory(Labels({"severity": "critical", "component": "Node"}), Query("critical", "node"))
 
 
 def test_detected_labels_filter_on_the_side_of_the_workflow() -> None:

@@ -264,11 +264,28 @@ async def test_a_tier_keeps_its_newest_rows_and_still_sees_the_regression(site: 
     assert "truncated" not in answer["tier2"]
 
 
-async def test_a_row_that_cannot_be_read_is_left_out_counted_and_told(site: Site) -> None:
+@pytest.mark.parametrize("payload", ["null", "[1]", '"text"', "7"])
+async def test_a_row_that_cannot_be_read_is_left_out_counted_and_told(site: Site, payload: str) -> None:
     await store(site, started("rr-1", pre="A"), started("rr-2", pre="A", at=at(9)))
     await store(site, started("rr-3", pre="A", at=NOW - timedelta(days=2)))
     async with site.engine.begin() as connection:
-        await connection.execute(text("UPDATE audit_events SET event_data = 'null' WHERE correlation_id = 'rr-2'"))
+        altered = text(f"UPDATE audit_events SET event_data = '{payload}' WHERE correlation_id = 'rr-2'")
+        await connection.execute(altered)
+    before = DATASTORAGE_UNREADABLE._value.get()
+
+    found = await history(site, scope="chain")
+
+    assert [entry["remediationUID"] for entry in found["tier1"]["chain"]] == ["rr-1"]
+    assert (found["tier1"].get("degraded"), found["tier2"].get("degraded")) == (True, None)
+    assert DATASTORAGE_UNREADABLE._value.get() == before + 1
+
+
+@pytest.mark.parametrize("payload", ["null", "[1]", '"text"', "7"])
+async def test_an_assessment_that_cannot_be_read_in_full_is_counted_and_told(site: Site, payload: str) -> None:
+    await store(site, started("rr-1", pre="A"), hash_computed("rr-1", post_remediation_spec_hash="B"))
+    async with site.engine.begin() as connection:
+        altered = text(f"UPDATE audit_events SET event_data = '{payload}' WHERE event_category = 'effectiveness'")
+        await connection.execute(altered)
     before = DATASTORAGE_UNREADABLE._value.get()
 
     found = await history(site, scope="chain")
@@ -287,7 +304,7 @@ async def test_a_second_tier_that_fails_is_degraded_and_the_first_one_stands(sit
         if sum("LIMIT" in one for one in asked) == 2:
             raise OperationalError(statement, {}, Exception("gone"))
 
-    sqlalchemy_event.listen(site.engine.sync_engine, "before_cursor_execute", refuse)
+    sqlalchemy_event.listen(site.readers, "before_cursor_execute", refuse)
     found = await history(site, scope="chain")
 
     assert [entry["remediationUID"] for entry in found["tier1"]["chain"]] == ["rr-1"]
@@ -385,3 +402,16 @@ async def test_no_assessment_is_not_found(site: Site) -> None:
 
     assert answer.status_code == 404
     assert answer.json()["type"] == "https://kubernaut.ai/problems/effectiveness/not-found"
+
+
+async def test_of_two_ends_the_last_one_counts(site: Site) -> None:
+    ended = {"rr_name": "rr-1", "namespace": "inquest-system"}
+    at = NOW - timedelta(hours=2)
+    await store(
+        site,
+        started("rr-1", pre="A"),
+        event("rr-1", "orchestrator.lifecycle.completed", {**ended, "outcome": "Success"}, at=at),
+        event("rr-1", "orchestrator.lifecycle.failed", {**ended, "outcome": "Failed"}, at=at - timedelta(hours=1)),
+    )
+
+    assert [entry["outcome"] for entry in await recent(site)] == ["completed"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -318,6 +318,40 @@ async def test_more_than_can_be_shown_is_cut_and_said(site: Site, monkeypatch: p
     found = await client.endings("o-1", [])
 
     assert (found.whole, [one.at for one in found.found]) == (False, [event.at for event in at_noon[1:]])
+
+
+@pytest.mark.parametrize("payload", ["null", "[1]", '"text"', "7", "{}", '{"playbooks": null}'])
+async def test_an_ending_that_cannot_be_read_is_left_out_counted_and_told(site: Site, payload: str) -> None:
+    client = DataStorageClient(site.http, clock=Standing(site), cluster=named(HERE))
+    whole, spoiled = replaced(site, minutes=30), replaced(site, minutes=10)
+    await client.record(seal([whole, spoiled]))
+    await spoil(site, spoiled, payload)
+    before = REGISTRY.get_sample_value(UNREADABLE) or 0
+
+    found = await client.endings("o-1", ["oom"])
+
+    assert (found.available, found.whole, [one.at for one in found.found]) == (True, False, [whole.at])
+    assert (REGISTRY.get_sample_value(UNREADABLE) or 0) == before + 1
+
+
+@pytest.mark.parametrize("payload", ["[1]", '{"verdict": "Wrong"}'])
+async def test_what_was_said_and_cannot_be_read_leaves_the_memory_unwhole(site: Site, payload: str) -> None:
+    client = DataStorageClient(site.http, clock=Standing(site), cluster=named(HERE))
+    case = replaced(site, minutes=10)
+    said = replace(said_of(case, "Wrong"), at=case.at)
+    await client.record(seal([case, said]))
+    await spoil(site, said, payload)
+
+    found = await client.endings("o-1", [])
+
+    assert (found.available, found.whole, [one.contradicted for one in found.found]) == (True, False, [False])
+
+
+async def spoil(site: Site, event: AuditEvent, payload: str) -> None:
+    """Alter what is stored behind the service's back."""
+    altered = f"UPDATE audit_events SET event_data = '{payload}' WHERE event_id = '{event.event_id}'"
+    async with site.engine.begin() as connection:
+        await connection.exec_driver_sql(altered)
 
 
 @dataclass

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +15,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, insert, select, text
 
-from inquest.datastorage.database import migrate, migrations
+from inquest.datastorage.database import migrate
+from inquest.datastorage.schema import NEWEST, migrations
 from inquest.datastorage.tables import metadata
+from inquest.errors import Misconfigured
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import (
     API,
@@ -142,3 +147,42 @@ async def _goes_on(site: Site, before: list[Any]) -> None:
 
     (earlier,) = (said["pagination"]["total"] for said in before if said.get("pagination", {}).get("limit") == 1000)
     assert (total, chain["is_valid"], chain["total_events"]) == (earlier + 1, True, 4)
+
+
+def test_the_newest_revision_is_the_last_that_alembic_knows() -> None:
+    found = ScriptDirectory.from_config(migrations()).get_heads()
+
+    assert found == [NEWEST]
+
+
+def test_a_schema_that_is_up_to_date_is_left_without_alembic(tmp_path: Path) -> None:
+    """What is imported once is never given back: an operator that starts again does without."""
+    first, second = (_loads_alembic(tmp_path / "inquest.db") for _ in range(2))
+
+    assert (first, second) == (True, False)
+
+
+def _loads_alembic(file: Path) -> bool:
+    """Whether a process of its own that opens this database has asked Alembic."""
+    program = f"""
+import asyncio, sys
+from inquest.datastorage.database import migrate, open_engine
+
+async def main():
+    engine = open_engine("sqlite:///{file}")
+    await migrate(engine)
+    await engine.dispose()
+
+asyncio.run(main())
+print("alembic" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip() == "True"
+
+
+async def test_a_schema_of_a_later_version_is_refused_with_the_setting_that_names_it(site: Site) -> None:
+    async with site.engine.begin() as connection:
+        await connection.execute(text(f"UPDATE {BOOKKEEPING} SET version_num = 'later'"))
+
+    with pytest.raises(Misconfigured, match=r"^datastorage\.database: its schema is not one of this version's: "):
+        await migrate(site.engine)

@@ -37,14 +37,17 @@ def _statements(site: Site) -> Iterator[list[tuple[str, Any]]]:
     seen: list[tuple[str, Any]] = []
 
     def note(_conn: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        if statement.startswith("SELECT") and "audit_events" in statement:
+        if statement.startswith(("SELECT", "WITH")) and "audit_events" in statement:
             seen.append((statement, parameters))
 
-    event.listen(site.engine.sync_engine, "before_cursor_execute", note)
+    engines = {site.engine.sync_engine, site.readers}
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
     try:
         yield seen
     finally:
-        event.remove(site.engine.sync_engine, "before_cursor_execute", note)
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
 
 
 async def _plans(site: Site, statements: list[tuple[str, Any]]) -> str:

@@ -65,9 +65,13 @@ async def test_a_signal_that_waits_at_the_start_meets_a_full_catalogue(empty: Da
     async def never(namespace: str, name: str) -> timedelta | None:
         raise AssertionError(f"nobody rang for {name}")
 
+    async def recall() -> None:
+        assert not looked.is_set()
+
     kinds = ("RemediationApprovalRequest", "Advice", "WorkflowExecution", "Investigation")
     looks = {"ActionType": catalogue.action_type, "RemediationWorkflow": catalogue.workflow}
-    conductor = SimpleNamespace(looks={**dict.fromkeys(kinds, never), **looks, "Signal": look}, catalogue=catalogue)
+    looks = {**dict.fromkeys(kinds, never), **looks, "Signal": look}
+    conductor = SimpleNamespace(looks=looks, catalogue=catalogue, recall=recall)
     wired: Any = SimpleNamespace(conductor=conductor)
     process = Process(Settings(), Redactor(), too_many=())
     dispatcher = Dispatcher(process._lanes(wired), SystemClock())

@@ -135,10 +135,13 @@ class DataStorageClient:
         answer = await self._line.read(path, WorkflowPage, paged(filters, offset, limit))
         return answer.pagination.page(tuple(item.offer(action_type) for item in answer.workflows))
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
-        """Step 3; NotFound also for what is not Active or not the latest, which the gate lets through."""
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> WorkflowRecord:
+        """Step 3; NotFound also for what is not Active or not the latest, which the gate lets through.
+
+        Without filters nothing at all is sent: an empty one goes out as the value that stands for it.
+        """
         path = f"{API}/workflows/{quote(workflow_id, safe='')}"
-        found = await self._line.read(path, Record, discovery_parameters(filters))
+        found = await self._line.read(path, Record, discovery_parameters(filters) if filters else {})
         if found.status != "Active" or not found.is_latest_version:
             raise NotFound(f"workflow {workflow_id} is not offered any more")
         return found.record()
