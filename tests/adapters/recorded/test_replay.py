@@ -97,6 +97,19 @@ def test_a_bad_case_is_named_and_the_others_run(capsys: pytest.CaptureFixture[st
     assert list(lines(out)) == ["memory"]
 
 
+def test_what_a_folder_says_drives_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = copied(tmp_path / "\x1b]0;owned\x07", {"case.yaml": "nothing"})
+    named = (CASES / "memory" / "case.yaml").read_text().replace("name: memory", 'name: "memory\\u202e"')
+    good = copied(tmp_path / "good", {"case.yaml": named})
+
+    status, out, err = run(capsys, bad, good)
+
+    assert status == 2
+    assert "owned" in err
+    assert "memory\\u{202e}" in out
+    assert not any(sign in out + err for sign in ("\x1b", "\x07", "\u202e"))
+
+
 def test_nothing_of_a_secret_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, err = run(capsys, CASES / "memory", "-o", "json")
     assert "hunter2" not in out + err

@@ -10,7 +10,7 @@ from inquest.adapters.snapshot.bounds import MAX_CONFIG_MAPS, MAX_FAILING, MAX_W
 from inquest.api.shared import TargetRef
 from inquest.errors import Forbidden
 from inquest.story.evidence import Evidence, Snapshot
-from tests.adapters.snapshot.support import cluster, made, owner
+from tests.adapters.snapshot.support import FakeCluster, cluster, made, owner
 from tests.adapters.snapshot.test_rules import pod, quiet, taken, with_
 
 Found = dict[str, Any]
@@ -82,7 +82,7 @@ async def test_the_log_behind_a_service_that_is_called_is_read() -> None:
     assert not any(name == "mail-0" for read, name in reads if "log" in read)
 
 
-async def test_a_service_of_another_namespace_is_looked_up_and_its_pods_are_not() -> None:
+async def test_a_service_of_another_namespace_is_looked_up_and_its_pods_are_not_while_calls_succeed() -> None:
     found = with_(calling("http://cart.store.svc:80"), pod("cart-0", namespace="store"))
 
     snapshot = await taken(found)
@@ -90,6 +90,43 @@ async def test_a_service_of_another_namespace_is_looked_up_and_its_pods_are_not(
     assert snapshot.proves_absent(TargetRef(kind="Service", name="cart", namespace="store"))
     assert "list EndpointSlice store" in found.asked
     assert not any(call.startswith(("list Pod store", "logs store")) for call in found.asked)
+
+
+def failing_calls() -> FakeCluster:
+    """The target cannot reach the Service of another namespace, behind which there is one pod of two."""
+    store = made("Service", "cart", namespace="store", spec={"selector": {"app": "cart"}})
+    server = pod("cart-0", namespace="store")
+    server["metadata"]["labels"] = {"app": "cart"}
+    stranger = pod("mail-0", namespace="store")
+    space = {"namespace": "store", "api_version": "networking.k8s.io/v1"}
+    policy = made("NetworkPolicy", "own", **space, spec={"podSelector": {}})
+    caller = calling("http://cart.store.svc:80")
+    caller["status"] = {"containerStatuses": [{"name": "app", "ready": False, "state": {"running": {}}}]}
+    found = with_(caller, store, server, stranger, policy)
+    found.texts[("api-1-b", "app", False)] = "dial tcp cart.store.svc:80: i/o timeout"
+    return found
+
+
+async def test_who_stands_behind_a_service_of_another_namespace_is_read_when_calls_fail() -> None:
+    found = failing_calls()
+
+    snapshot = await taken(found)
+
+    assert snapshot.at("Pod", "store", "cart-0") is not None
+    assert snapshot.at("Pod", "store", "mail-0") is None
+    assert snapshot.at("NetworkPolicy", "store", "own") is not None
+    assert not any(call.startswith("logs store") for call in found.asked)
+
+
+async def test_a_case_of_another_namespace_than_the_operators_looks_at_nobody_there_and_says_so() -> None:
+    found = failing_calls()
+
+    snapshot = await taken(found, beyond=False)
+
+    assert not any(call.startswith(("list Pod store", "list NetworkPolicy store")) for call in found.asked)
+    (gap,) = snapshot.gaps
+    assert gap.what == "neighbour pods behind store"
+    assert gap.why.startswith("Forbidden")
 
 
 async def test_roles_are_read_where_rights_lack() -> None:

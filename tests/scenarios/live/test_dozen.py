@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from hack.rights.judging import Run
+from hack.scenarios.__main__ import rights_in
 from hack.scenarios.live import SCENARIOS, down, run
 from hack.scenarios.report import Compared, compared, lines
 from hack.scenarios.staging import scenario_of
@@ -35,11 +37,17 @@ pytestmark = [pytest.mark.xdist_group("real-node"), pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def verdicts() -> Iterator[dict[str, Compared]]:
+def rights() -> list[Run]:
+    """What the API servers say of the operator's account, once the scenarios have been told."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def verdicts(rights: list[Run]) -> Iterator[dict[str, Compared]]:
     """All of them, once; those that take long to come about do so beside each other."""
     scenarios = [scenario_of(SCENARIOS / name) for name in DOZEN.values()]
     try:
-        told = [compared(one) for one in run(scenarios, cluster=CLUSTER, jobs=len(scenarios), age=AGE_SECONDS)]
+        told = [compared(one) for one in run(scenarios, rights, cluster=CLUSTER, jobs=len(scenarios), age=AGE_SECONDS)]
         print("\n".join(lines(told)))
         yield {one.told.name: one for one in told}
     finally:
@@ -58,3 +66,15 @@ def test_what_is_really_wrong_is_named_first(name: str, verdicts: dict[str, Comp
     )
     assert found.fits, f"{found.told.action} is none of {found.expected.action_types}"
     assert found.told.reads > 0
+
+
+def test_the_operator_was_refused_nothing_under_the_roles_of_the_chart(
+    verdicts: dict[str, Compared], rights: list[Run]
+) -> None:
+    both = Run.of(rights)
+    _, faults = rights_in(rights, whole=False)
+
+    assert len(verdicts) == len(DOZEN)
+    assert len(rights) == 2
+    assert len({entry.asked for entry in both.entries}) > 100
+    assert faults == []

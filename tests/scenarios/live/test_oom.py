@@ -39,10 +39,15 @@ def read(kind: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(
-    ("model", "turns"), [pytest.param("none", 0, id="without a model"), pytest.param("scripted", 7, id="with a model")]
+    ("model", "run", "turns"),
+    [
+        pytest.param("none", "helm", 0, id="without a model"),
+        pytest.param("scripted", "helm", 7, id="with a model"),
+        pytest.param("none", "host", 0, id="beside the cluster"),
+    ],
 )
-def test_a_killed_workload_ends_diagnosed_approved_and_mended(model: str, turns: int) -> None:
-    told = demo("--model", model, "--approve", "yes")
+def test_a_killed_workload_ends_diagnosed_approved_and_mended(model: str, run: str, turns: int) -> None:
+    told = demo("--model", model, "--run", run, "--approve", "yes")
 
     assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-3000:]
     (investigation,) = read("investigations.inquest.dev")

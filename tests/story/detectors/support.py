@@ -64,6 +64,8 @@ def snapshot_of(case: dict[str, Any]) -> Snapshot:
         absent=tuple(each for each, _ in absent),
         texts=tuple(text for text, _ in texts),
         since=moment(_plain(case.get("since"))),
+        about_requests=bool(case.get("about_requests")),
+        about_throttling=bool(case.get("about_throttling")),
     )
 
 

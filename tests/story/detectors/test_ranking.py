@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inquest.api.shared import TargetRef
-from inquest.story.detectors import examine
+from inquest.story.detectors import detect, examine
 from inquest.story.detectors.causality import EVERY, RELATIONS
 from inquest.story.detectors.links import links
 from inquest.story.detectors.ranking import ranked
@@ -154,3 +154,39 @@ def test_a_setting_that_names_a_service_is_a_call(text: str) -> None:
     found = links(snapshot_of({**case, "objects": [*case["objects"], settings]}))
 
     assert ("Service", "shop", "db") in found.reach(("ConfigMap", "shop", "c"))
+
+
+@pytest.mark.parametrize(
+    "sentence", ["somebody of a higher priority took its room", "who tells the nodes of their devices does not run"]
+)
+def test_who_is_known_to_harm_the_target_is_linked_to_it(sentence: str) -> None:
+    case = cases("unschedulable")[sentence]
+    waits = case["objects"][0]["metadata"]
+    target = {"apiVersion": "v1", "kind": "Pod", "name": waits["name"], "namespace": "shop"}
+    owner = {key: waits["ownerReferences"][0][key] for key in ("apiVersion", "kind", "name")}
+
+    first = detect(snapshot_of({**case, "target": target, "chain": [{**owner, "namespace": "shop"}]}))[0]
+
+    assert (first.facts["relation"], first.confidence) == ("needed", 0.88)
+
+
+def of_revision(after: str) -> Finding:
+    found = finding_of({"object": "Deployment/web", "category": "BadRevision", "confidence": 0.75})
+    return replace(found, facts={"after": after}, explains=("Pod/web-1-a: Error",))
+
+
+@pytest.mark.parametrize(
+    ("after", "field", "first"),
+    [
+        ("web:2", "status.readyReplicas", "DependencyFailing"),
+        ("http://db:5432", "status.readyReplicas", "BadRevision"),
+        ("web:2", "process", "BadRevision"),
+    ],
+    ids=["it is down", "the revision set its address", "nobody knows that it is down"],
+)
+def test_a_revision_is_not_to_blame_for_who_is_down(after: str, field: str, first: str) -> None:
+    snapshot = snapshot_of({"objects": CASES["red herring: a neighbour that nobody calls"]["objects"]})
+    down = finding_of({"object": "StatefulSet/db", "category": "DependencyFailing", "confidence": 0.7, "field": field})
+    down = replace(down, facts={"pod": "web-1-a", "container": "app"})
+
+    assert ranked(snapshot, (down, of_revision(after)))[0].category == first

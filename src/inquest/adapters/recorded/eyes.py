@@ -26,6 +26,6 @@ class RecordedEyes:
     async def pin(self, target: TargetRef) -> ResourceContext:
         return await self._reader.resolve(target)
 
-    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
-        begin = since or self._case.signal.spec.firing_time
-        return await take(self._cluster, self._redactor, self._clock, target, since=begin, texts=self._case.texts)
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
+        begin, texts = since or self._case.signal.spec.firing_time, self._case.texts
+        return await take(self._cluster, self._redactor, self._clock, target, since=begin, texts=texts, beyond=beyond)

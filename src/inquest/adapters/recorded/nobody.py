@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from inquest.api.investigation import NoticeState
 from inquest.errors import Forbidden, NotFound
 from inquest.ports import Access, Clock, Json, Notice, Redacted, ResourceKind
 from inquest.story.judgement import Answer
@@ -65,8 +66,8 @@ class NoRuling:
 class Silence:
     """`ports.Herald` of a replay."""
 
-    async def tell(self, notice: Redacted[Notice]) -> None:
-        return None
+    async def tell(self, notice: Redacted[Notice]) -> NoticeState:
+        return NoticeState.SENT
 
     async def event(self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False) -> None:
         return None

@@ -63,16 +63,18 @@ async def take(
     *,
     since: datetime | None = None,
     texts: Sequence[tuple[str, str]] = (),
+    beyond: bool = True,
 ) -> Snapshot:
     """Read target and surroundings; never raises for a read that fails.
 
-    `since` is when the trouble began; `texts` are titles with what other commands or checks printed.
+    `since` is when the trouble began; `texts` are titles with what other commands or checks printed; without `beyond`
+    nobody behind a Service of another namespace is looked at.
     """
     taken_at = clock.now()
     desk = Desk(cluster, redactor)
     chain = await owner_chain(cluster, clock, target_ref, pauses=START_PAUSES)
     chain = await gone.with_maker(desk, cluster, clock, chain)
-    parts = await _Taking(desk, taken_at, chain, since or taken_at).parts()
+    parts = await _Taking(desk, taken_at, chain, since or taken_at, beyond).parts()
     told = [await desk.told(*each) for each in texts]
     return assembled(taken_at, chain, [*parts, *told], since)
 
@@ -80,8 +82,9 @@ async def take(
 class _Taking:
     """One snapshot on its way; the scene grows with every round."""
 
-    def __init__(self, desk: Desk, taken_at: datetime, chain: OwnerChain, since: datetime) -> None:
+    def __init__(self, desk: Desk, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool) -> None:
         self._desk = desk
+        self._beyond = needs.beyond_parts if beyond else needs.kept_out
         self._since = since
         self._scene = Scene(taken_at, chain, _namespace_of(chain), Pods(NOTHING, NOTHING))
 
@@ -159,7 +162,7 @@ class _Taking:
             logs.log_parts(self._desk, self._scene, needs.called_here(self._scene, steps)),
             needs.called_parts(self._desk, self._scene, steps),
         )
-        self._scene = replace(self._scene, logs=(*mine, *theirs))
+        self._scene = replace(self._scene, logs=(*mine, *theirs), called=steps, named=tuple(self._desk.seen))
         return mine, theirs, outside
 
     async def _asked_for(self) -> Sequence[Part]:
@@ -170,6 +173,7 @@ class _Taking:
             needs.resolver_parts(self._desk, self._scene),
             logs.component_logs(self._desk, self._scene),
             carriers.carrier_parts(self._desk, self._scene),
+            self._beyond(self._desk, self._scene, self._scene.called),
         )
         return [part for parts in found for part in parts]
 

@@ -33,6 +33,8 @@ MAX_OWNERS_NAMED: Final = 5
 """Owners of pods on a node, the worst pods first."""
 MAX_CALLED: Final = 3
 """Services of other namespaces that the target calls."""
+MAX_BEYOND: Final = 5
+"""Pods behind a Service of another namespace that the target calls, and warnings there."""
 MAX_CARRIERS: Final = 3
 """Classes of Ingresses, pods of a controller, and what else is read of one."""
 REVISIONS: Final = 2

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from inquest.adapters.context import Failed
 from inquest.adapters.snapshot.bounds import (
+    MAX_BEYOND,
     MAX_CALLED,
     MAX_CONFIG_MAPS,
     MAX_GETS,
@@ -17,9 +19,12 @@ from inquest.adapters.snapshot.bounds import (
     MAX_REMAINING,
 )
 from inquest.adapters.snapshot.desk import Desk
-from inquest.adapters.snapshot.parts import Part
+from inquest.adapters.snapshot.events import show_events
+from inquest.adapters.snapshot.parts import Found, Part, items_of, missing, only
+from inquest.adapters.snapshot.questions import calls_stall
 from inquest.adapters.snapshot.scene import SYSTEM, Scene
 from inquest.adapters.snapshot.target import worst_first
+from inquest.errors import Forbidden
 from inquest.story.evidence import Json
 from inquest.story.health import condition, is_unwell
 from inquest.story.labels import annotations_of, labels_of
@@ -102,11 +107,71 @@ def called_here(scene: Scene, steps: Sequence[Step]) -> list[Json]:
     return [service for service in found if service is not None]
 
 
+def outside(scene: Scene, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Those of other namespaces."""
+    return tuple(step for step in steps if step[0] not in ("", scene.namespace))[:MAX_CALLED]
+
+
 async def called_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
-    """Services of other namespaces and who stands behind them; of their pods nothing, they are somebody else's."""
-    outside = [step for step in steps if step[0] not in ("", scene.namespace)][:MAX_CALLED]
-    found = await asyncio.gather(*(_called_outside(desk, *step) for step in outside))
+    """Services of other namespaces and their endpoints; who they are only trouble asks for (`beyond_parts`)."""
+    found = await asyncio.gather(*(_called_outside(desk, *step) for step in outside(scene, steps)))
     return [part for parts in found for part in parts]
+
+
+async def beyond_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+    """Who stands behind a Service of another namespace that does not answer: pods, owner, policies, warnings."""
+    if not calls_stall(scene):
+        return ()
+    services = [(step, scene.look("Service", *step)) for step in outside(scene, steps)]
+    known = [
+        (*step, selector) for step, each in services if (selector := ((each or {}).get("spec") or {}).get("selector"))
+    ]
+    spaces = dict.fromkeys(place for place, _, _ in known)
+    found = await asyncio.gather(*(_behind(desk, *each) for each in known), *(_around(desk, place) for place in spaces))
+    return [part for parts in found for part in parts]
+
+
+async def kept_out(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+    """The same for a case that may not look there: a gap for each namespace that would have been read."""
+    spaces = dict.fromkeys(place for place, _ in outside(scene, steps)) if calls_stall(scene) else {}
+    why = Forbidden("only a case of the operator's own namespace looks into others")
+    return [missing(Failed(f"list pods in {place}", why), "neighbour pods behind", {"in": place}) for place in spaces]
+
+
+async def _behind(desk: Desk, namespace: str, name: str, selector: Mapping[str, str]) -> Sequence[Part]:
+    """The pods of one Service, the worst first, and who owns them."""
+    labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    answer = await desk.list("Pod", "v1", namespace, labels=labels)
+    pods = sorted(items_of(answer), key=worst_first)[:MAX_BEYOND]
+    about = {"of": f"Service/{name}", "in": namespace}
+    shown = await desk.show("neighbour pods behind", only(answer, lambda pod: pod in pods), about)
+    owner = controller_of(pods[0]) if pods else {}
+    kind, version, maker = (str(owner.get(key)) for key in ("kind", "apiVersion", "name"))
+    above = await climbed(desk, "neighbour owner behind", kind, version, maker, namespace) if owner else ()
+    return (*shown, *above)
+
+
+async def _around(desk: Desk, namespace: str) -> Sequence[Part]:
+    """What else decides there: the namespace itself, its network policies, warnings, who is scaled to nothing."""
+    space, policies, warnings, deployments = await asyncio.gather(
+        desk.one("neighbour namespace", "Namespace", "v1", namespace),
+        desk.list("NetworkPolicy", "networking.k8s.io/v1", namespace),
+        desk.list("Event", "v1", namespace, fields="type=Warning"),
+        desk.list("Deployment", "apps/v1", namespace),
+    )
+    about = {"in": namespace}
+    asleep = only(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
+    told: Sequence[Part] = (
+        await show_events(desk, "neighbour events behind", warnings, about, MAX_BEYOND)
+        if isinstance(warnings, Found)
+        else await desk.show("neighbour events behind", warnings, about)
+    )
+    return (
+        *space,
+        *await desk.show("neighbour network policies", policies, about),
+        *told,
+        *await desk.show("neighbour deployments asleep", asleep, about, most=MAX_BEYOND),
+    )
 
 
 async def _called_outside(desk: Desk, namespace: str, name: str) -> Sequence[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -10,7 +11,7 @@ from inquest.adapters.snapshot.scene import Scene
 from inquest.errors import Retryable
 from inquest.story.evidence import Json
 from inquest.story.health import is_unwell
-from inquest.story.labels import labels_of, template_of
+from inquest.story.labels import injected_into, labels_of
 from inquest.story.relations import controller_of, namespace_of
 
 When = Callable[[Scene], bool]
@@ -72,13 +73,7 @@ def pods_are_changed(scene: Scene) -> bool:
 def _is_injected(scene: Scene, pod: Json) -> bool:
     owner = controller_of(pod)
     maker = scene.look(str(owner.get("kind")), namespace_of(pod), str(owner.get("name"))) if owner else None
-    planned = template_of(maker).get("spec") if maker else None
-    return bool(planned) and not _containers(pod.get("spec") or {}) <= _containers(planned or {})
-
-
-def _containers(pod_spec: Json) -> set[str]:
-    listed = (each for key in ("containers", "initContainers") for each in pod_spec.get(key) or ())
-    return {str(each.get("name")) for each in listed}
+    return bool(injected_into(pod, maker))
 
 
 def mutations_matter(scene: Scene) -> bool:
@@ -136,6 +131,23 @@ def calls_fail(scene: Scene) -> bool:
     return scene.says(*words, "etimedout", "context deadline exceeded")
 
 
+def calls_stall(scene: Scene) -> bool:
+    """A call fails, or whoever is called says that it does not work."""
+    words = (
+        "timed out",
+        "timeout",
+        "timedout",
+        "unavailable",
+        "unreachable",
+        "refused",
+        "is blocked",
+        "connection.blocked",
+    )
+    return scene.says(
+        *words, "503", "code: 50", "sealed", "not ready", "could not connect", "connection reset", "blocked by"
+    )
+
+
 def system_ails(scene: Scene) -> bool:
     components = (*scene.items("system pods"), *scene.items("system deployments"), *scene.items("system daemon sets"))
     return any(off_or_ill(found, scene) for found in components)
@@ -151,6 +163,14 @@ def runtimes_matter(scene: Scene) -> bool:
 
 def networks_fail(scene: Scene) -> bool:
     return scene.says("failedcreatepodsandbox", "network plugin", "cni", "networkpluginnotready", "networkunavailable")
+
+
+_DEVICES: Final = re.compile(r"insufficient [\w.-]{1,100}/[\w.-]")
+
+
+def agents_matter(scene: Scene) -> bool:
+    """What runs on every node brings the network, and the devices that a pod waits for."""
+    return networks_fail(scene) or _DEVICES.search(scene.words) is not None
 
 
 COMPONENTS: Final[tuple[tuple[str, str, When], ...]] = (

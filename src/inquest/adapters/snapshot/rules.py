@@ -204,7 +204,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "DaemonSet",
         _APPS,
         Place.CLUSTER,
-        when=questions.networks_fail,
+        when=questions.agents_matter,
         keep=concerns.unwell,
         most=10,
     ),

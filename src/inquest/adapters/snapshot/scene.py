@@ -18,6 +18,7 @@ from inquest.story.evidence import Json
 from inquest.story.health import condition, is_unwell, state_of
 from inquest.story.labels import labels_of, template_of
 from inquest.story.relations import (
+    Step,
     account_of,
     claims_of,
     controller_of,
@@ -64,6 +65,8 @@ class Scene:
     named: tuple[Json, ...] = ()
     """What was read by name."""
     logs: tuple[Part, ...] = ()
+    called: tuple[Step, ...] = ()
+    """Services that the target's settings name."""
 
     @property
     def target(self) -> TargetRef:

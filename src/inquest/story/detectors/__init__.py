@@ -35,6 +35,7 @@ from inquest.story.detectors.image_pull import image_pull
 from inquest.story.detectors.ingress_controller import ingress_controller
 from inquest.story.detectors.ingress_misconfigured import ingress_misconfigured
 from inquest.story.detectors.jobs import jobs
+from inquest.story.detectors.load_balancer import load_balancer
 from inquest.story.detectors.network_policy import network_policy
 from inquest.story.detectors.nodes import node_agents, node_ailing, node_clock, node_not_ready, node_services, sandboxes
 from inquest.story.detectors.oom_killed import oom_killed
@@ -102,6 +103,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     jobs,
     ingress_misconfigured,
     ingress_controller,
+    load_balancer,
     pod_dns,
     service_endpoints,
     start_failing,

@@ -19,11 +19,11 @@ from inquest.story.detectors.network_reading import (
     complaint,
     find_service,
     known_namespaces,
-    logs_of,
     names_of,
     port_path,
     service_named,
     service_ports,
+    workload_logs,
     workloads_behind,
 )
 from inquest.story.detectors.reading import MAX_VALUE, cited, limited
@@ -140,7 +140,7 @@ def _certainty(snapshot: Snapshot, address: Address, meant: Observed | None, lin
         return 0.0
     if meant and (unwell or address.port is not None):
         return 0.9 if unwell else 0.8
-    silent = not logs_of(snapshot, address.caller_ref)
+    silent = not workload_logs(snapshot, address.caller_ref)
     return 0.55 if unwell and silent else 0.0
 
 

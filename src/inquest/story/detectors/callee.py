@@ -24,7 +24,8 @@ _ALIKE: Final = 0.75
 _WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet")
 _CLUSTER_SUFFIXES: Final = (".svc", ".cluster.local")
 SQL: Final = ("postgres", "mysql", "mariadb", "percona", "cockroach", "mssql", "oracle", "timescale")
-DATABASES: Final = (*SQL, "mongo", "redis", "valkey", "cassandra", "elasticsearch")
+DATABASES: Final = (*SQL, "mongo", "redis", "valkey", "cassandra", "elasticsearch", "opensearch")
+BROKERS: Final = ("rabbitmq", "artemis", "activemq", "kafka", "cp-kafka", "redpanda", "nats", "pulsar")
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,16 @@ def is_database(pod: Observed, kinds: tuple[str, ...] = DATABASES) -> bool:
     return any(image.startswith(kinds) for image in images)
 
 
+def _is_called_like(name: str, kinds: tuple[str, ...]) -> bool:
+    """Whether a Service bears the name of such a server: its image may come from a registry with names of its own."""
+    words = name.split("-")
+    return any(word.startswith(kinds) for word in words) and not _BESIDE.intersection(words)
+
+
+_BESIDE: Final = frozenset({"exporter", "metrics", "operator", "proxy", "ui", "admin", "commander", "express"})
+"""Words of what stands beside a server."""
+
+
 def database_called(
     snapshot: Snapshot, texts: list[str], namespace: str, kinds: tuple[str, ...] = DATABASES
 ) -> Callee | None:
@@ -185,6 +196,6 @@ def database_called(
     for service in snapshot.of_kind("Service"):
         if service.namespace == namespace and service.name in joined:
             known = _of_service(snapshot, service.name, service)
-            if any(is_database(pod, kinds) for pod in known.pods):
+            if any(is_database(pod, kinds) for pod in known.pods) or _is_called_like(service.name, kinds):
                 found[known.workload.name if known.workload else service.name] = known
     return next(iter(found.values())) if len(found) == 1 else None

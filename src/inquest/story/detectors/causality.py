@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.story.detectors.links import CALLS, IS_IN, RUNS_ON, WAITS_FOR, Key, Links, key_of
+from inquest.story.detectors.links import CALLS, IS_IN, RUNS_ON, WAITS_FOR, Links
+from inquest.story.detectors.workload_reading import Key, full_name, key_of
 from inquest.story.evidence import Finding
 from inquest.story.rca import CATEGORIES, SYMPTOMS
 
@@ -253,6 +254,18 @@ SLOW: Final = frozenset({"CPUThrottled", "Overloaded", "ScaledToZero", "Insuffic
 _READINESS: Final = frozenset({"ReadinessProbeMisconfigured"})
 
 
+def _down_elsewhere(cause: Finding, symptom: Finding, where: Links) -> bool:
+    """A pod of the revision says so of somebody who is known to be down, and whose address the revision did not set."""
+    told = f"Pod/{cause.facts.get('pod')}: "
+    is_known = cause.field in ("status.readyReplicas", "spec.replicas") or cause.object.kind == "External"
+    is_new = _is_host(cause.object.name, symptom.facts.get("after", ""))
+    return is_known and not is_new and any(each.startswith(told) for each in symptom.explains)
+
+
+def _took_room(cause: Finding, symptom: Finding, where: Links) -> bool:
+    return bool(cause.facts.get("victim")) and cause.facts["victim"] == full_name(symptom.object)
+
+
 def _stored(cause: Finding, symptom: Finding, where: Links) -> bool:
     """The cluster's store, and a component that lost or does not renew the lease that it writes there."""
     parts = (cause.facts.get("component"), symptom.facts.get("component"))
@@ -309,11 +322,18 @@ RELATIONS: Final[tuple[Relation, ...]] = (
     ),
     Relation("a reason explains a bad revision", FINE, words("BadRevision"), _same_workload),
     Relation(
+        "a revision is not to blame for who does not answer it",
+        words("CertificateExpired", "DependencyFailing", "ExternalServiceFailing", "ScaledToZero"),
+        words("BadRevision"),
+        _down_elsewhere,
+    ),
+    Relation(
         "a revision explains its rollout",
         words("BadRevision"),
         words("RolloutStuck", "NoReadyEndpoints") | CRASHES,
         _same_workload,
     ),
+    Relation("who took their room keeps them back", words("InsufficientResources"), WORKLOAD_ENDS, _took_room),
     # what it rests on
     Relation(
         "what a workload reads or mounts",

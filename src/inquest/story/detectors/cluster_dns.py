@@ -53,6 +53,7 @@ def cluster_dns(snapshot: Snapshot) -> Iterable[Finding]:
         _crashing,
         _switched_off,
         _serviceless,
+        _denying,
         _misled,
         _deaf,
     )
@@ -209,6 +210,37 @@ def _misled(snapshot: Snapshot) -> Iterator[Finding]:
         confidence=0.85,
         citations=cite(snapshot, config, wrong if found else "Corefile"),
         refuted_by=(*_REFUTED, "the cluster's domain is another one"),
+        actions=("PatchConfiguration",),
+    )
+
+
+_TEMPLATE: Final = re.compile(
+    r"^[ \t]*template[ \t]+\S{1,20}[ \t]+\S{1,20}(?P<zones>[^{\n]{0,253})\{(?P<body>[^{}]{0,1000})\}", re.MULTILINE
+)
+_NO: Final = re.compile(r"^[ \t]*rcode[ \t]+(?:NXDOMAIN|SERVFAIL|REFUSED)\b", re.MULTILINE)
+_OURS: Final = re.compile(r"\bsvc\b|cluster\\?\.local")
+
+
+def _denying(snapshot: Snapshot) -> Iterator[Finding]:
+    """A template that answers for the cluster's own names that there are none."""
+    config = _config(snapshot)
+    found = (
+        match for match in _TEMPLATE.finditer(_corefile(config)) if _NO.search(match["body"]) and _OURS.search(match[0])
+    )
+    match = next(found, None)
+    if config is None or match is None or not _says_no_name(snapshot):
+        return
+    first = match[0].strip().splitlines()[0].strip()
+    yield platform_finding(
+        "cluster_dns",
+        "ClusterDNSFailing",
+        ref_of(config.object),
+        COREFILE,
+        first,
+        f"the cluster's DNS is told to say of the cluster's own names that there are none: {first}",
+        confidence=0.93,
+        citations=cite(snapshot, config, first),
+        refuted_by=_REFUTED,
         actions=("PatchConfiguration",),
     )
 

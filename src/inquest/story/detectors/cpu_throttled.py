@@ -15,6 +15,7 @@ from inquest.story.detectors.reading import (
     Container,
     cited,
     container_field,
+    containers_of,
     count_of,
     culprit,
     events_about,
@@ -34,6 +35,8 @@ _AT_LIMIT: Final = 0.9
 _TINY: Final = 0.1
 _SMALL: Final = 0.25
 _RECENT: Final = timedelta(minutes=30)
+_TOLD: Final = 0.65
+"""Of the Signal's word alone, which nothing that was read bears out: a person looks first."""
 _JUST_NOW: Final = timedelta(minutes=10)
 _OFTEN: Final = 10
 _MAX_TEXT: Final = 50_000
@@ -63,9 +66,10 @@ def _findings(snapshot: Snapshot, own: Collection[Observed]) -> Iterator[Finding
         limit = quantity(container.limit("cpu"))
         if limit and container.is_running and not is_going(container.pod):
             used, late, said = _used(snapshot, container, limit), _late(snapshot, container), _said(snapshot, container)
-            confidence = _confidence(limit, used, late, said, is_own=container.pod in own)
+            told = _told(snapshot, container, limit, own)
+            confidence = _confidence(limit, used, late, said, is_own=container.pod in own) or (_TOLD if told else 0.0)
             if confidence:
-                signs = [sign for sign in (used, late, said) if sign]
+                signs = [sign for sign in (used, late, said, told) if sign]
                 yield _finding(snapshot, container, signs, confidence)
 
 
@@ -128,6 +132,15 @@ def _said(snapshot: Snapshot, container: Container) -> Sign | None:
             ):
                 return Sign("is throttled", cited(snapshot, evidence, line.strip()[:300]))
     return None
+
+
+def _told(snapshot: Snapshot, container: Container, limit: float, own: Collection[Observed]) -> Sign | None:
+    """The Signal itself says so of its target: then it is the container with the tightest limit."""
+    if not snapshot.about_throttling or container.pod not in own:
+        return None
+    limits = (quantity(each.limit("cpu")) for each in containers_of(container.pod) if each.is_running)
+    tightest = limit == min(each for each in limits if each)
+    return Sign("is throttled, as the Signal says", ()) if tightest else None
 
 
 def _is_much(line: str) -> bool:

@@ -36,11 +36,11 @@ from inquest.story.detectors.workload_reading import (
     workload_of,
 )
 from inquest.story.evidence import Finding, Json, LogTail, Observed, Snapshot
-from inquest.story.health import condition, event_moment, moment
+from inquest.story.health import condition, event_moment, moment, quantity
 
 NAME: Final = "disk_full"
 _FULL: Final = re.compile(r"no space left on device|ENOSPC|\[Errno 28\]|disk quota exceeded|disk full", re.IGNORECASE)
-_PATH: Final = re.compile(r"(?P<path>/[\w./@+-]{1,300})")
+_PATH: Final = re.compile(r"(?P<path>(?<![\w.])/[\w./@+-]{1,300})")
 _EVICTION_WINDOW: Final = timedelta(minutes=30)
 _EMPTY_DIR: Final = re.compile(
     r"EmptyDir volume \"(?P<volume>[^\"]{1,253})\" exceeds the (?:total )?limit \"(?P<limit>[^\"]{1,30})\""
@@ -57,7 +57,7 @@ _NODE: Final = re.compile(
 
 def disk_full(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each volume that is full, and for each workload whose pods are put out."""
-    return distinct([*_full(snapshot), *_evicted(snapshot)])
+    return distinct([*_full(snapshot), *_not_grown(snapshot), *_evicted(snapshot)])
 
 
 # --- full volumes -------------------------------------------------------------------------------------------
@@ -151,6 +151,43 @@ def _container(pod: Json, name: str) -> Json:
 def _ephemeral_limit(pod: Json, container: str) -> str:
     own = _container(pod, container)
     return str(((own.get("resources") or {}).get("limits") or {}).get("ephemeral-storage") or "")
+
+
+# --- claims that do not grow -----------------------------------------------------------------------------------
+
+
+def _not_grown(snapshot: Snapshot) -> Iterator[Finding]:
+    """More was asked for, and who should give it says why not."""
+    for claim in snapshot.of_kind("PersistentVolumeClaim"):
+        event = next(iter(events_on(snapshot, claim, *_RESIZE_FAILED)), None)
+        asked = str(((spec_of(claim.object).get("resources") or {}).get("requests") or {}).get("storage") or "")
+        has = str((status_of(claim.object).get("capacity") or {}).get("storage") or "")
+        if event is not None and (quantity(has) or 0) < (quantity(asked) or 0):
+            yield _growth(snapshot, claim, event, asked, has)
+
+
+_RESIZE_FAILED: Final = ("VolumeResizeFailed", "FileSystemResizeFailed")
+
+
+def _growth(snapshot: Snapshot, claim: Observed, event: Observed, asked: str, has: str) -> Finding:
+    ref = ref_of(claim.object)
+    return Finding(
+        detector=NAME,
+        category="DiskFull",
+        object=ref,
+        field="spec.resources.requests.storage",
+        value=asked,
+        summary=f"{ref.display}: it asks for {asked} (spec.resources.requests.storage), has {has}, and cannot be made "
+        f"larger: {message_of(event.object)}"[:500],
+        confidence=0.85,
+        citations=(
+            *cite(snapshot, claim, quoted("storage", asked), quoted("storage", has)),
+            *cite_event(snapshot, event),
+        ),
+        explains=(f"{ref.display}: {has} of {asked}",),
+        facts={"claim": claim.name, "size": asked},
+        refuted_by=(f"A capacity of {asked} in its status would refute it.",),
+    )
 
 
 # --- pods that were put out ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 Each backend is held against the Services and their ports, each class against the classes; a Gateway route says itself,
 in its conditions, what it cannot resolve. A TLS Secret is never read: what its controller said of it stands in the
-Ingress's events.
+Ingress's events and in the controller's log.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.story.carriers import carrier_logs
 from inquest.story.detectors.network_reading import find_service, service_ports
-from inquest.story.detectors.reading import limited
+from inquest.story.detectors.reading import cited, limited
 from inquest.story.detectors.service_selector import is_slip
 from inquest.story.detectors.workload_reading import (
     age_seconds,
@@ -168,13 +169,24 @@ def _is_young(snapshot: Snapshot, found: Observed) -> bool:
 
 def _secret_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
     """The controller's complaint that names one of the Secrets."""
-    for event in events_on(snapshot, ingress, *_EVENT_REASONS):
-        said = message_of(event.object)
-        for number, each in enumerate(listed(spec_of(ingress.object), "tls")):
-            name = str(each.get("secretName") or "")
-            if name and _NO_SECRET.search(said) and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said):
-                why, told = f"its controller says: {said[:200]}", cite_event(snapshot, event)
+    complaints = list(_complaints(snapshot, ingress))
+    for number, each in enumerate(listed(spec_of(ingress.object), "tls")):
+        name = str(each.get("secretName") or "")
+        for said, told in complaints if name else ():
+            if _NO_SECRET.search(said) and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said):
+                why = f"its controller says: {said[:200]}"
                 yield Fault(f"spec.tls[{number}].secretName", name, why, 0.88, told, "secretMissing")
+
+
+def _complaints(snapshot: Snapshot, ingress: Observed) -> Iterator[tuple[str, tuple[Citation, ...]]]:
+    """What its controller says of it, with the evidence: in events, and in lines of its log that name its namespace."""
+    for event in events_on(snapshot, ingress, *_EVENT_REASONS):
+        yield message_of(event.object), cite_event(snapshot, event)
+    own = re.compile(rf"(?<![\w.-]){re.escape(ingress.namespace)}/")
+    for log in carrier_logs(snapshot):
+        for line in reversed(log.text.splitlines()):
+            if own.search(line):
+                yield line.strip(), cited(snapshot, log.evidence, line.strip())
 
 
 _EVENT_REASONS: Final = (
@@ -189,9 +201,9 @@ _EVENT_REASONS: Final = (
 
 def _conflicts(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
     """The same host and path on two Ingresses of one class: the older one has it."""
-    own = dict(_places(ingress))
+    own = {} if _shares(ingress) else dict(_places(ingress))
     for other in snapshot.of_kind("Ingress"):
-        older = _made(other) < _made(ingress)
+        older = _made(other) < _made(ingress) and not _shares(other)
         if other is ingress or not older or _class(other) != _class(ingress) or other.namespace != ingress.namespace:
             continue
         for place, (service, _) in _places(other):
@@ -199,6 +211,11 @@ def _conflicts(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
                 why = f"Ingress/{other.name} sends the same host and path to {service}"
                 told = cite(snapshot, other, named_quote(other))
                 yield Fault(own[place][1], place[1], why, 0.7, told, "conflict", own[place][0])
+
+
+def _shares(ingress: Observed) -> bool:
+    """Made to stand beside another one of the same host and path."""
+    return any(key.endswith(("/canary", "/mergeable-ingress-type")) for key in annotations_of(ingress.object))
 
 
 def _made(found: Observed) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from inquest.api.shared import TargetRef
 from inquest.story.detectors.reading import Container, culprit, ref_of
 from inquest.story.evidence import Json, Observed, Snapshot
-from inquest.story.labels import labels_of, selects, template_of
+from inquest.story.labels import injected_into, labels_of, selects
 
 KIND: Final = "MutatingWebhookConfiguration"
 
@@ -16,13 +16,7 @@ KIND: Final = "MutatingWebhookConfiguration"
 def is_injected(snapshot: Snapshot, container: Container) -> bool:
     """Whether the workload behind the pod was read, and its template has no container of this name."""
     workload = snapshot.find(culprit(snapshot, container.pod))
-    template = template_of(workload.object).get("spec") if workload and workload.kind != "Pod" else None
-    return bool(template) and container.name not in _names(template or {})
-
-
-def _names(pod_spec: Json) -> set[str]:
-    listed = (each for key in ("containers", "initContainers") for each in pod_spec.get(key) or ())
-    return {str(each.get("name")) for each in listed}
+    return container.name in injected_into(container.pod.object, workload.object if workload else None)
 
 
 def injector(snapshot: Snapshot, pod: Observed) -> TargetRef | None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from inquest.api.shared import TargetRef
 from inquest.story.carriers import class_of, is_carrier, settings_named
+from inquest.story.detectors.workload_reading import Key, key_of
 from inquest.story.evidence import Json, Observed, Snapshot
 from inquest.story.health import controller_of
 from inquest.story.labels import selects
@@ -31,8 +32,6 @@ WAITS_FOR: Final = "waits for"
 METRICS_API: Final = "v1beta1.metrics.k8s.io"
 """The name under which the cluster serves resource metrics."""
 
-Key = tuple[str, str, str]
-"""Kind, namespace (empty where there is none), name."""
 Need = tuple[Key, str]
 """What is needed, and the word for how."""
 
@@ -98,10 +97,6 @@ def _walk(start: Key, needs: Mapping[Key, tuple[Need, ...]]) -> dict[Key, Reache
                 queue.append(key)
     del found[start]
     return found
-
-
-def key_of(ref: TargetRef) -> Key:
-    return (ref.kind, ref.namespace or "", ref.name)
 
 
 def links(snapshot: Snapshot) -> Links:

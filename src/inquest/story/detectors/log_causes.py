@@ -20,14 +20,18 @@ from inquest.story.detectors.bindings import (
 from inquest.story.detectors.callee import is_database
 from inquest.story.detectors.log_calls import dns, refused
 from inquest.story.detectors.log_peers import (
+    advertised,
     auth,
+    broker_full,
     certificate,
+    cloud_denied,
     database_broken,
     database_object,
     overload,
     protocol,
     rbac,
     read_only_database,
+    store_full,
     too_many_connections,
 )
 from inquest.story.detectors.log_settings import (
@@ -71,11 +75,21 @@ _RECOVERED: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_RECOVERED: Final = re.compile(r"not connected|dis ?connected|unconnected|unable|fail|error|lost", re.IGNORECASE)
+_LOADED: Final = re.compile(
+    r"(?:completed|finished|successfully|done) (?:re)?load"
+    r"|(?:re)?load(?:ed|ing)?\b.{0,60}?\b(?:complete|success|done\b)"
+    r"|config(?:uration)?.{0,40}?\b(?:re)?loaded\b",
+    re.IGNORECASE,
+)
+"""It runs with its newest configuration after all."""
+_NOT_LOADED: Final = re.compile(r"\bnot\b|n't\b|\bfail|\bunable\b|\bprevious", re.IGNORECASE)
 CALLS: Final = frozenset(
-    {"dns", "refused", "auth", "tooManyConnections", "certificate", "protocol", "readOnlyDatabase"}
+    {"dns", "refused", "auth", "tooManyConnections", "certificate", "protocol", "readOnlyDatabase", "storeFull"}
 )
 """Kinds that can be cured from outside while the container runs on."""
-CURABLE: Final = frozenset({*CALLS, "diskFull", "rbac", "reload", "overload", "databaseBroken"})
+CURABLE: Final = frozenset(
+    {*CALLS, "diskFull", "rbac", "reload", "overload", "databaseBroken", "brokerFull", "advertised", "cloudDenied"}
+)
 """Kinds that a container can suffer from without ending."""
 
 
@@ -93,8 +107,12 @@ def cause_while_running(view: View, *, least: int, within: int) -> Cause | None:
     heard = (each for each in said_in(view.log.text) if each.kind in CURABLE and not _is_of_clients(view, each))
     said = [each for each in heard if not _is_over(each, lines)]
     kinds = [each.kind for each in said if each.index >= len(lines) - within]
-    lasting = [each for each in said if each.kind in kinds and _count(said, each.kind) >= least]
+    lasting = [each for each in said if each.kind in kinds and _count(said, each.kind) >= _LEAST.get(each.kind, least)]
     return _first_cause(view, lasting)
+
+
+_LEAST: Final = {"reload": 1}
+"""Said once and true until it says otherwise: what it was told last is not what it does."""
 
 
 def _is_of_clients(view: View, said: Said) -> bool:
@@ -129,6 +147,8 @@ def _is_over(said: Said, lines: Sequence[str]) -> bool:
     if _TOLERATED.search(said.line):
         return True
     later = lines[said.index + 1 :]
+    if said.kind == "reload":
+        return any(_LOADED.search(line) and not _NOT_LOADED.search(line) for line in later)
     return said.kind in CALLS and any(_RECOVERED.search(line) and not _NOT_RECOVERED.search(line) for line in later)
 
 
@@ -440,6 +460,10 @@ _CAUSES: Final[dict[str, Handler]] = {
     "rbac": rbac,
     "tooManyConnections": too_many_connections,
     "readOnlyDatabase": read_only_database,
+    "storeFull": store_full,
+    "brokerFull": broker_full,
+    "advertised": advertised,
+    "cloudDenied": cloud_denied,
     "auth": auth,
     "certificate": certificate,
     "protocol": protocol,

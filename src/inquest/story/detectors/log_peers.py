@@ -14,6 +14,7 @@ from inquest.story.detectors.bindings import (
     secret_variable,
 )
 from inquest.story.detectors.callee import (
+    BROKERS,
     DATABASES,
     SQL,
     Callee,
@@ -38,7 +39,9 @@ from inquest.story.detectors.reading import (
     ref_of,
     settings_of,
 )
+from inquest.story.detectors.workload_reading import full_name
 from inquest.story.evidence import Observed
+from inquest.story.labels import annotations_of
 
 
 def _database(view: View, said: Said, kinds: tuple[str, ...] = DATABASES) -> Callee | None:
@@ -99,17 +102,147 @@ def read_only_database(view: View, said: Said) -> Cause:
     place = _setting_of(
         view, called, "read_only", "read-only", "readonly", "default_transaction_read_only", "super_read_only"
     )
+    summary = f"{ref.display} takes no writes: {said.line}"
+    return _takes_no_writes(view, said, ref, place, summary, 0.85 if called else 0.7)
+
+
+def store_full(view: View, said: Said) -> Cause | None:
+    """A store that has no room for what it is given: the one that is called, and the bound it is set to."""
+    called = _database(view, said)
+    if called is None:
+        return None
+    ref = _database_ref(view, called)
+    place = _setting_of(view, called, "--maxmemory", "maxmemory")
+    summary = f"{ref.display} has no room for what it is given, and takes no writes: {said.line}"
+    return _takes_no_writes(view, said, ref, place, summary, 0.85)
+
+
+def _takes_no_writes(
+    view: View, said: Said, ref: TargetRef, place: Place | None, summary: str, confidence: float
+) -> Cause:
+    """`place` is the setting that makes it so, where one was found."""
     found = place or Place(ref, "process", said.line)
     return Cause(
         "DatabaseFailing",
         found.ref,
         found.field,
         found.value,
-        0.85 if called else 0.7,
-        f"{ref.display} takes no writes: {said.line}",
+        confidence,
+        summary,
         citations=found.citations,
         facts={"caller": view.ref.display, **held(place)},
         refuted_by=(f"{ref.display} accepts writes.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+def broker_full(view: View, said: Said) -> Cause | None:
+    """A broker that takes no more messages, because nobody fetches them."""
+    called = _database(view, said, BROKERS)
+    if called is None:
+        return None
+    ref = _database_ref(view, called)
+    asleep = _sleeping_reader(view, called)
+    found = Place(ref_of(asleep), "spec.replicas", "0") if asleep else Place(ref, "process", said.line)
+    asleep_too = f", and {found.ref.display}, which fetches from it, is scaled to zero" if asleep else ""
+    return Cause(
+        "ScaledToZero" if asleep else "Overloaded",
+        found.ref,
+        found.field,
+        found.value,
+        0.85 if asleep else 0.8,
+        f"{ref.display} lets nobody publish{asleep_too}: {said.line}",
+        citations=cited(view.snapshot, asleep.evidence, '"replicas":0', f'"name":"{asleep.name}"') if asleep else (),
+        facts={"caller": view.ref.display, "broker": ref.display, "victim": full_name(view.ref)},
+        refuted_by=(f"{ref.display} takes messages.",),
+        actions=("ScaleReplicas",) if asleep else (),
+    )
+
+
+def _sleeping_reader(view: View, called: Callee) -> Observed | None:
+    """The one workload that is told of the broker and is scaled to nothing."""
+    found = [
+        each
+        for each in view.snapshot.of_kind("Deployment", "StatefulSet")
+        if (each.object.get("spec") or {}).get("replicas") == 0 and _names(view, each, called)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _names(view: View, workload: Observed, called: Callee) -> bool:
+    service = called.service.name if called.service else called.name
+    return any(each.host.partition(".")[0] == service for each in addresses_of(view.snapshot, workload))
+
+
+def advertised(view: View, said: Said) -> Cause | None:
+    """A broker that answered, and told the client to come to an address of which the client's settings know nothing."""
+    host = said.named.get("host", "")
+    own = place_of(view.snapshot, view.container, host)
+    called = database_called(
+        view.snapshot, list(settings_of(view.snapshot, view.container.pod)), view.container.pod.namespace, _KAFKA
+    )
+    if own is not None or called is None or called.workload is None:
+        return None
+    place = _setting_of(view, called, f"{host}:{said.named.get('port', '')}", host)
+    found = place or Place(called.workload, "process", host)
+    return Cause(
+        "AddressMisconfigured",
+        found.ref,
+        found.field,
+        found.value,
+        0.9 if place else 0.75,
+        f"{found.ref.display} {found.field} tells clients to come to {host}, where {view.owner} finds nobody: "
+        f"{said.line}",
+        citations=found.citations,
+        facts={"host": host, "caller": view.ref.display, **held(place)},
+        refuted_by=(f"A broker answers on {host} from inside this pod.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+_KAFKA: Final = ("kafka", "cp-kafka", "redpanda")
+_CLOUD: Final = re.compile(
+    r"eks\.amazonaws\.com/role-arn|iam\.gke\.io/gcp-service-account|azure\.workload\.identity/client-id"
+)
+_OF_CLOUD: Final = (
+    (re.compile(r"assumed-role|arn:aws|botocore|amazonaws", re.IGNORECASE), "eks.amazonaws.com/role-arn"),
+    (re.compile(r"gserviceaccount|does not have \w+\.", re.IGNORECASE), "iam.gke.io/gcp-service-account"),
+    (re.compile(r"azure|AuthorizationPermissionMismatch", re.IGNORECASE), "azure.workload.identity/client-id"),
+)
+"""Words of a cloud → the annotation by which an account of the cluster gets one of the cloud."""
+
+
+_OWN_KEYS: Final = frozenset(
+    {
+        *("AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID"),
+    }
+)
+"""Variables by which a pod is somebody of its own in the cloud without its account's annotation."""
+
+
+def cloud_denied(view: View, said: Said) -> Cause | None:
+    """A cloud refuses a pod whose account is tied to none of the cloud, so that the pod acts as its node."""
+    pod = view.container.pod
+    name = str((pod.object.get("spec") or {}).get("serviceAccountName") or "default")
+    account = view.snapshot.find(TargetRef(kind="ServiceAccount", name=name, namespace=pod.namespace or None))
+    key = next((key for words, key in _OF_CLOUD if words.search(said.line)), "")
+    given = {str(each.get("name")) for each in view.container.spec.get("env") or ()}
+    if account is None or not key or given & _OWN_KEYS or ":user/" in said.line:
+        return None
+    if any(_CLOUD.search(each) for each in annotations_of(account.object)):
+        return None
+    ref = ref_of(account)
+    return Cause(
+        "CredentialsInvalid",
+        ref,
+        f"metadata.annotations[{key}]",
+        "",
+        0.85,
+        f"{ref.display} has no annotation {key}, so that {view.owner} acts as its node, which is refused: {said.line}",
+        citations=cited(view.snapshot, account.evidence, f'"name":"{name}"'),
+        facts={"serviceAccount": name},
+        refuted_by=("The account is tied to one of the cloud in another way.",),
         actions=("PatchConfiguration",),
     )
 

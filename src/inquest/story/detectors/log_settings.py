@@ -38,7 +38,7 @@ from inquest.story.detectors.reading import (
 
 def disk_full(view: View, said: Said) -> Cause:
     """No space: the claim under the path, where it is one."""
-    path = path_of(said) or next(iter(re.findall(r"/[\w./@+-]+", said.line)), "")
+    path = path_of(said) or next(iter(re.findall(r"(?<![\w.])/[\w./@+-]+", said.line)), "")
     claim = claim_of(view.snapshot, view.container, path) or (
         claim_of(view.snapshot, view.container, "") if not path else None
     )

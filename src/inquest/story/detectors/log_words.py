@@ -26,6 +26,10 @@ _STAMP: Final = re.compile(
 _HOST: Final = r"(?<![\w.-])[A-Za-z0-9_][\w.-]{0,120}"
 """A host begins at a seam, so that a long word is tried once."""
 _PATH: Final = r"/[\w./@+-]+"
+_NO_NAMES: Final = (
+    r"(?:all|type|service|symbol|module|import|class|plugin|component|view|bean)s?(?![\w.-])|(?:dependenc|propert)"
+)
+"""What a program resolves that is no host."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(
         "dns",
         "no such host|resolve|resolution|lookup|getaddrinfo|enotfound|eai_again|unknownhost|not known|unknown host"
-        "|nxdomain|bad address|host not found|host name|mysql server host|nodename|resolving|server misbehaving",
+        "|nxdomain|bad address|host not found|host name|mysql server host|nodename|resolving|server misbehaving"
+        "|lookup host",
         rf"lookup (?P<host>{_HOST})\.?(?: on [^\s]+)?: (?:no such host|server misbehaving|i/o timeout"
         rf"|Temporary failure|no answer|read udp|dial udp)"
         rf"|getaddrinfo (?:ENOTFOUND|EAI_AGAIN|failed for)? ?(?P<node>{_HOST})?"
@@ -102,7 +107,8 @@ ROWS: Final[tuple[Row, ...]] = (
         rf"|Unknown MySQL server host '(?P<mysql>{_HOST})'"
         rf"|host not found in (?:upstream|resolver) [\"']?(?P<nginx>{_HOST})"
         rf"|bad address '(?P<busybox>{_HOST})"
-        rf"|(?:can't|cannot|couldn't|unable to|failed to|could not) (?:resolve"
+        rf"|(?:couldn't|could not|cannot|can't|failed to|unable to) lookup (?:host )?(?P<looked>{_HOST})"
+        rf"|(?:can't|cannot|couldn't|unable to|failed to|could not) (?:resolve(?! (?:{_NO_NAMES}))"
         rf"|find)(?: host(?:name)?)?(?: address)?:? ['\"‘]?(?P<any>{_HOST})['\"’]?(?:: Name|\s*\(|:|\s|$)"
         rf"|(?:server can't|can't) find (?P<dig>{_HOST}): (?:NXDOMAIN|SERVFAIL)"
         rf"|Temporary failure resolving '(?P<apt>{_HOST})'"
@@ -135,13 +141,41 @@ ROWS: Final[tuple[Row, ...]] = (
         r"|master) and",
     ),
     _row(
+        "storeFull",
+        "oom command|misconf|watermark|forbidden/12",
+        r"OOM command not allowed when used memory|MISCONF Redis is configured to save"
+        r"|flood[- ]stage (?:disk )?watermark|FORBIDDEN/12/index read-only",
+    ),
+    _row(
+        "brokerFull",
+        "blocked",
+        r"blocked by broker|connection\.blocked|Destination address=\S{1,200} is blocked|Publishers will be blocked"
+        r"|Blocking message production",
+    ),
+    _row(
+        "advertised",
+        "connection to node|group coordinator|broker may not be available",
+        rf"Connection to node -?\d{{1,10}} \((?P<host>{_HOST})/[^)\s]{{0,60}}?:(?P<port>\d{{1,5}})\) could not be",
+    ),
+    _row(
+        "cloudDenied",
+        "accessdenied|not authorized to perform|does not have|authorizationfailed|authorizationpermissionmismatch",
+        r"AccessDenied(?:Exception)?\b[^\n]{0,200}(?:assumed-role|is not authorized to perform|when calling)"
+        r"|assumed-role/[^\n]{0,200}is not authorized to perform"
+        r"|does not have (?:serviceusage|storage|secretmanager|pubsub|bigquery)\.[\w.]{1,80} (?:access|permission)"
+        r"|AuthorizationPermissionMismatch",
+    ),
+    _row(
         "auth",
         "auth|access denied|password|login failed|credential|refused|invalid api|token|signature|accesskey|role"
-        "|logon|401|noperm",
+        "|logon|401|noperm|permission denied for|command denied",
         r"password authentication failed for user \"?(?P<user>[^\s\"]{1,64})"
         r"|Access denied for user '?(?P<mysqluser>[^'@\s]{1,64})"
         r"|WRONGPASS|NOAUTH|NOPERM|invalid username-password pair|ERR invalid password"
         r"|Client sent AUTH, but no password"
+        r"|not authorized on \S{1,80} to execute"
+        r"|permission denied for (?:table|schema|database|relation|sequence|view) "
+        r"|command denied to user '?(?P<denied>[^'@\s]{1,64})"
         r"|username or password not allowed|Login was refused|Authentication required|invalid credentials"
         r"|Login failed for user '?(?P<mssql>[^'\s]{1,64})|ORA-01017|invalid username/password"
         r"|(?:ACCESS_REFUSED|SASL authentication failed|SASL authentication error|SaslAuthenticationException"
@@ -208,7 +242,7 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(
         "envMissing",
         "environ|env|not set|must be set|is required|keyerror|unbound variable|parameter not set|placeholder"
-        "|undefined|missing|empty|_password|field required",
+        "|undefined|missing|empty|_password|field required|not defined|not provided|not specified|not configured",
         r"(?:required )?env(?:ironment)?[ -]?var(?:iable)?s?:?(?: named)? ?['\"`$]?"
         r"(?P<name>[A-Z][A-Z0-9_]{2,80})['\"`]?:? [^\n]{0,20}(?:not (?:set|found|defined|provided|present"
         r"|exist)|missing|required|must be|is empty|unset|undefined|does not exist)"
@@ -280,8 +314,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "outofmemory|out of memory|heap limit|memoryerror|cannot allocate memory|heap space|heap out",
         r"java\.lang\.OutOfMemoryError: ?(?P<space>[\w ]{0,60})|JavaScript heap out of memory"
         r"|Reached heap limit|^MemoryError"
-        r"|runtime: out of memory|cannot allocate memory|System\.OutOfMemoryException"
-        r"|OOM command not allowed when used memory",
+        r"|runtime: out of memory|cannot allocate memory|System\.OutOfMemoryException",
     ),
     _row(
         "leak",
@@ -309,7 +342,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "refused",
         "refused|econnrefused|connect|can't reach|unreachable|no route|timed out|timeout|etimedout|reset|deadline"
         "|max retries|unavailable"
-        "|no servers|waiting for|broker|not ready|isn't ready|upstream|host is down|dial",
+        "|no servers|waiting for|broker|not ready|isn't ready|upstream|host is down|dial|sealed|code: 50",
         r"connection refused|ECONNREFUSED|can't reach|could not be established"
         r"|Connection to (?:the server )?\S+ (?:was )?refused"
         r"|actively refused|refused the connection"
@@ -323,7 +356,7 @@ ROWS: Final[tuple[Row, ...]] = (
         r"|connection (?:failed|error|failure|lost)|failed (?:to establish|connecting)|NoBrokersAvailable"
         r"|NoNodeAvailable|No servers available"
         r"|code = Unavailable|StatusCode\.UNAVAILABLE|upstream (?:connect error|prematurely closed)"
-        r"|no live upstreams|502 Bad Gateway|503 Service Unavailable|504 Gateway"
+        r"|\bis sealed\b|\bCode: 50[234]\b|no live upstreams|502 Bad Gateway|503 Service Unavailable|504 Gateway"
         r"|waiting for [^\n]{0,60}(?:to (?:be|become|start|come)|\.\.\.|…|:\d{2,5})|(?:is|isn't"
         r"|not) (?:yet )?(?:unavailable|not ready|ready yet|available yet)|retrying (?:connection|in \d)",
     ),
@@ -354,7 +387,7 @@ ROWS: Final[tuple[Row, ...]] = (
 """In order of what they prove. The last two are an application's own word, and only said when nothing else is."""
 RANKS: Final = {row.kind: rank for rank, row in enumerate(ROWS)}
 
-_FLAT: Final = (("host", ("node", "curl", "pg", "java", "mysql", "nginx", "busybox", "any", "dig", "apt")),)
+_FLAT: Final = (("host", ("node", "curl", "pg", "java", "mysql", "nginx", "busybox", "looked", "any", "dig", "apt")),)
 _ENDPOINTS: Final = (
     re.compile(rf"https?://(?:[^@/\s]{{1,80}}@)?(?P<host>{_HOST})(?::(?P<port>\d{{1,5}}))?"),
     re.compile(rf"[a-z][a-z0-9+]{{1,20}}://(?:[^@/\s]{{1,80}}@)?(?P<host>{_HOST})(?::(?P<port>\d{{1,5}}))?"),
@@ -462,7 +495,9 @@ _PORT: Final = re.compile(r"(?::|\bport )(\d{2,5})(?!\d|[:.]\d)", re.IGNORECASE)
 """The last one of a line: times and places in source files stand before it."""
 _FIELD: Final = re.compile(r"^[A-Za-z_]\w{1,80}$")
 """A settings class prints the field's name on a line of its own, above what is wrong with it."""
-_CALLS: Final = frozenset({"refused", "auth", "tooManyConnections", "certificate", "protocol", "readOnlyDatabase"})
+_CALLS: Final = frozenset(
+    {"refused", "auth", "tooManyConnections", "certificate", "protocol", "readOnlyDatabase", "storeFull"}
+)
 """Kinds that happen between two: who was called is half of the answer."""
 
 

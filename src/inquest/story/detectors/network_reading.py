@@ -382,7 +382,7 @@ def lines_of(log: LogTail) -> Iterator[str]:
     return (line[:MAX_LINE] for line in reversed(log.text.splitlines()) if line.strip())
 
 
-def logs_of(snapshot: Snapshot, workload: TargetRef) -> list[LogTail]:
+def workload_logs(snapshot: Snapshot, workload: TargetRef) -> list[LogTail]:
     """Logs of a workload's pods."""
     known = _logs_by_pod(snapshot)
     return [log for pod in pods_of(snapshot, workload) for log in known.get((pod.namespace, pod.name), ())]
@@ -401,7 +401,7 @@ def complaint(
 ) -> tuple[LogTail, str] | None:
     """The newest line of a workload's logs, or of a check, that names one of the words and an error of the network."""
     wanted = [word.lower() for word in dict.fromkeys(words) if word]
-    for log in (*logs_of(snapshot, workload), *_checks(snapshot)):
+    for log in (*workload_logs(snapshot, workload), *_checks(snapshot)):
         for line in lines_of(log):
             if _names_any(line.lower(), wanted) and pattern.search(line):
                 return log, line.strip()
@@ -421,7 +421,7 @@ def _names_any(line: str, words: list[str]) -> bool:
 
 def any_complaint(snapshot: Snapshot, workload: TargetRef, pattern: re.Pattern[str]) -> tuple[LogTail, str] | None:
     """The newest line of a workload's logs of this kind."""
-    for log in logs_of(snapshot, workload):
+    for log in workload_logs(snapshot, workload):
         for line in lines_of(log):
             if pattern.search(line):
                 return log, line.strip()
@@ -511,7 +511,7 @@ def backend_names(ingress: Observed) -> list[str]:
 def calls_in_logs(snapshot: Snapshot, workload: Observed) -> list[Address]:
     """Hosts and ports that the workload's own complaints name: nobody has to have written them down."""
     found: dict[tuple[str, int | None], Address] = {}
-    for log in logs_of(snapshot, ref_of(workload.object)):
+    for log in workload_logs(snapshot, ref_of(workload.object)):
         for line in _complaints(log):
             for host, port, explicit in hosts_in(line):
                 known = explicit or find_service(snapshot, host.split(".")[0], workload.namespace)

@@ -246,6 +246,28 @@ def _text_around(snapshot: Snapshot, failure: Failure) -> str:
     return f"{failure.why}\n{logs}" if failure.why.startswith("HTTP probe failed with statuscode: 400") else failure.why
 
 
+_LOOPBACK: Final = re.compile(r"(?<![\w.])(?:127\.0\.0\.1|localhost|\[::1\]):(?P<port>\d{2,5})\b")
+_SERVES: Final = re.compile(r"\b(?:listen\w*|serving|running|started|bound|available)\b", re.IGNORECASE)
+
+
+def _only_inside(snapshot: Snapshot, failure: Failure) -> Fault | None:
+    """Refused on the pod's address, because the application listens on the loopback only."""
+    if failure.how not in ("httpGet", "tcpSocket", "grpc") or not _REFUSED.search(failure.why):
+        return None
+    lines = [line[:400] for log in logs_of(snapshot, failure.container) for line in log.text.splitlines()[-200:]]
+    said = [match["port"] for line in lines if _SERVES.search(line) for match in _LOOPBACK.finditer(line)]
+    port = _as_number(failure)
+    if port not in said or any(f"0.0.0.0:{port}" in line or f"[::]:{port}" in line for line in lines):
+        return None
+    return Fault(
+        f"{failure.how}.port",
+        failure.port,
+        0.9,
+        f"asks port {failure.port} of the pod's address, and the application listens on the loopback only",
+        f"The application listens on port {port} of every address.",
+    )
+
+
 def _other_port(snapshot: Snapshot, failure: Failure) -> Fault | None:
     """Refused, while the application listens somewhere else."""
     if failure.how not in ("httpGet", "tcpSocket", "grpc") or not _REFUSED.search(failure.why):
@@ -435,6 +457,7 @@ Rule = Callable[[Snapshot, Failure], Fault | None]
 _RULES: Final[tuple[Rule, ...]] = (
     _unknown_port,
     _wrong_scheme,
+    _only_inside,
     _other_port,
     _wrong_path,
     _no_command,

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.story.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
-from inquest.story.detectors.links import Key, Links, Reached, key_of, links
+from inquest.story.detectors.links import Links, Reached, links
+from inquest.story.detectors.workload_reading import Key, key_of
 from inquest.story.evidence import Finding, Observed, Snapshot
 from inquest.story.health import condition, moment
 from inquest.story.rca import SYMPTOMS
@@ -136,6 +137,8 @@ class Ranking:
         reached = next((way for way in ways if way), None)
         if reached is not None:
             return NEEDED, reached
+        if finding.facts.get("victim") in {f"{namespace}/{name}" for _, namespace, name in self.homes}:
+            return NEEDED, None
         if target.kind == "Namespace" and target.name in finding.facts.get("namespaces", "").split(","):
             return NEEDED, None
         if finding.category in CLUSTER | NODE:

@@ -316,13 +316,8 @@ def logs_of(snapshot: Snapshot, container: Container) -> list[LogTail]:
     """Its logs that say anything, of the run that ended first."""
     wanted = not container.ended
     place = (container.pod.namespace, container.pod.name, container.name)
-    own = (log for log in snapshot.logs if (log.namespace, log.pod, log.container) == place)
-    logs = [log for log in own if log.text.strip() and not log.text.startswith(_NOT_KEPT)]
+    logs = [log for log in snapshot.logs if (log.namespace, log.pod, log.container) == place and log.text.strip()]
     return sorted(logs, key=lambda log: log.previous is not wanted)
-
-
-_NOT_KEPT: Final = "unable to retrieve container logs for"
-"""What the kubelet answers in place of a log that it no longer has."""
 
 
 # --- revisions -----------------------------------------------------------------------------------------------

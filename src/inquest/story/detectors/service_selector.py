@@ -13,6 +13,7 @@ from typing import Final
 
 from inquest.story.detectors.network_reading import (
     endpoints_of,
+    is_near,
     pods_behind,
     selector_of,
     service_ports,
@@ -34,7 +35,7 @@ from inquest.story.detectors.workload_reading import (
     wanted_replicas,
     workloads,
 )
-from inquest.story.evidence import Finding, Observed, Snapshot
+from inquest.story.evidence import Citation, Finding, Observed, Snapshot
 from inquest.story.health import controller_of, moment
 from inquest.story.labels import labels_of, template_of
 
@@ -69,6 +70,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield _missed(snapshot, service, best)
         else:
             yield from _others(snapshot, service)
+            yield from _mixed(snapshot, service)
 
 
 def _finds_nobody(snapshot: Snapshot, service: Observed) -> bool:
@@ -256,22 +258,75 @@ def _others(snapshot: Snapshot, service: Observed) -> Iterator[Finding]:
         return
     if services_of(snapshot, meant[0]) or not any(len(services_of(snapshot, each)) > 1 for each in behind):
         return
-    ref, workload = ref_of(service.object), ref_of(meant[0].object)
-    value = _shown(selector_of(service))
-    yield Finding(
+    workload = ref_of(meant[0].object)
+    yield _taking(
+        snapshot,
+        service,
+        f"takes the pods of {ref_of(behind[0].object).display}, and those of {workload.display} have no Service",
+        confidence=0.8,
+        explains=f"answers come from {behind[0].name}",
+        workload=workload.name,
+        refuted_by="The Service being meant for those pods would refute it.",
+    )
+
+
+def _mixed(snapshot: Snapshot, service: Observed) -> Iterator[Finding]:
+    """Requests fail, and the Service sends a part of them to another application than the one it is named after."""
+    behind = workloads_behind(snapshot, service)
+    named = [each for each in behind if _is_alike(service.name, each.name)]
+    foreign = (
+        [each for each in behind if wanted_replicas(each.object) and _image(each) != _image(named[0])] if named else []
+    )
+    if not snapshot.about_requests or len(named) != 1 or not foreign or not is_near(snapshot, ref_of(service.object)):
+        return
+    other = ref_of(foreign[0].object)
+    yield _taking(
+        snapshot,
+        service,
+        f"takes the pods of {other.display} too, which run another image than those of "
+        f"{ref_of(named[0].object).display}, and requests fail",
+        confidence=0.75,
+        explains=f"some answers come from {other.name}",
+        workload=other.name,
+        refuted_by="Both serving the same requests would refute it.",
+        more=cite(snapshot, foreign[0], named_quote(foreign[0])),
+    )
+
+
+def _taking(
+    snapshot: Snapshot,
+    service: Observed,
+    said: str,
+    *,
+    confidence: float,
+    explains: str,
+    workload: str,
+    refuted_by: str,
+    more: tuple[Citation, ...] = (),
+) -> Finding:
+    """A Service whose selector takes pods that it is not meant for, or not alone."""
+    ref, value = ref_of(service.object), _shown(selector_of(service))
+    selector = quoted("selector", spec_of(service.object).get("selector"))
+    return Finding(
         detector=NAME,
         category="SelectorMismatch",
         object=ref,
         field="spec.selector",
         value=limited(value),
-        summary=f"{ref.display}: its selector {value} (spec.selector) takes the pods of "
-        f"{ref_of(behind[0].object).display}, and those of {workload.display} have no Service"[:500],
-        confidence=0.8,
-        citations=cite(
-            snapshot, service, quoted("selector", spec_of(service.object).get("selector")), named_quote(service)
-        ),
-        explains=(f"{ref.display}: answers come from {behind[0].name}",),
-        facts={"service": service.name, "workload": workload.name, "selector": value, "labels": ""},
-        refuted_by=("The Service being meant for those pods would refute it.",),
+        summary=f"{ref.display}: its selector {value} (spec.selector) {said}"[:500],
+        confidence=confidence,
+        citations=(*cite(snapshot, service, selector, named_quote(service)), *more),
+        explains=(f"{ref.display}: {explains}",),
+        facts={"service": service.name, "workload": workload, "selector": value, "labels": ""},
+        refuted_by=(refuted_by,),
         actions=("PatchConfiguration",),
     )
+
+
+def _image(workload: Observed) -> str:
+    """The repository of its first container's image."""
+    image = next(
+        (str(each.get("image") or "") for name, each in containers_of(workload.object) if name == "containers"), ""
+    )
+    head, _, tag = image.partition("@")[0].rpartition(":")
+    return image.partition("@")[0] if not head or "/" in tag else head

@@ -27,7 +27,8 @@ from inquest.story.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.story.evidence import Finding, Observed, Snapshot
+from inquest.story.detectors.workload_reading import is_short
+from inquest.story.evidence import Finding, Json, Observed, Snapshot
 
 NAME: Final = "start_failing"
 _WAITING: Final = frozenset(
@@ -38,7 +39,19 @@ _WAITING: Final = frozenset(
 )
 _ENDED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
 _RECENT: Final = timedelta(minutes=30)
-_POD_REASONS: Final = {"SysctlForbidden": "securityContext.sysctls"}
+_ROOM: Final = "containers[name={container}].resources.requests"
+_POD_REASONS: Final = {
+    "SysctlForbidden": ("AdmissionRejected", "securityContext.sysctls"),
+    "AppArmor": ("AdmissionRejected", "securityContext.appArmorProfile"),
+    "UnexpectedAdmissionError": ("InsufficientResources", _ROOM),
+    "OutOfcpu": ("InsufficientResources", f"{_ROOM}.cpu"),
+    "OutOfmemory": ("InsufficientResources", f"{_ROOM}.memory"),
+    "OutOfephemeral-storage": ("InsufficientResources", f"{_ROOM}.ephemeral-storage"),
+    "OutOfpods": ("InsufficientResources", "nodeName"),
+    "NodeAffinity": ("Unschedulable", "nodeSelector"),
+    "NodePorts": ("PortConflict", "containers[name={container}].ports"),
+}
+"""Reason of a pod that its kubelet refused whole → category, and field of the pod's spec."""
 NODE: Final = "node"
 """In the place of a field: the fault is the node's."""
 
@@ -178,8 +191,13 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             if found is not None:
                 yield found
     for pod in snapshot.of_kind("Pod"):
-        if str((pod.object.get("status") or {}).get("reason")) in _POD_REASONS:
+        # One that was refused once is history as soon as another of its workload was taken.
+        if _reason(pod) in _POD_REASONS and is_short(snapshot, culprit(snapshot, pod)):
             yield _refused_pod(snapshot, pod)
+
+
+def _reason(pod: Observed) -> str:
+    return str((pod.object.get("status") or {}).get("reason") or "")
 
 
 def _refusal(snapshot: Snapshot, container: Container) -> Refusal | None:
@@ -309,19 +327,20 @@ def _node(snapshot: Snapshot, pod: Observed) -> TargetRef:
 
 def _refused_pod(snapshot: Snapshot, pod: Observed) -> Finding:
     """A pod that its kubelet refused whole."""
-    status = pod.object.get("status") or {}
-    owner, reason = culprit(snapshot, pod), str(status.get("reason"))
-    message = str(status.get("message") or reason)
+    owner, reason = culprit(snapshot, pod), _reason(pod)
+    message = str((pod.object.get("status") or {}).get("message") or reason)
+    category, field = _POD_REASONS[reason]
+    first: Json = next(iter((pod.object.get("spec") or {}).get("containers") or ()), {})
     return Finding(
         detector=NAME,
-        category="AdmissionRejected",
+        category=category,
         object=owner,
-        field=pod_field(owner, _POD_REASONS[reason]),
+        field=pod_field(owner, field.format(container=first.get("name", ""))),
         value="",
         summary=f"{owner.display}: its pod was refused by the kubelet: {message}"[:500],
         confidence=0.9,
         citations=cited(snapshot, pod.evidence, f'"reason":"{reason}"', message),
         facts={"pod": pod.name, "reason": reason},
         refuted_by=("The kubelet of another node allows it.",),
-        actions=("FixSecurityContext",),
+        actions=("FixSecurityContext",) if category == "AdmissionRejected" else (),
     )

@@ -33,14 +33,17 @@ from inquest.story.detectors.workload_reading import (
     cite,
     cite_entry,
     events_of,
+    full_name,
     listed,
     live_pods,
     message_of,
     proof_of_absence,
     quoted,
+    ready_replicas,
     ref_of,
     spec_of,
     status_of,
+    wanted_replicas,
     workload_of,
 )
 from inquest.story.evidence import Finding, Json, Observed, Snapshot
@@ -252,6 +255,12 @@ def _finding(snapshot: Snapshot, pod: Observed, message: str) -> Finding:
     if volume is not None:
         return _misplaced(snapshot, pod, volume, first, message)
     ref = workload_of(snapshot, pod)
+    taker = _preemptor(snapshot, ref) if first.kind == "insufficient" else None
+    if taker is not None:
+        return _pushed_out(snapshot, pod, ref, taker, first)
+    plugin = _device_plugin(snapshot, first) if _read_all(snapshot, message) else None
+    if plugin is not None:
+        return _undiscovered(snapshot, pod, ref, plugin, first)
     field, value, container = _place(ref, pod.object, first)
     nodes = message.partition(" nodes are available")[0] if " nodes are available" in message else ""
     back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod.object, first)
@@ -309,6 +318,77 @@ def _summary(snapshot: Snapshot, pod: Json, owner: str, field: str, value: str, 
     too_large = first.kind == "insufficient" and exceeds_every_node(snapshot, pod, first.what)
     most = "; it asks for more than any node has" if too_large else ""
     return f"{owner}: no node takes its pods: {first.text}{asked}{fit}{most}"[:500]
+
+
+def _device_plugin(snapshot: Snapshot, first: Obstacle) -> Observed | None:
+    """The DaemonSet that tells nodes of such devices, where it does not run and no node offers one; all were read."""
+    vendor, _, device = first.what.partition("/")
+    nodes = snapshot.of_kind("Node")
+    if first.kind != "insufficient" or not device or any(allocatable(each.object, first.what) for each in nodes):
+        return None
+    words = (f"{vendor.partition('.')[0]}-device-plugin", f"{device}-device-plugin")
+    found = (each for each in snapshot.of_kind("DaemonSet") if any(word in each.name for word in words))
+    return next((each for each in found if ready_replicas(each.object) < wanted_replicas(each.object)), None)
+
+
+def _undiscovered(snapshot: Snapshot, pod: Observed, ref: TargetRef, plugin: Observed, first: Obstacle) -> Finding:
+    owner = ref_of(plugin.object)
+    ready, wanted = ready_replicas(plugin.object), wanted_replicas(plugin.object)
+    return Finding(
+        detector=NAME,
+        category="InsufficientResources",
+        object=owner,
+        field="status.numberReady",
+        value=str(ready),
+        summary=f"{owner.display}: {ready} of its {wanted} pods are ready, so that no node offers {first.what}, which "
+        f"{ref.display} asks for: {first.text}"[:500],
+        confidence=0.88,
+        citations=(
+            *cite(snapshot, plugin, quoted("name", plugin.name), quoted("numberReady", ready)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "devicePlugin", "obstacle": first.what, "victim": full_name(ref)},
+        refuted_by=(f"A node that offers {first.what} would refute it.",),
+    )
+
+
+_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?:[\w.-]{1,63}/)?(?P<who>[\w.-]{1,253}?)(?: on node |\.?$)")
+
+
+def _preemptor(snapshot: Snapshot, ref: TargetRef) -> Observed | None:
+    """The pod of another workload that the scheduler's event names, by uid or name, where it was read."""
+    match = _BY.search(_preemption(snapshot, ref).get("preempted", ""))
+    if match is None:
+        return None
+    names = ((each, {str(each.object.get("metadata", {}).get("uid")), each.name}) for each in snapshot.of_kind("Pod"))
+    found = next((each for each, known in names if match["who"] in known), None)
+    return found if found is not None and workload_of(snapshot, found) != ref else None
+
+
+def _pushed_out(snapshot: Snapshot, pod: Observed, ref: TargetRef, taker: Observed, first: Obstacle) -> Finding:
+    """Its pods ran until somebody of a higher priority came."""
+    owner = workload_of(snapshot, taker)
+    priority = str(spec_of(taker.object).get("priorityClassName") or spec_of(taker.object).get("priority") or "")
+    field = pod_field(owner, "priorityClassName")
+    return Finding(
+        detector=NAME,
+        category="InsufficientResources",
+        object=owner,
+        field=field,
+        value=limited(priority),
+        summary=f"{owner.display}: its priority ({field} = {priority}) pushed pods of {ref.display} out, and no node "
+        f"has room for them now: {first.text}"[:500],
+        confidence=0.88,
+        citations=(
+            *cite(snapshot, taker, quoted("name", taker.name)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "preempted", "obstacle": first.what, "victim": full_name(ref)},
+        refuted_by=("Room for the pods that were pushed out, while the other ones run, would refute it.",),
+        actions=("ProvisionNode",),
+    )
 
 
 def _preemption(snapshot: Snapshot, ref: TargetRef) -> dict[str, str]:
