@@ -13,6 +13,7 @@ from cyclopts import App
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from inquest.cli.output import say, warn
 from inquest.datastorage import archive, bundle
 from inquest.datastorage.chain import Finding
 from inquest.datastorage.database import Database, open_engine
@@ -35,7 +36,7 @@ def verify(
 ) -> int:
     """Check every hash chain of the database, or of an export.
 
-    Exits with 0 where all holds, 1 where something does not, 2 where it could not be checked.
+    Exits with 0 where all holds, 1 where something does not, 5 where the database is away.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def retire(
     )
     print(_sum(done.manifest, folder))
     for name in done.broken:
-        print(f"kept, for its hashes do not hold: {name}", file=sys.stderr)
+        warn(f"kept, for its hashes do not hold: {name}")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
@@ -149,14 +150,14 @@ async def _opened(url: str, work: Callable[[Database], Awaitable[Outcome]]) -> O
 async def _verified(database: Database, earlier: bundle.Manifest | None) -> int:
     found = await archive.checked(database)
     for finding in found.findings:
-        print(_line(finding))
+        say(_line(finding))
     if found.unreadable:
-        print(f"a row cannot be read, behind {found.unreadable}")
+        say(f"a row cannot be read, behind {found.unreadable}")
     lost = await archive.missing_heads(database, earlier) if earlier else ()
     for name in lost:
-        print(f"{name}: its last exported event is gone")
+        say(f"{name}: its last exported event is gone")
     faults = len(found.findings) + len(lost) + bool(found.unreadable)
-    print(f"{found.chains} chains, {found.events} events: {f'{faults} faults' if faults else 'all hold'}")
+    say(f"{found.chains} chains, {found.events} events: {f'{faults} faults' if faults else 'all hold'}")
     return 1 if faults else 0
 
 
@@ -174,8 +175,7 @@ def _verdict(folder: Path, public_key: Path | None) -> bundle.Verdict:
 
 
 def _told(verdict: bundle.Verdict, public_key: Path | None) -> int:
-    for fault in verdict.faults:
-        print(fault)
+    say(*verdict.faults)
     manifest = verdict.manifest
     if manifest is not None:
         end = f"{len(verdict.faults)} faults" if verdict.faults else "all hold"

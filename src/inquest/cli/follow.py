@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, Literal
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube
 from inquest.api.investigation import Investigation
+from inquest.cli.output import json_line, say, warn
 from inquest.conductor.house import INVESTIGATION
 from inquest.errors import Retryable
 from inquest.ports import Clock, Status
@@ -29,7 +28,7 @@ async def follow(settings: Settings, namespace: str, name: str, after: int, outp
     clock = SystemClock()
     async with Kube(login(settings), clock) as kube:
         async for told in following(kube.status, clock, namespace, name, resumed(after)):
-            print(_json_line(told) if output == "json" else _text_line(told), flush=True)
+            say(_json_line(told) if output == "json" else text_line(told))
     return 0
 
 
@@ -43,7 +42,7 @@ async def following(status: Status, clock: Clock, namespace: str, name: str, rea
             failures += 1
             if failures > MAX_FAILURES:
                 raise
-            print(f"inquest: {error}", file=sys.stderr)
+            warn(str(error))
         else:
             failures = 0
             reader, told = news(found, reader)
@@ -55,11 +54,12 @@ async def following(status: Status, clock: Clock, namespace: str, name: str, rea
 
 def _json_line(told: Told) -> str:
     number = {"id": told.id} if told.event is Event.CALL else {}
-    return json.dumps({"event": told.event, **number, **told.body}, ensure_ascii=False)
+    return json_line({"event": told.event, **number, **told.body})
 
 
-def _text_line(told: Told) -> str:
-    return _TEXTS[told.event](told.id, told.body)
+def text_line(told: Told) -> str:
+    """One event as a line of text."""
+    return " ".join(_TEXTS[told.event](told.id, told.body).splitlines())
 
 
 def _call_text(number: int, body: Mapping[str, Any]) -> str:

@@ -6,17 +6,28 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from cyclopts import App, Parameter
 
 from inquest import __version__
 from inquest.adapters.redact import Redactor
+from inquest.cli.exits import Exit, exit_of
+from inquest.cli.output import warn
 from inquest.errors import InquestError, Misconfigured
 from inquest.settings import Settings
 from inquest.telemetry import set_up_logging
 
-app = App(name="inquest", version=__version__, help="Signals in, proven root causes and approved fixes out.")
+PLUGIN: Final = "kubectl-inquest"
+"""Name of the program that kubectl starts for `kubectl inquest`."""
+
+
+def _called() -> str:
+    """What the person typed to get here, for the help."""
+    return PLUGIN.replace("-", " ") if Path(sys.argv[0]).name.startswith(PLUGIN) else "inquest"
+
+
+app = App(name=_called(), version=__version__, help="Signals in, proven root causes and approved fixes out.")
 
 
 @app.command
@@ -26,11 +37,11 @@ def run(*, settings: Path | None = None) -> None:
     Parameters
     ----------
     settings
-        YAML file; `INQUEST_…` environment variables beat it.
+        YAML file; `INQUEST_…` environment variables beat it. What of it is live is taken up when it changes.
     """
     from inquest.operator.main import operate  # imported late: the other commands do not need kopf
 
-    asyncio.run(operate(Settings.load(settings)))
+    asyncio.run(operate(Settings.load(settings), settings))
 
 
 @app.command
@@ -115,8 +126,22 @@ def serve(*, settings: Path | None = None) -> None:
 
 
 # By name: whoever runs the operator needs none of what they import.
-app.command("inquest.cli.audit:audit", name="audit")
-app.command("inquest.cli.policy:policy", name="policy")
+app.command("inquest.cli.listing:list_", name="list", help="List investigations, or what belongs to them.")
+app.command("inquest.cli.doctor:doctor", name="doctor", help="Check an installation, and say what to fix and how.")
+app.command("inquest.cli.cleanup:cleanup", name="cleanup", help="Say what keeps Inquest from being removed.")
+app.command("inquest.cli.looking:get", name="get", help="Show one case as a tree, and follow it to its end.")
+app.command("inquest.cli.looking:explain", name="explain", help="Say why: cause, evidence, workflow, person, end.")
+app.command("inquest.cli.looking:report", name="report", help="Write that as Markdown, for an incident document.")
+app.command("inquest.cli.looking:evidence", name="evidence", help="List the evidence of a case, or print one text.")
+app.command("inquest.cli.deciding:approve", name="approve", help="Approve what a case wants to do, once you saw it.")
+app.command("inquest.cli.deciding:reject", name="reject", help="Reject what a case wants to do.")
+app.command("inquest.cli.asking:investigate", name="investigate", help="Ask for an investigation of an object.")
+app.command("inquest.cli.asking:cancel", name="cancel", help="Stop a case.")
+app.command("inquest.cli.asking:rerun", name="rerun", help="Look into a case again.")
+app.command("inquest.cli.completion:completion", name="completion", help="Print the completion script of a shell.")
+app.command("inquest.cli.lint:lint", name="lint", help="Check objects in files, without a cluster.")
+app.command("inquest.cli.audit:audit", name="audit", help="Check, export and retire the audit trail.")
+app.command("inquest.cli.policy:policy", name="policy", help="Try an approval policy without a cluster.")
 datastorage.command("inquest.cli.copies:backup", name="backup")
 datastorage.command("inquest.cli.copies:restore", name="restore")
 
@@ -153,19 +178,21 @@ def follow(
 
 
 def main() -> None:
-    """Entry point; a fault that a person can mend is one line."""
+    """Entry point of `inquest` and `kubectl inquest`; a fault that a person can mend is one line."""
     # What a command prints is for whoever called it: the log goes to the other stream (`run` has its own).
     redactor = Redactor()
     set_up_logging(level="warning", form="text", redact=lambda text: redactor.text(text).value)
     try:
         sys.exit(app(result_action="return_value"))
     except InquestError as error:
-        print(f"inquest: {error}", file=sys.stderr)
-        sys.exit(2)
+        warn(str(error))
+        sys.exit(exit_of(error))
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)
     except BrokenPipeError:
         # Whoever reads the output has seen enough; nothing is left to be flushed to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(Exit.NO)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from inquest.adapters.recorded import BadCase
+from inquest.cli.output import json_line, say, warn
 from inquest.errors import InquestError
 from inquest.replaying import Player, Result, folders, playing
 from inquest.settings import Settings
@@ -39,9 +38,9 @@ async def replay(cases: Sequence[Path], settings: Settings, catalogue: Path | No
             played.append(result.played)
             missed = result.judged is not None and not result.judged.holds
             status = max(status, FAILED if missed else OK)
-            print(_json_line(result) if output == "json" else "\n".join(_text_lines(result)), flush=True)
+            say(*([_json_line(result)] if output == "json" else _text_lines(result)))
     if output == "text" and played:
-        print("\n" + table_text(tabled(played)))
+        say("", table_text(tabled(played)))
     return status
 
 
@@ -50,11 +49,11 @@ async def _played(player: Player, folder: Path) -> Result | None:
     try:
         return await player.play(folder)
     except BadCase as error:
-        print(f"inquest: {error}", file=sys.stderr)
+        warn(str(error))
     except InquestError as error:
-        print(f"inquest: {folder}: {error.reason}: {error}", file=sys.stderr)
+        warn(f"{folder}: {error.reason}: {error}")
     except Exception as error:  # a case that finds a fault of ours must not cost the others
-        print(f"inquest: {folder}: {type(error).__name__}: {error}", file=sys.stderr)
+        warn(f"{folder}: {type(error).__name__}: {error}")
     return None
 
 
@@ -62,7 +61,7 @@ async def _played(player: Player, folder: Path) -> Result | None:
 
 
 def _json_line(result: Result) -> str:
-    return json.dumps(line_of(result), ensure_ascii=False)
+    return json_line(line_of(result))
 
 
 def line_of(result: Result) -> dict[str, Any]:

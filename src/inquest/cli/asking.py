@@ -1,0 +1,189 @@
+"""`inquest investigate`, `cancel`, `rerun`: what a person may ask of Inquest, as they could with kubectl."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from inquest.adapters.redact import Redactor
+from inquest.api.meta import API_VERSION
+from inquest.api.shared import Severity, SignalPhase, SourceType
+from inquest.api.signal import Signal
+from inquest.cli.cases import investigation_object
+from inquest.cli.deciding import MANAGER
+from inquest.cli.exits import Exit
+from inquest.cli.looking import watch_case
+from inquest.cli.output import say, warn
+from inquest.cli.place import Connection, Place, at_place, seconds_of
+from inquest.conductor.house import INVESTIGATION, SIGNAL
+from inquest.errors import Conflict, Invalid
+from inquest.ports import Json, ResourceKind
+
+LEFT_OUT: Final = ("signalRef", "cancel", "feedback")
+"""Of the spec of a case that is looked into again: its Signal stays with the first."""
+LOOK_SECONDS: Final = 1.0
+
+
+def investigate(
+    target: str,
+    /,
+    *,
+    message: Annotated[str, Parameter(alias="-m")] = "",
+    severity: Severity = Severity.HIGH,
+    title: str = "",
+    name: str = "",
+    signal_namespace: str = "",
+    wait: Annotated[bool, Parameter(negative="")] = False,
+    timeout: str = "0",
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Ask for an investigation: creates a Signal, which passes triage like any other.
+
+    Parameters
+    ----------
+    target
+        `KIND/NAME`, such as `deployment/checkout`, in the namespace.
+    message
+        What is wrong, in a sentence.
+    severity
+        How bad it is.
+    title
+        Name of the trouble; `Manual` unless given.
+    name
+        Name of the Signal, so that asking twice is asking once; a new one each time unless given.
+    signal_namespace
+        Where the Signal stands, if not beside its target.
+    wait
+        Follow the case to its end; the exit status says how it did.
+    timeout
+        Longest time to wait: `10m`; `0` for ever.
+    """
+
+    most = seconds_of(timeout)
+
+    async def work(at: Connection) -> Exit:
+        home = Connection(at.kube, signal_namespace or at.namespace)
+        found = await _signal(at, target, message, severity, title)
+        metadata = {"name": name} if name else {"generateName": "sig-"}
+        created = await _created(home, SIGNAL, {"metadata": metadata, "spec": found})
+        if not wait:
+            return Exit.OK
+        async with asyncio.timeout(most) as bound:
+            case = await _case_of(home, created)
+        end = bound.when()
+        left = None if end is None else end - asyncio.get_running_loop().time()
+        return await watch_case(home, case, left) if case else Exit.NO
+
+    try:
+        return at_place(place, work)
+    except TimeoutError:
+        warn("there is no case yet: is the operator there? `inquest list signals` says what became of it")
+        return Exit.TIMED_OUT
+
+
+async def _signal(at: Connection, target: str, message: str, severity: Severity, title: str) -> Json:
+    word, slash, name = target.partition("/")
+    if not slash or not name:
+        raise Invalid(f"{target!r} is no KIND/NAME such as deployment/checkout")
+    kind = await at.kube.cluster.kind(word)
+    place = {"namespace": at.namespace} if kind.namespaced else {}
+    return {
+        "name": title or "Manual",
+        "severity": str(severity),
+        "source": {"type": str(SourceType.MANUAL), "name": MANAGER},
+        "target": {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, **place},
+        **({"message": message} if message else {}),
+    }
+
+
+async def _created(at: Connection, kind: ResourceKind, body: Json) -> str:
+    """Create it in the person's name, redacted; the name that it got."""
+    spec = Redactor().strings(body["spec"])
+    metadata = {**body["metadata"], "namespace": at.namespace}
+    obj = {"apiVersion": API_VERSION, "kind": kind.kind, "metadata": metadata, "spec": spec.value}
+    created = await at.kube.status.create(kind, spec.carried(obj))
+    name = str(created["metadata"]["name"])
+    say(f"{kind.kind.lower()}/{name} created in {at.namespace}")
+    return name
+
+
+async def _case_of(at: Connection, signal: str) -> str:
+    """The Investigation that a Signal got, or joined; empty where triage gave it none, which is said."""
+    while True:
+        found = Signal.from_object(await at.kube.status.read(SIGNAL, signal, at.namespace))
+        status = found.status
+        ref = status.investigation_ref or status.duplicate_of
+        if ref is not None:
+            return ref.name
+        if status.phase in (SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED, SignalPhase.BLOCKED):
+            until = f" until {status.blocked_until:%H:%M:%SZ}" if status.blocked_until else ""
+            warn(f"{signal} is {status.phase}{until}: {status.reason}: {status.message}")
+            return ""
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def cancel(
+    name: str,
+    /,
+    *,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Stop a case; a change that a Job has made stays. It cannot be taken back.
+
+    Parameters
+    ----------
+    name
+        Investigation, or its Signal.
+    """
+
+    async def work(at: Connection) -> Exit:
+        found = await investigation_object(at, name)
+        case, phase = str(found["metadata"]["name"]), (found.get("status") or {}).get("phase")
+        if phase in ("Completed", "Failed", "Cancelled"):
+            raise Conflict(f"{case} has ended: {phase}")
+        await at.kube.status.change(INVESTIGATION, found, Redactor().strings({"spec": {"cancel": True}}), MANAGER)
+        say(f"{case} is being cancelled")
+        return Exit.OK
+
+    return at_place(place, work)
+
+
+def rerun(
+    case: str,
+    /,
+    *,
+    name: str = "",
+    model: str = "",
+    wait: Annotated[bool, Parameter(negative="")] = False,
+    timeout: str = "0",
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Look into a case again: a new Investigation of the same content, which passes every guard.
+
+    Parameters
+    ----------
+    case
+        Investigation, or its Signal.
+    name
+        Name of the new one, so that asking twice is asking once; a new one each time unless given.
+    model
+        One of the configured models, where it should be another one.
+    wait
+        Follow it to its end; the exit status says how it did.
+    timeout
+        Longest time to wait: `10m`; `0` for ever.
+    """
+
+    most = seconds_of(timeout)
+
+    async def work(at: Connection) -> Exit:
+        found = await investigation_object(at, case)
+        spec = {key: value for key, value in found["spec"].items() if key not in LEFT_OUT}
+        metadata = {"name": name} if name else {"generateName": "again-"}
+        body = {"metadata": metadata, "spec": spec | ({"model": model} if model else {})}
+        again = await _created(at, INVESTIGATION, body)
+        return await watch_case(at, again, most) if wait else Exit.OK
+
+    return at_place(place, work)

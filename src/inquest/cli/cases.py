@@ -1,0 +1,143 @@
+"""One case by its name: from the cluster, or from the folder of a recorded one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from inquest.adapters.recorded.case import CASE
+from inquest.adapters.recorded.export import RECORDING, read_recording
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import Investigation
+from inquest.api.names import approval_name, execution_name, undo_name
+from inquest.api.shared import Phase
+from inquest.api.signal import Signal
+from inquest.cli.exits import Exit
+from inquest.cli.output import warn
+from inquest.cli.place import Connection
+from inquest.conductor.house import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
+from inquest.errors import Invalid, NotFound, Retryable
+from inquest.ports import Json, ResourceKind
+from inquest.replaying import default_catalogue, playing, recorded_investigation
+from inquest.settings import Settings
+from inquest.story.plot import Case
+from inquest.view import Told
+
+T = TypeVar("T")
+PAUSE_FIRST: Final = 1.0
+PAUSE_LAST: Final = 15.0
+"""Seconds between two tries to watch again."""
+
+
+# --- from the cluster ---------------------------------------------------------------------------------------
+
+
+async def investigation_object(at: Connection, name: str) -> Json:
+    """The Investigation of this name, or that of the Signal of this name; NotFound names both."""
+    word = name.rpartition("/")[2]
+    try:
+        return await at.kube.status.read(INVESTIGATION, word, at.namespace)
+    except NotFound:
+        signal = await _read(at, SIGNAL, word, Signal.from_object)
+    if signal is None:
+        raise NotFound(f"there is no Investigation and no Signal {word} in namespace {at.namespace}")
+    status = signal.status
+    ref = status.investigation_ref or status.duplicate_of
+    if ref is None:
+        said = f"{status.phase or 'Pending'}: {status.message or status.reason or ''}".rstrip(": ")
+        raise NotFound(f"Signal {word} has no Investigation: {said}")
+    return await at.kube.status.read(INVESTIGATION, ref.name, at.namespace)
+
+
+async def told_of(at: Connection, found: Json) -> Told:
+    """The case of an Investigation, with what belongs to it."""
+    inv = Investigation.from_object(found)
+    ref = inv.spec.signal_ref
+    return Told(
+        inv,
+        signal=await _read(at, SIGNAL, ref.name, Signal.from_object) if ref else None,
+        request=await _read(at, APPROVAL, approval_name(inv.name), RemediationApprovalRequest.from_object),
+        execution=await _read(at, EXECUTION, execution_name(inv.name), WorkflowExecution.from_object),
+        undo=await _read(at, EXECUTION, undo_name(inv.name), WorkflowExecution.from_object),
+    )
+
+
+async def _read(at: Connection, kind: ResourceKind, name: str, parse: Callable[[Any], T]) -> T | None:
+    try:
+        return parse(await at.kube.status.read(kind, name, at.namespace))
+    except NotFound:
+        return None
+
+
+async def watched(at: Connection, name: str) -> AsyncIterator[Told]:
+    """The case at each of its changes, up to its end; a connection that breaks is made again.
+
+    NotFound once it is deleted.
+    """
+    seen, pause = "", PAUSE_FIRST
+    while True:
+        try:
+            async for found in _versions(at, name):
+                version = str(found["metadata"].get("resourceVersion"))
+                if version == seen:
+                    continue
+                seen, pause = version, PAUSE_FIRST
+                told = await told_of(at, found)
+                yield told
+                if told.has_ended:
+                    return
+        except Retryable as error:
+            warn(f"{error}; trying again")
+            pause = min(PAUSE_LAST, 2 * pause)
+        # Also after a good end: a server that ends every watch at once is not asked in a loop.
+        await asyncio.sleep(pause)
+
+
+async def _versions(at: Connection, name: str) -> AsyncIterator[Json]:
+    # Read first: what was deleted while nobody watched is in no list.
+    yield await at.kube.status.read(INVESTIGATION, name, at.namespace)
+    changes = at.kube.cluster.changes(INVESTIGATION, at.namespace, fields=f"metadata.name={name}")
+    async with aclosing(changes):
+        async for change in changes:
+            if change.gone:
+                raise NotFound(f"Investigation {name} was deleted")
+            if change.object:
+                yield change.object
+
+
+def exit_of_case(told: Told) -> Exit:
+    """How a case that was waited for ended."""
+    if told.phase is Phase.FAILED:
+        return Exit.FAILED
+    if told.phase is Phase.CANCELLED:
+        return Exit.CANCELLED
+    return Exit.NEEDS_PERSON if told.status.needs_human_review else Exit.OK
+
+
+# --- from a folder ------------------------------------------------------------------------------------------
+
+
+def recorded_folder(name: str) -> Path | None:
+    """The folder of a recorded case, where a name is one."""
+    folder = Path(name)
+    return folder if (folder / CASE).is_file() else None
+
+
+async def recorded_case(folder: Path) -> Case:
+    """What was recorded of it; a folder without a recording is played, without a model."""
+    if (folder / RECORDING).is_file():
+        return read_recording(folder)
+    async with playing(Settings.load(), default_catalogue()) as player:
+        return (await player.play(folder)).case
+
+
+async def recorded_told(folder: Path) -> Told:
+    """The case of a folder."""
+    case = await recorded_case(folder)
+    if not case.facts:
+        raise Invalid(f"{folder}: nothing is recorded of its case")
+    return Told(recorded_investigation(case))

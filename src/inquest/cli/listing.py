@@ -1,0 +1,92 @@
+"""`inquest list`: what there is, in the columns that the API server has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import Parameter
+
+from inquest.api.meta import GROUP
+from inquest.cli.exits import Exit
+from inquest.cli.output import machine_text, say, table_lines, warn
+from inquest.cli.place import Connection, Places, at_place
+from inquest.conductor.house import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
+from inquest.ports import Json, ResourceKind
+
+What = Literal["investigations", "signals", "approvals", "executions", "workflows", "actiontypes"]
+KINDS_BY_WORD: Final[dict[What, ResourceKind]] = {
+    "investigations": INVESTIGATION,
+    "signals": SIGNAL,
+    "approvals": APPROVAL,
+    "executions": EXECUTION,
+    "workflows": WORKFLOW,
+    "actiontypes": ACTION_TYPE,
+}
+ListOutput = Literal["table", "wide", "json", "yaml", "name"]
+
+
+def list_(
+    what: What = "investigations",
+    /,
+    *,
+    output: Annotated[ListOutput, Parameter(alias="-o")] = "table",
+    place: Places = Places(),  # noqa: B008 - frozen
+) -> int:
+    """List investigations, or what belongs to them, in kubectl's columns.
+
+    Parameters
+    ----------
+    what
+        What is listed.
+    output
+        `wide` has more columns; `name`: `kind/name`, a line for each.
+    """
+    kind = KINDS_BY_WORD[what]
+
+    async def work(at: Connection) -> Exit:
+        namespace = "" if place.all_namespaces else at.namespace
+        if output in ("table", "wide"):
+            found = await at.kube.status.table(kind, namespace, labels=place.selector)
+            _print_table(found, wide=output == "wide", everywhere=place.all_namespaces, namespace=namespace)
+        else:
+            say(*_written(await at.kube.status.list(kind, namespace, labels=place.selector), kind, output))
+        return Exit.OK
+
+    return at_place(place, work)
+
+
+def _print_table(found: Json, *, wide: bool, everywhere: bool, namespace: str) -> None:
+    if not found["rows"]:
+        warn("there are none" if everywhere else f"there are none in namespace {namespace}")
+        return
+    say(*table_lines(*columns(found, wide=wide, everywhere=everywhere)))
+
+
+def columns(found: Json, *, wide: bool, everywhere: bool) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the API server's table; what is not wide has priority 0."""
+    shown = [number for number, one in enumerate(found["columnDefinitions"]) if wide or not one.get("priority")]
+    head = [str(found["columnDefinitions"][number]["name"]).upper() for number in shown]
+    rows = [[_cell(row["cells"][number]) for number in shown] for row in found["rows"]]
+    if not everywhere:
+        return head, rows
+    places = [str((row.get("object") or {}).get("metadata", {}).get("namespace", "")) for row in found["rows"]]
+    return ["NAMESPACE", *head], [[place, *row] for place, row in zip(places, rows, strict=True)]
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _written(found: tuple[Json, ...], kind: ResourceKind, output: ListOutput) -> Iterator[str]:
+    if output == "name":
+        yield from (f"{kind.kind.lower()}.{GROUP}/{one['metadata']['name']}" for one in found)
+        return
+    items = [without_managed_fields(one) for one in found]
+    document = {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+    yield machine_text(document, "yaml" if output == "yaml" else "json")
+
+
+def without_managed_fields(found: Json) -> Json:
+    """As kubectl shows an object: who wrote which field is left out."""
+    return {**found, "metadata": {key: value for key, value in found["metadata"].items() if key != "managedFields"}}

@@ -1,0 +1,309 @@
+"""`inquest get`, `explain`, `report`, `evidence`: one case as it is stored, in the cluster or in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from cyclopts import Parameter
+from rich.live import Live
+from rich.text import Text
+
+from inquest.api.meta import GROUP, rfc3339
+from inquest.cli.cases import (
+    exit_of_case,
+    investigation_object,
+    recorded_case,
+    recorded_folder,
+    recorded_told,
+    told_of,
+    watched,
+)
+from inquest.cli.exits import Exit
+from inquest.cli.follow import text_line
+from inquest.cli.listing import columns, without_managed_fields
+from inquest.cli.output import is_terminal, machine_text, say, table_lines, warn
+from inquest.cli.place import Connection, Home, Place, at_place, connected, seconds_of
+from inquest.conductor.house import INVESTIGATION
+from inquest.errors import InquestError, Misconfigured, NotFound
+from inquest.ports import Json
+from inquest.replaying import recorded_investigation, stored
+from inquest.settings import Settings
+from inquest.story.evidence import Evidence
+from inquest.story.following import news, resumed
+from inquest.story.plot import Case
+from inquest.view import Mark, Section, Told, as_markdown, as_sections, as_tree, branches, explained, tree
+
+GetOutput = Literal["tree", "wide", "json", "yaml", "name"]
+COLOURS: Final = {
+    Mark.DONE: "green",
+    Mark.FAILED: "red",
+    Mark.RUNNING: "cyan",
+    Mark.WAITING: "dim",
+    Mark.ATTENTION: "yellow",
+}
+
+
+def get(
+    name: str,
+    /,
+    *,
+    watch: Annotated[bool, Parameter(alias="-w", negative="")] = False,
+    timeout: str = "0",
+    output: Annotated[GetOutput, Parameter(alias="-o")] = "tree",
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Show one case as a tree: phases, calls, findings, the cause, the decision, what was done.
+
+    Parameters
+    ----------
+    name
+        Investigation, or its Signal, or the folder of a recorded case.
+    watch
+        Go on until the case has ended; the exit status says how it did. Without a terminal: a line for each event,
+        then the tree.
+    timeout
+        Longest time to watch: `10m`; `0` for ever.
+    output
+        `wide`, `json`, `yaml`, `name`: the Investigation as kubectl has it.
+    """
+    folder = recorded_folder(name)
+    if folder is not None:
+        say(*as_tree(tree(asyncio.run(recorded_told(folder)))))
+        return Exit.OK
+
+    async def work(at: Connection) -> Exit:
+        found = await investigation_object(at, name)
+        if watch:
+            return await watch_case(at, str(found["metadata"]["name"]), seconds_of(timeout))
+        if output == "tree":
+            say(*as_tree(tree(await told_of(at, found))))
+        else:
+            await _show_object(at, found, output)
+        return Exit.OK
+
+    return at_place(place, work)
+
+
+async def _show_object(at: Connection, found: Json, output: GetOutput) -> None:
+    name = str(found["metadata"]["name"])
+    if output == "name":
+        say(f"investigation.{GROUP}/{name}")
+    elif output == "wide":
+        table = await at.kube.status.table(INVESTIGATION, at.namespace, name=name)
+        say(*table_lines(*columns(table, wide=True, everywhere=False)))
+    else:
+        say(machine_text(without_managed_fields(found), "yaml" if output == "yaml" else "json"))
+
+
+# --- watching -----------------------------------------------------------------------------------------------
+
+
+async def watch_case(at: Connection, name: str, seconds: float | None) -> Exit:
+    """Show a case until it has ended; the exit status says how."""
+    try:
+        async with asyncio.timeout(seconds):
+            told = await (_live if is_terminal() else _lines)(at, name)
+    except TimeoutError:
+        warn(f"{name} has not ended yet")
+        return Exit.TIMED_OUT
+    say(*as_tree(tree(told)))
+    return exit_of_case(told)
+
+
+async def _live(at: Connection, name: str) -> Told:
+    last: Told | None = None
+    with Live(auto_refresh=False, transient=True) as shown:
+        async for last in watched(at, name):
+            shown.update(_coloured(as_tree(tree(last))), refresh=True)
+    return _there(last, name)
+
+
+async def _lines(at: Connection, name: str) -> Told:
+    last: Told | None = None
+    reader = resumed(0)
+    async for last in watched(at, name):
+        reader, told = news(last.investigation, reader)
+        say(*(text_line(one) for one in told))
+    return _there(last, name)
+
+
+def _there(last: Told | None, name: str) -> Told:
+    if last is None:
+        raise NotFound(f"Investigation {name} is not there")
+    return last
+
+
+_SIGN: Final = re.compile(r"^[│├└─ ]*([✔✖▶○!]) ")
+
+
+def _coloured(lines: list[str]) -> Text:
+    """The lines with their signs in colour; nothing in them is read as markup."""
+    text = Text()
+    for line in lines:
+        found = _SIGN.match(line)
+        start = found.start(1) if found else 0
+        text.append(line[:start])
+        text.append(line[start : start + 1], style=COLOURS[Mark(found[1])] if found else "")
+        text.append(f"{line[start + 1 :]}\n")
+    return text
+
+
+# --- explaining ---------------------------------------------------------------------------------------------
+
+
+def explain(
+    name: str,
+    /,
+    *,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Say why: the cause with its evidence, what was ruled out, the workflow, the person, what came of it.
+
+    Parameters
+    ----------
+    name
+        Investigation, or its Signal, or the folder of a recorded case.
+    """
+    say(*as_sections(explained(_case(name, place))))
+    return Exit.OK
+
+
+def report(
+    name: str,
+    /,
+    *,
+    file: Annotated[Path | None, Parameter(name="--output", alias="-o")] = None,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Write the same as Markdown, for an incident document.
+
+    Parameters
+    ----------
+    name
+        Investigation, or its Signal, or the folder of a recorded case.
+    file
+        File to make; the terminal unless given.
+    """
+    told = _case(name, place)
+    lines = as_markdown(f"Incident: {told.investigation.spec.signal.name}", (_facts(told), *explained(told)))
+    if file is None:
+        say(*lines)
+    else:
+        _written(file, "\n".join(lines) + "\n")
+    return Exit.OK
+
+
+def _written(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _facts(told: Told) -> Section:
+    """What an incident document opens with."""
+    status, inv = told.status, told.investigation
+    times = {"began": status.started_at, "ended": status.completed_at}
+    written = [f"{word} {rfc3339(at)}" for word, at in times.items() if at]
+    return Section("Summary", branches(f"Investigation {inv.namespace}/{inv.name}", *written))
+
+
+def _case(name: str, place: Place) -> Told:
+    folder = recorded_folder(name)
+    if folder is not None:
+        return asyncio.run(recorded_told(folder))
+
+    async def work(at: Connection) -> Told:
+        return await told_of(at, await investigation_object(at, name))
+
+    return at_place(place, work)
+
+
+# --- evidence -----------------------------------------------------------------------------------------------
+
+
+def evidence(
+    name: str,
+    number: str = "",
+    /,
+    *,
+    settings: Path | None = None,
+    place: Place = Place(),  # noqa: B008 - frozen
+    home: Home = Home(),  # noqa: B008 - frozen
+) -> int:
+    """List the evidence of a case, or print the text of one piece, as redacted as it was stored.
+
+    The text of an open case lies in its journal, in the operator's namespace; that of an ended one in DataStorage.
+
+    Parameters
+    ----------
+    name
+        Investigation, or its Signal, or the folder of a recorded case.
+    number
+        `E1`, `E2`, …; all are listed unless given.
+    settings
+        YAML file that says where DataStorage is; `INQUEST_…` environment variables beat it.
+    """
+    return asyncio.run(_evidence(name, number.upper(), settings, place, home))
+
+
+async def _evidence(name: str, number: str, settings: Path | None, place: Place, home: Home) -> Exit:
+    folder = recorded_folder(name)
+    if folder is not None:
+        case = await recorded_case(folder)
+        return _print(Told(recorded_investigation(case)), number, case)
+    async with connected(place) as at:
+        told = await told_of(at, await investigation_object(at, name))
+        case_ = await _stored(at, told, settings, home) if number else None
+        return _print(told, number, case_)
+
+
+async def _stored(at: Connection, told: Told, settings: Path | None, home: Home) -> Case | None:
+    """None where nobody has the text, or this person may not read it: the status still says what it was."""
+    chosen = Settings.load(settings)
+    kubernetes = chosen.kubernetes.model_copy(update={"namespace": home.operator_namespace})
+    try:
+        return await stored(at.kube, chosen.model_copy(update={"kubernetes": kubernetes}), told.investigation.uid)
+    except InquestError as error:
+        warn(f"the text cannot be read: {error}")
+        return None
+
+
+def _print(told: Told, number: str, case: Case | None) -> Exit:
+    if not number:
+        say(*table_lines(*_index(told)))
+        return Exit.OK
+    known = next((one for one in told.status.evidence if one.id == number), None)
+    found = next((one for one in case.evidence if one.id == number), None) if case else None
+    if known is None and found is None:
+        raise NotFound(f"{told.name} has no evidence {number}")
+    if found is not None:
+        say(*_whole(found))
+        return Exit.OK
+    say(*(f"{claim.verdict}: “{claim.quote}”" for claim in told.status.claims if number in claim.evidence))
+    return Exit.NOT_FOUND
+
+
+def _index(told: Told) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [one.id, one.tool, str(one.size or 0), rfc3339(one.at) if one.at else "", ", ".join(_citing(told, one.id))]
+        for one in told.status.evidence
+    ]
+    return ["ID", "TOOL", "CHARACTERS", "READ", "CITED BY"], rows
+
+
+def _citing(told: Told, number: str) -> Iterator[str]:
+    yield from (f"{claim.role} {claim.verdict}" for claim in told.status.claims if number in claim.evidence)
+    yield from (f"finding {finding.detector}" for finding in told.status.findings if number in finding.evidence)
+
+
+def _whole(found: Evidence) -> Iterator[str]:
+    arguments = ", ".join(f"{key}={value}" for key, value in found.arguments.items())
+    yield f"{found.id}: {found.tool} {arguments}".rstrip()
+    yield f"read {rfc3339(found.observed_at)}, {found.status}, {found.digest}"
+    yield ""
+    yield found.text

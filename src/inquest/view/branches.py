@@ -1,0 +1,57 @@
+"""What is told: a line with lines beneath it, and a heading with such lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Mark(StrEnum):
+    """How a line stands; the sign is for people, the name chooses a colour."""
+
+    NONE = ""
+    DONE = "✔"
+    FAILED = "✖"
+    RUNNING = "▶"
+    WAITING = "○"
+    ATTENTION = "!"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One line and what belongs to it."""
+
+    text: str
+    leaves: tuple[Branch, ...] = ()
+    mark: Mark = Mark.NONE
+    quote: bool = False
+    """Words of the cluster, a diff, a command: kept as they are, line by line."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A question and its answer."""
+
+    title: str
+    body: tuple[Branch, ...]
+
+
+def branches(*texts: str | None) -> tuple[Branch, ...]:
+    """A line for each text that is there."""
+    return tuple(Branch(text) for text in texts if text)
+
+
+def joined(parts: Iterable[str | None], by: str = ", ") -> str:
+    """The parts that are there."""
+    return by.join(part for part in parts if part)
+
+
+def figure(confidence: float | None) -> str:
+    """A confidence or a score with two decimals, empty where there is none."""
+    return "" if confidence is None else f"{confidence:.2f}"
+
+
+def after(before: str, text: str | None) -> str:
+    """The text behind a word, empty where there is none."""
+    return f"{before}{text}" if text else ""

@@ -1,0 +1,134 @@
+"""The program as a person starts it, where no cluster is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hack.gen import readme
+from inquest.cli.completion import candidates
+from inquest.cli.exits import Exit
+from inquest.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[3]
+CASE = "examples/oomkilled"
+
+
+def _run(*arguments: str, program: str = "inquest") -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.argv[0] = {program!r}; from inquest.cli.main import main; main()"
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=280)
+
+
+def test_the_example_is_replayed_without_a_cluster_and_named_rightly() -> None:
+    ran = _run("replay", CASE, "-o", "json")
+
+    assert ran.returncode == Exit.OK, ran.stderr
+    told = json.loads(ran.stdout)
+    assert told["expected"] == {"at1": True, "at3": True, "field": True, "outcome": True}
+
+
+def test_a_recorded_case_is_told_and_reported_without_a_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "report.md"
+
+    told, reported, quoted = (
+        _run(*words) for words in (("get", CASE), ("report", CASE, "-o", str(file)), ("evidence", CASE, "E29"))
+    )
+
+    assert (told.returncode, reported.returncode, quoted.returncode) == (Exit.OK, Exit.OK, Exit.OK)
+    assert "Completed, WorkflowSelected, Remediated" in told.stdout
+    assert file.read_text().startswith("# Incident: KubePodCrashLooping\n")
+    assert "OOMKilled, exit code 137" in quoted.stdout
+
+
+def test_a_report_that_cannot_be_written_is_a_line_and_no_traceback(tmp_path: Path) -> None:
+    ran = _run("report", CASE, "-o", str(tmp_path))
+
+    assert ran.returncode == Exit.MISUSED
+    assert ran.stderr == f"inquest: {tmp_path} cannot be written: Is a directory\n"
+
+
+def test_a_case_that_was_only_recorded_is_played_to_be_explained() -> None:
+    ran = _run("explain", "tests/scenarios/memory-cpu/" + sorted(_scenarios("memory-cpu"))[0])
+
+    assert ran.returncode == Exit.OK, ran.stderr
+    assert "Why this cause" in ran.stdout
+
+
+def _scenarios(family: str) -> list[str]:
+    return [path.parent.name for path in (ROOT / "tests/scenarios" / family).glob("*/case.yaml")]
+
+
+def test_evidence_that_is_not_there_is_named() -> None:
+    ran = _run("evidence", CASE, "E99")
+
+    assert ran.returncode == Exit.NOT_FOUND
+    assert "E99" in ran.stderr
+
+
+def test_a_wrong_argument_and_a_kubeconfig_that_is_not_there_are_misuse() -> None:
+    assert _run("nonsense").returncode == Exit.MISUSED
+    assert _run("list", "--kubeconfig", "/nowhere/config").returncode == Exit.MISUSED
+
+
+@pytest.mark.parametrize("command", [["investigate", "deploy/checkout"], ["rerun", "inv-1"]])
+def test_a_wrong_time_is_refused_before_anything_is_asked_of_a_cluster(command: list[str], tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
+        "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+    )
+
+    ran = _run(*command, "--wait", "--timeout", "soon", "--kubeconfig", str(config))
+
+    assert ran.returncode == Exit.MISUSED
+    assert "'soon' is no time" in ran.stderr
+
+
+def test_the_plugin_calls_itself_as_it_was_called() -> None:
+    assert "Usage: kubectl inquest COMMAND" in _run("--help", program="kubectl-inquest").stdout
+    assert "Usage: inquest COMMAND" in _run("--help").stdout
+
+
+def test_the_readme_fails_its_check_once_it_shows_something_else() -> None:
+    text = readme.README.read_text()
+
+    assert readme.shown(text) == text
+    assert readme.shown(text.replace("MEMORY_LIMIT=64Mi", "MEMORY_LIMIT=65Mi")) == text
+
+
+# --- completion ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ex"], ["explain", "export"]),
+        (["policy", ""], ["test"]),
+        (["list", "sig"], ["signals"]),
+        (["list", "--all"], ["--all-namespaces"]),
+        (["get", "--name"], ["--namespace"]),
+        (["nonsense", ""], []),
+    ],
+)
+def test_a_word_is_completed_by_what_may_stand_there(words: list[str], expected: list[str]) -> None:
+    assert candidates(app, words) == expected
+
+
+def test_names_that_no_cluster_gives_complete_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
+
+    assert candidates(app, ["get", "-n", "shop", "inv"]) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_has_its_script(shell: str) -> None:
+    ran = _run("completion", shell)
+
+    assert ran.returncode == Exit.OK, ran.stderr
+    assert "inquest" in ran.stdout
+    assert "investigate" in ran.stdout

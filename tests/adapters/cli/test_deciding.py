@@ -1,0 +1,22 @@
+"""What a person's decision writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.cli.deciding import _entry
+
+SAMPLE = Path(__file__).parents[2] / "cluster/contract/objects/remediationapprovalrequest.yaml"
+
+
+def test_who_agrees_is_entered_under_the_others_whatever_was_written_while_they_read() -> None:
+    sample = yaml.safe_load(SAMPLE.read_text())
+    sample["metadata"]["resourceVersion"] = "7"
+    sample["spec"]["approvals"] = [{"user": "bob"}]
+
+    change = _entry(RemediationApprovalRequest.from_object(sample), "jane", "looks right")
+
+    assert change == {"spec": {"approvals": [{"user": "bob"}, {"user": "jane", "reason": "looks right"}]}}

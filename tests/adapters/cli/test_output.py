@@ -1,0 +1,140 @@
+"""What reaches a terminal, and what an exit status says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inquest import errors
+from inquest.adapters.kube.login import from_kubeconfig, namespace_of
+from inquest.cli.exits import MEANINGS, Exit, exit_of
+from inquest.cli.listing import columns
+from inquest.cli.output import machine_text, one_line, say, table_lines
+from inquest.cli.place import seconds_of
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2Jname\x9b31m\u202egnp\u200b"
+
+
+def _drives_a_terminal(text: str) -> bool:
+    return any((ord(sign) < 0x20 and sign not in "\n\t") or 0x7F <= ord(sign) < 0xA0 for sign in text)
+
+
+def test_nothing_that_is_said_drives_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say(HOSTILE)
+
+    out = capsys.readouterr().out
+    assert not _drives_a_terminal(out)
+    assert "\u202e" not in out
+    assert "name" in out
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@settings(max_examples=30)
+@given(text=st.text(st.characters(codec="utf-8")))
+def test_json_and_yaml_say_the_same_and_drive_no_terminal(form: str, text: str) -> None:
+    written = machine_text({"text": text, "hostile": HOSTILE}, form)  # type: ignore[arg-type]
+
+    read = json.loads(written) if form == "json" else yaml.safe_load(written)
+    assert read == {"text": text, "hostile": HOSTILE}
+    assert not _drives_a_terminal(written)
+
+
+def test_words_of_any_language_stay_as_they_are() -> None:
+    assert "zuständig: 東京" in machine_text({"team": "zuständig: 東京"}, "yaml")
+
+
+def test_a_cell_with_line_breaks_stays_in_its_row() -> None:
+    assert table_lines(["NAME", "WHY"], [["a", "one\ntwo"], ["longer", ""]]) == [
+        "NAME     WHY",
+        "a        one two",
+        "longer",
+    ]
+    assert one_line("a\r\n\tb") == "a b"
+
+
+def test_columns_of_the_server_are_shown_as_kubectl_shows_them() -> None:
+    found = {
+        "columnDefinitions": [{"name": "Name"}, {"name": "Phase"}, {"name": "Model", "priority": 1}],
+        "rows": [{"cells": ["inv-1", None, "m"], "object": {"metadata": {"namespace": "shop"}}}],
+    }
+
+    assert columns(found, wide=False, everywhere=False) == (["NAME", "PHASE"], [["inv-1", ""]])
+    assert columns(found, wide=True, everywhere=True) == (
+        ["NAMESPACE", "NAME", "PHASE", "MODEL"],
+        [["shop", "inv-1", "", "m"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.NotFound("x"), Exit.NOT_FOUND),
+        (errors.Forbidden("x"), Exit.FORBIDDEN),
+        (errors.Conflict("x"), Exit.CONFLICT),
+        (errors.Unavailable("x"), Exit.UNAVAILABLE),
+        (errors.RateLimited("x"), Exit.UNAVAILABLE),
+        (errors.Misconfigured("x"), Exit.MISUSED),
+        (errors.Invalid("x"), Exit.MISUSED),
+    ],
+)
+def test_an_error_has_the_exit_status_of_its_class(error: errors.InquestError, status: Exit) -> None:
+    assert exit_of(error) is status
+
+
+def test_every_exit_status_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(Exit)
+
+
+def test_a_time_is_written_as_kubectl_takes_it() -> None:
+    assert [seconds_of(text) for text in ("5s", "2m", "7", "0")] == [5.0, 120.0, 7.0, None]
+    with pytest.raises(errors.Misconfigured, match="no time"):
+        seconds_of("soon")
+
+
+# --- the kubeconfig -----------------------------------------------------------------------------------------
+
+
+def _kubeconfig(path: Path, name: str, user: dict[str, object], **context: str) -> Path:
+    config = {
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example"}}],
+        "users": [{"name": name, "user": {"token": f"token-of-{name}", **user}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, **context}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+async def test_files_of_a_list_are_taken_together_as_kubectl_does(tmp_path: Path) -> None:
+    one = _kubeconfig(tmp_path / "one", "one", {}, namespace="shop")
+    two = _kubeconfig(tmp_path / "two", "two", {})
+    both = f"{one}:{two}:{tmp_path / 'absent'}"
+
+    assert (await from_kubeconfig(both, "one")()).server == "https://one.example"
+    assert (await from_kubeconfig(both, "two")()).token == "token-of-two"
+    assert namespace_of(both, "one") == "shop"
+    assert namespace_of(both, "two") == ""
+
+
+async def test_a_kubeconfig_that_acts_as_somebody_never_acts_as_itself(tmp_path: Path) -> None:
+    plain = _kubeconfig(tmp_path / "plain", "plain", {"as": "jane"})
+    groups = _kubeconfig(tmp_path / "groups", "groups", {"as": "jane", "as-groups": ["ops"]})
+
+    assert (await from_kubeconfig(plain)()).impersonate == "jane"
+    assert (await from_kubeconfig(plain, impersonate="bob")()).impersonate == "bob"
+    with pytest.raises(errors.Misconfigured, match="as-groups"):
+        await from_kubeconfig(groups)()
+
+
+async def test_a_kubeconfig_that_is_not_there_or_has_no_such_context_is_named(tmp_path: Path) -> None:
+    there = _kubeconfig(tmp_path / "config", "one", {})
+
+    with pytest.raises(errors.Misconfigured, match="absent"):
+        await from_kubeconfig(tmp_path / "absent")()
+    with pytest.raises(errors.Misconfigured, match="other"):
+        namespace_of(there, "other")

@@ -1,0 +1,363 @@
+"""`inquest` on a real API server, as real users with the roles that people are given, and with no operator there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inquest.cli.exits import Exit
+from tests.cluster.conftest import Person
+from tests.cluster.kube import Cluster, Kubectl, Object, eventually, proposal, sample
+
+SECONDS = 180
+HOSTILE = "\x1b[2J\x1b]0;owned\x07 checkout \u202e\x9b31m"
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+Inquest = Callable[..., Ran]
+
+
+def _command(cluster: Cluster, namespace: str, *arguments: str, user: str) -> list[str]:
+    place = [f"--kubeconfig={cluster.kubeconfig}", f"--namespace={namespace}", *([f"--as={user}"] if user else [])]
+    return [sys.executable, "-m", "inquest.cli.main", *arguments, *place]
+
+
+@pytest.fixture
+def inquest(cluster: Cluster, namespace: str) -> Inquest:
+    """The program in the test's namespace, as the administrator or as a user."""
+
+    def run(*arguments: str, user: str = "") -> Ran:
+        command = _command(cluster, namespace, *arguments, user=user)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=-3)
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def case(operator: Kubectl) -> Object:
+    """A case that waits for a person; the name of its request is the one that Inquest gives."""
+    found, request = sample("Investigation"), proposal("RemediationApprovalRequest")
+    assert operator.create({key: value for key, value in found.items() if key != "status"}).accepted
+    assert operator.status("inv", "inv-checkout", found["status"] | {"message": HOSTILE}).accepted
+    assert operator.create(request).accepted
+    assert operator.status("rar", "rar-inv-checkout", {"phase": "Pending"}).accepted
+    return operator.get("rar", "rar-inv-checkout")
+
+
+def _decision(kubectl: Kubectl) -> dict[str, Any]:
+    spec = kubectl.get("rar", "rar-inv-checkout")["spec"]
+    return {key: spec.get(key) for key in ("decision", "decidedBy", "decisionReason")}
+
+
+# --- deciding -----------------------------------------------------------------------------------------------
+
+
+def test_an_approver_approves_in_their_own_name_what_they_were_shown(
+    inquest: Inquest, kubectl: Kubectl, case: Object, person: Person
+) -> None:
+    person("jane", "inquest-approver")
+
+    ran = inquest("approve", "inv-checkout", "--reason", "roll it back", "--yes", user="jane")
+
+    assert ran.code == Exit.OK, ran.err
+    assert "RollbackDeployment: crashloop-rollback 1.0.0" in ran.out
+    assert "+revision: 6" in ran.out
+    assert _decision(kubectl) == {"decision": "Approved", "decidedBy": "jane", "decisionReason": "roll it back"}
+
+
+def test_a_decision_is_final(inquest: Inquest, kubectl: Kubectl, case: Object, person: Person) -> None:
+    person("jane", "inquest-approver")
+    assert inquest("reject", "rar/rar-inv-checkout", "--reason", "not now", "--yes", user="jane").code == Exit.OK
+
+    again = inquest("approve", "inv-checkout", "--yes", user="jane")
+
+    assert again.code == Exit.CONFLICT
+    assert "was decided: Rejected by jane" in again.err
+    assert _decision(kubectl)["decision"] == "Rejected"
+
+
+@pytest.mark.parametrize(("role", "verb"), [("inquest-viewer", "patch"), ("patcher", "approve")])
+def test_who_may_not_decide_learns_which_verb_on_which_object_is_missing(
+    role: str, verb: str, inquest: Inquest, kubectl: Kubectl, namespace: str, case: Object, person: Person
+) -> None:
+    person("bob", "inquest-viewer")
+    if role == "patcher":
+        kubectl("create", "role", "patcher", "--verb=patch", "--resource=remediationapprovalrequests.inquest.dev")
+        kubectl("create", "rolebinding", "bob-patches", "--role=patcher", "--user=bob")
+        bob = kubectl.user("bob")
+        eventually(lambda: bob.may("patch", "remediationapprovalrequests.inquest.dev"), what="bob may patch")
+
+    ran = inquest("approve", "inv-checkout", "--yes", user="bob")
+
+    assert ran.code == Exit.FORBIDDEN
+    assert f"bob may not {verb} remediationapprovalrequests.inquest.dev in namespace {namespace}" in ran.err
+    assert _decision(kubectl)["decision"] is None
+
+
+def test_nothing_is_decided_where_nobody_can_be_asked(
+    inquest: Inquest, kubectl: Kubectl, case: Object, person: Person
+) -> None:
+    person("jane", "inquest-approver")
+
+    ran = inquest("approve", "inv-checkout", user="jane")
+
+    assert ran.code == Exit.MISUSED
+    assert "--yes" in ran.err
+    assert _decision(kubectl)["decision"] is None
+
+
+@pytest.mark.parametrize(("said", "code", "decision"), [("n", Exit.NO, None), ("y", Exit.OK, "Approved")])
+def test_a_person_at_a_terminal_is_asked_once_more(
+    said: str,
+    code: Exit,
+    decision: str | None,
+    cluster: Cluster,
+    namespace: str,
+    kubectl: Kubectl,
+    case: Object,
+    person: Person,
+) -> None:
+    person("jane", "inquest-approver")
+    mine, theirs = pty.openpty()
+    os.write(mine, f"{said}\n".encode())
+    command = _command(cluster, namespace, "approve", "inv-checkout", user="jane")
+
+    done = subprocess.run(
+        command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=False
+    )
+
+    os.close(theirs)
+    asked = os.read(mine, 65536).decode()
+    os.close(mine)
+    assert "+revision: 6" in done.stdout
+    assert "Approve this as jane? [y/N]" in asked
+    assert done.returncode == code, asked
+    assert _decision(kubectl)["decision"] == decision
+
+
+def test_several_agree_one_after_the_other(
+    inquest: Inquest, kubectl: Kubectl, operator: Kubectl, person: Person
+) -> None:
+    request = proposal("RemediationApprovalRequest")
+    request["spec"]["requiredApprovals"] = 2
+    assert operator.create(request).accepted
+    assert operator.status("rar", "rar-inv-checkout", {"phase": "Pending"}).accepted
+    person("jane", "inquest-approver")
+    person("bob", "inquest-approver")
+
+    first = inquest("approve", "rar-inv-checkout", "--yes", user="bob")
+    second = inquest("approve", "rar-inv-checkout", "--yes", user="jane")
+
+    assert (first.code, second.code) == (Exit.OK, Exit.OK), first.err + second.err
+    assert "1 more must agree" in first.out
+    assert _decision(kubectl)["decidedBy"] == "jane"
+
+
+def test_a_kubeconfig_that_acts_as_somebody_decides_in_their_name(
+    cluster: Cluster, namespace: str, kubectl: Kubectl, case: Object, person: Person, tmp_path: Path
+) -> None:
+    person("jane", "inquest-approver")
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"]["as"] = "jane"
+    config["contexts"][0]["context"]["namespace"] = namespace
+    own = tmp_path / "kubeconfig"
+    own.write_text(yaml.safe_dump(config))
+    command = [sys.executable, "-m", "inquest.cli.main", "approve", "inv-checkout", "--yes"]
+
+    done = subprocess.run(
+        command,
+        env={**os.environ, "KUBECONFIG": str(own)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+    assert done.returncode == Exit.OK, done.stderr
+    assert _decision(kubectl)["decidedBy"] == "jane"
+
+
+# --- looking ------------------------------------------------------------------------------------------------
+
+
+def test_columns_and_forms_are_those_of_kubectl(inquest: Inquest, kubectl: Kubectl, case: Object) -> None:
+    def words(text: str) -> list[list[str]]:
+        # The age grows between two calls.
+        return [line.split()[:-1] for line in text.splitlines()]
+
+    assert words(inquest("list").out) == words(kubectl("get", "inv"))
+    assert words(inquest("list", "approvals").out) == words(kubectl("get", "rar"))
+    assert inquest("list", "-o", "name").out == kubectl("get", "inv", "-o", "name")
+    assert json.loads(inquest("list", "-o", "json").out) == json.loads(kubectl("get", "inv", "-o", "json"))
+    # kubectl itself cannot write as YAML what this case says.
+    assert yaml.safe_load(inquest("get", "inv-checkout", "-o", "yaml").out) == json.loads(
+        kubectl("get", "inv", "inv-checkout", "-o", "json")
+    )
+    assert inquest("list", "-l", "no=such").out == ""
+
+
+@pytest.mark.parametrize("command", [["get"], ["explain"], ["report"], ["evidence"]])
+def test_a_viewer_reads_all_of_a_case_and_its_text_drives_no_terminal(
+    command: list[str], inquest: Inquest, case: Object, person: Person
+) -> None:
+    person("vera", "inquest-viewer")
+
+    ran = inquest(*command, "inv-checkout", user="vera")
+
+    assert ran.code == Exit.OK, ran.err
+    assert ran.out
+    assert not any(sign in ran.out + ran.err for sign in ("\x1b", "\x07", "\x9b", "\u202e"))
+
+
+def test_a_case_is_watched_to_its_end_and_the_exit_status_says_how(
+    cluster: Cluster, namespace: str, operator: Kubectl, case: Object
+) -> None:
+    command = _command(cluster, namespace, "get", "inv-checkout", "--watch", user="")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout
+        first = watching.stdout.readline()
+        assert operator.status("inv", "inv-checkout", {"phase": "Failed", "reason": "ApprovalRejected"}).accepted
+        rest, _ = watching.communicate(timeout=SECONDS)
+
+    assert "AwaitingApproval" in first
+    assert "end: Failed" in rest
+    assert watching.returncode == Exit.FAILED
+
+
+def test_a_terminal_shows_the_tree_as_it_grows_and_then_the_whole(
+    cluster: Cluster, namespace: str, operator: Kubectl, case: Object
+) -> None:
+    mine, theirs = pty.openpty()
+    command = _command(cluster, namespace, "get", "inv-checkout", "--watch", user="")
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True) as watching:
+        os.close(theirs)
+        first = os.read(mine, 65536).decode()
+        assert operator.status("inv", "inv-checkout", {"phase": "Cancelled", "reason": "Cancelled"}).accepted
+        shown = first
+        with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+            while more := os.read(mine, 65536).decode(errors="replace"):
+                shown += more
+        watching.communicate(timeout=SECONDS)
+    os.close(mine)
+
+    assert watching.returncode == Exit.CANCELLED
+    assert "inv-checkout" in shown
+    assert shown.count("Cancelled") > 1
+    assert "\x1b]0;owned" not in shown
+
+
+def test_a_case_that_is_deleted_ends_its_watch(
+    cluster: Cluster, namespace: str, kubectl: Kubectl, case: Object
+) -> None:
+    command = _command(cluster, namespace, "get", "inv-checkout", "--watch", user="")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout
+        watching.stdout.readline()
+        kubectl("delete", "inv", "inv-checkout")
+        _, err = watching.communicate(timeout=SECONDS)
+
+    assert watching.returncode == Exit.NOT_FOUND
+    assert "deleted" in err
+
+
+def test_waiting_has_an_end(inquest: Inquest, case: Object) -> None:
+    assert inquest("get", "inv-checkout", "--watch", "--timeout", "2s").code == Exit.TIMED_OUT
+
+
+def test_what_is_not_there_is_named(inquest: Inquest, namespace: str) -> None:
+    ran = inquest("explain", "inv-nobody")
+
+    assert ran.code == Exit.NOT_FOUND
+    assert f"inv-nobody in namespace {namespace}" in ran.err
+
+
+def test_who_may_read_nothing_learns_what_is_missing(inquest: Inquest, case: Object) -> None:
+    ran = inquest("get", "inv-checkout", user="eve")
+
+    assert ran.code == Exit.FORBIDDEN
+    assert 'User "eve" cannot get resource "investigations"' in ran.err
+
+
+# --- asking -------------------------------------------------------------------------------------------------
+
+
+def test_who_asks_for_an_investigation_makes_a_signal(
+    inquest: Inquest, kubectl: Kubectl, namespace: str, person: Person
+) -> None:
+    person("edna", "inquest-editor")
+    asked = ("investigate", "deploy/checkout", "-m", "slow since noon", "--severity", "critical", "--name", "slow")
+
+    once, twice = inquest(*asked, user="edna"), inquest(*asked, user="edna")
+
+    assert once.code == Exit.OK, once.err
+    assert twice.code == Exit.CONFLICT
+    spec = kubectl.get("sig", "slow")["spec"]
+    assert spec["target"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": "checkout",
+        "namespace": namespace,
+    }
+    assert (spec["severity"], spec["message"], spec["source"]["type"]) == ("critical", "slow since noon", "Manual")
+
+
+def test_a_secret_in_a_message_is_not_stored(inquest: Inquest, kubectl: Kubectl) -> None:
+    ran = inquest("investigate", "node/worker", "-m", "password=hunter2hunter2 was refused", "--name", "node")
+
+    assert ran.code == Exit.OK, ran.err
+    assert "hunter2hunter2" not in json.dumps(kubectl.get("sig", "node")["spec"])
+    assert "namespace" not in kubectl.get("sig", "node")["spec"]["target"]
+
+
+def test_a_kind_that_nobody_serves_is_named(inquest: Inquest) -> None:
+    ran = inquest("investigate", "gizmo/x")
+
+    assert ran.code == Exit.NOT_FOUND
+    assert "gizmo" in ran.err
+
+
+def test_a_case_is_stopped_once_and_begun_again(
+    inquest: Inquest, kubectl: Kubectl, operator: Kubectl, case: Object, person: Person
+) -> None:
+    person("edna", "inquest-editor")
+
+    stopped = inquest("cancel", "inv-checkout", user="edna")
+    again = inquest("rerun", "inv-checkout", "--name", "again", "--model", "small", user="edna")
+
+    assert (stopped.code, again.code) == (Exit.OK, Exit.OK), stopped.err + again.err
+    assert kubectl.get("inv", "inv-checkout")["spec"]["cancel"] is True
+    new = kubectl.get("inv", "again")["spec"]
+    old = kubectl.get("inv", "inv-checkout")["spec"]
+    assert new["signal"] == old["signal"]
+    assert new["model"] == "small"
+    assert not {"signalRef", "feedback"} & set(new)
+    assert operator.status("inv", "inv-checkout", {"phase": "Cancelled"}).accepted
+    assert inquest("cancel", "inv-checkout", user="edna").code == Exit.CONFLICT
+
+
+def test_a_viewer_cannot_stop_a_case(inquest: Inquest, kubectl: Kubectl, case: Object, person: Person) -> None:
+    person("vera", "inquest-viewer")
+
+    ran = inquest("cancel", "inv-checkout", user="vera")
+
+    assert ran.code == Exit.FORBIDDEN
+    assert 'cannot patch resource "investigations"' in ran.err
+    assert kubectl.get("inv", "inv-checkout")["spec"]["cancel"] is False

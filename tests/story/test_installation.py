@@ -1,0 +1,312 @@
+"""What the doctor says of an installation that was read: each fault by name, with the command that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from inquest.api.admission import render
+from inquest.api.generate import crds
+from inquest.story.installation import Finding, Installation, Level, Unread, examine
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+HOME, WORK = "inquest-system", "inquest-workflows"
+Json = dict[str, Any]
+
+
+def meta(name: str, namespace: str = "", made: str = "2026-11-22T11:59:00Z", **more: Any) -> Json:
+    return {"name": name, "namespace": namespace, "creationTimestamp": made, **more}
+
+
+def lease(renewed: str = "2026-11-22T11:59:55.123456Z", version: str = "1.0", faults: str = "") -> Json:
+    notes = {"inquest.dev/version": version, "inquest.dev/faults": faults}
+    return {"metadata": meta("inquest-replica-inquest-0", HOME, annotations=notes), "spec": {"renewTime": renewed}}
+
+
+def established(found: Json) -> Json:
+    return {**found, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
+
+
+def workflow(name: str = "restart", state: str = "Active", account: str = "restart") -> Json:
+    status = {"registration": state, "message": "its action type is not known"}
+    return {"metadata": meta(name, HOME), "spec": {"execution": {"serviceAccountName": account}}, "status": status}
+
+
+def binding(role: str, **subject: str) -> Json:
+    return {"metadata": meta(role, HOME), "roleRef": {"kind": "ClusterRole", "name": role}, "subjects": [subject]}
+
+
+APPROVER = {"apiGroups": ["inquest.dev"], "resources": ["remediationapprovalrequests"], "verbs": ["patch", "approve"]}
+
+
+def well() -> Installation:
+    """Nothing is wrong with it."""
+    policies = render(HOME, "inquest", WORK)
+    objects = {
+        "customresourcedefinitions": [established(one) for one in crds().values()],
+        "validatingadmissionpolicies": [one for one in policies if one["kind"] == "ValidatingAdmissionPolicy"],
+        "validatingadmissionpolicybindings": [one for one in policies if one["kind"].endswith("Binding")],
+        "leases": [lease()],
+        "namespaces": [
+            *({"metadata": meta(name)} for name in (HOME, WORK)),
+            {"metadata": meta("shop", labels={"inquest.dev/managed": "true"})},
+        ],
+        "actiontypes": [],
+        "remediationworkflows": [workflow()],
+        "serviceaccounts": [{"metadata": meta("restart", WORK)}],
+        "clusterroles": [{"metadata": meta("inquest-approver"), "rules": [APPROVER]}],
+        "clusterrolebindings": [],
+        "roles": [],
+        "rolebindings": [
+            binding("inquest-approver", kind="User", name="jane"),
+            binding("restart", kind="ServiceAccount", name="restart", namespace=WORK),
+        ],
+        "signals": [],
+        "investigations": [],
+        "remediationapprovalrequests": [],
+        "workflowexecutions": [],
+    }
+    return Installation(NOW, "1.0", HOME, WORK, "inquest", objects)
+
+
+def of(**objects: Any) -> Callable[[Installation], Installation]:
+    return lambda seen: replace(seen, objects={**seen.objects, **objects})
+
+
+def without(plural: str, name: str) -> Callable[[Installation], Installation]:
+    def change(seen: Installation) -> Installation:
+        kept = [one for one in seen.items(plural) if one["metadata"]["name"] != name]
+        return of(**{plural: kept})(seen)
+
+    return change
+
+
+def old_kind(seen: Installation) -> Installation:
+    changed = established(crds()["inquest.dev_signals.yaml"])
+    (version,) = changed["spec"]["versions"]
+    properties = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    del properties["mode"]
+    others = [one for one in seen.items("customresourcedefinitions") if one["spec"]["names"]["kind"] != "Signal"]
+    return of(customresourcedefinitions=[*others, changed])(seen)
+
+
+def signal(**status: str) -> Json:
+    return {"metadata": meta("sig-1", "shop", "2026-11-22T10:00:00Z"), "status": status}
+
+
+def case(phase: str, made: str = "2026-11-22T09:00:00Z", **condition: str) -> Json:
+    conditions = [condition] if condition else []
+    return {"metadata": meta("inv-1", "shop", made), "status": {"phase": phase, "conditions": conditions}}
+
+
+FAULT, WARNING, UNKNOWN = Level.FAULT, Level.WARNING, Level.UNKNOWN
+CASES: dict[str, tuple[Callable[[Installation], Installation], Level, str, str]] = {
+    "a kind is missing": (
+        without("customresourcedefinitions", "signals.inquest.dev"),
+        FAULT,
+        "signals.inquest.dev is missing",
+        "kubectl apply --server-side -f crds/",
+    ),
+    "a kind of another version": (old_kind, FAULT, "its schema is not the one of this version", "-f crds/"),
+    "a policy is missing": (
+        without("validatingadmissionpolicies", "inquest-status"),
+        FAULT,
+        "ValidatingAdmissionPolicy/inquest-status is missing or says something else: no approval is used",
+        "kubectl apply -f policies/admission/",
+    ),
+    "a policy is not bound": (
+        without("validatingadmissionpolicybindings", "inquest-status"),
+        FAULT,
+        "ValidatingAdmissionPolicyBinding/inquest-status is missing",
+        "policies/admission/",
+    ),
+    "the operator never ran": (of(leases=[]), FAULT, "no replica runs", "kubectl logs -n inquest-system"),
+    "the operator is away": (
+        of(leases=[lease(renewed="2026-11-22T11:00:00Z")]),
+        FAULT,
+        "no replica has renewed its Lease since 2026-11-22T11:00:00Z",
+        "kubectl get pods",
+    ),
+    "another version runs": (of(leases=[lease(version="0.9")]), WARNING, "is 0.9, this program is 1.0", "helm upgrade"),
+    "a fault of the operator's own": (
+        of(leases=[lease(faults="settings: needs restart: model.name")]),
+        WARNING,
+        "inquest-0: settings: needs restart: model.name",
+        "kubectl rollout restart",
+    ),
+    "rights missing everywhere": (
+        of(leases=[lease(faults="missing rights: list pods: most causes are not found")]),
+        WARNING,
+        "inquest-0: missing rights: list pods",
+        "kubectl apply -f policies/rbac/",
+    ),
+    "rights missing where single namespaces are looked after": (
+        of(
+            leases=[lease(faults="missing rights: list pods in shop: most causes are not found")],
+            clusterrolebindings=[binding("inquest-installed", kind="ServiceAccount", name="inquest", namespace=HOME)],
+        ),
+        WARNING,
+        "inquest-0: missing rights: list pods in shop",
+        "helm upgrade inquest charts/inquest -n inquest-system --reuse-values",
+    ),
+    "the operator is not ready": (
+        of(leases=[lease(faults="rights: get secrets")]),
+        FAULT,
+        "inquest-0: rights: get secrets",
+        "kubectl logs",
+    ),
+    "rights too many": (
+        lambda seen: replace(seen, too_many=["get secrets"]),
+        FAULT,
+        "must not have: get secrets",
+        "kubectl auth can-i --list --as=system:serviceaccount:inquest-system:inquest",
+    ),
+    "rights that nobody could ask about": (
+        lambda seen: replace(seen, too_many=Unread("you may not create subjectaccessreviews")),
+        UNKNOWN,
+        "you may not create subjectaccessreviews",
+        "",
+    ),
+    "a part that may not be read": (
+        of(clusterroles=Unread("you may not list clusterroles")),
+        UNKNOWN,
+        "you may not list clusterroles",
+        "kubectl auth can-i list clusterroles",
+    ),
+    "no namespace for workflows": (
+        without("namespaces", WORK),
+        FAULT,
+        "inquest-workflows is missing",
+        "kubectl create namespace inquest-workflows",
+    ),
+    "nothing is managed": (
+        without("namespaces", "shop"),
+        WARNING,
+        "no namespace is managed",
+        "kubectl label namespace NAME inquest.dev/managed=true",
+    ),
+    "no workflow": (of(remediationworkflows=[]), WARNING, "there is no workflow", "kubectl apply -n inquest-system"),
+    "a workflow that is not registered": (
+        of(remediationworkflows=[workflow(state="Invalid")]),
+        FAULT,
+        "inquest-system/restart is Invalid: its action type is not known",
+        "kubectl describe rwf -n inquest-system restart",
+    ),
+    "an account is missing": (
+        of(serviceaccounts=[]),
+        FAULT,
+        "runs as restart, which is missing in inquest-workflows",
+        "kubectl create serviceaccount restart -n inquest-workflows",
+    ),
+    "an account without a role": (
+        of(rolebindings=[binding("inquest-approver", kind="User", name="jane")]),
+        WARNING,
+        "runs as restart, to which no role is bound",
+        "kubectl auth can-i --list",
+    ),
+    "nobody may approve": (
+        of(rolebindings=[binding("restart", kind="ServiceAccount", name="restart", namespace=WORK)]),
+        WARNING,
+        "no user may approve: requests expire",
+        "--clusterrole=inquest-approver",
+    ),
+    "a group alone may approve": (
+        of(
+            rolebindings=[
+                binding("inquest-approver", kind="Group", name="sre"),
+                binding("restart", kind="ServiceAccount", name="restart", namespace=WORK),
+            ]
+        ),
+        WARNING,
+        "no user may approve; groups do not count: sre",
+        "kubectl create rolebinding",
+    ),
+    "a Signal waits": (
+        of(signals=[signal(phase="Blocked", reason="RateLimited", message="30 in a minute")]),
+        WARNING,
+        "shop/sig-1 is Blocked: RateLimited: 30 in a minute",
+        "kubectl describe sig -n shop sig-1",
+    ),
+    "a Signal that nobody looks at": (of(signals=[signal()]), WARNING, "was not looked at for 2 h", "describe sig"),
+    "a case that stays open": (of(investigations=[case("Executing")]), WARNING, "is Executing for 3 h", "describe inv"),
+    "a model that does not answer": (
+        of(
+            investigations=[
+                case("Failed", type="ModelAvailable", status="False", reason="PermanentError", message="401")
+            ]
+        ),
+        WARNING,
+        "the model failed in shop/inv-1: PermanentError: 401",
+        "kubectl describe inv -n shop inv-1",
+    ),
+    "a DataStorage that is away": (
+        of(investigations=[case("Completed", type="Recorded", status="False", reason="DataStorageUnavailable")]),
+        WARNING,
+        "DataStorage failed in shop/inv-1: DataStorageUnavailable",
+        "describe inv",
+    ),
+    "a request past its time": (
+        of(
+            remediationapprovalrequests=[
+                {"metadata": meta("rar-1", "shop"), "spec": {"expiresAt": "2026-11-22T11:00:00Z"}, "status": {}}
+            ]
+        ),
+        WARNING,
+        "past its time and still Pending",
+        "describe rar",
+    ),
+    "an execution that waits": (
+        of(workflowexecutions=[{"metadata": meta("wfe-1", "shop"), "status": {"phase": "Blocked", "message": "busy"}}]),
+        WARNING,
+        "shop/wfe-1 is Blocked: busy",
+        "describe wfe",
+    ),
+}
+
+
+def wrong(seen: Installation) -> list[Finding]:
+    return [one for one in examine(seen) if one.level is not Level.OK]
+
+
+def test_an_installation_that_is_well_has_no_finding() -> None:
+    assert wrong(well()) == []
+    assert {one.level for one in examine(well())} == {Level.OK}
+
+
+@pytest.mark.parametrize(("change", "level", "message", "fix"), CASES.values(), ids=CASES.keys())
+def test_each_fault_is_named_alone_and_with_what_mends_it(
+    change: Callable[[Installation], Installation], level: Level, message: str, fix: str
+) -> None:
+    (found,) = wrong(change(well()))
+
+    assert (found.level, message in found.message, fix in found.fix) == (level, True, True), found
+
+
+def test_what_could_not_be_read_is_never_taken_for_well() -> None:
+    seen = replace(well(), objects={plural: Unread("no") for plural in well().objects}, too_many=Unread("no"))
+
+    assert {one.level for one in examine(seen)} == {UNKNOWN}
+
+
+def test_many_objects_of_one_fault_are_a_number_in_the_end() -> None:
+    several = [{**signal(), "metadata": meta(f"sig-{n}", "shop", "2026-11-22T10:00:00Z")} for n in range(25)]
+
+    found = wrong(of(signals=several)(well()))
+
+    assert (len(found), found[-1].message) == (11, "and 15 more")
+
+
+def test_a_case_that_waits_for_a_person_is_not_stuck() -> None:
+    assert wrong(of(investigations=[case("AwaitingApproval"), case("Completed")])(well())) == []
+
+
+def test_a_name_of_the_cluster_is_one_word_of_the_command() -> None:
+    hostile = workflow(state="Invalid") | {"metadata": meta("a;rm -rf ~", HOME)}
+
+    (found,) = wrong(of(remediationworkflows=[hostile])(well()))
+
+    assert found.fix.endswith("'a;rm -rf ~'")
