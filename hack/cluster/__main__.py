@@ -4,8 +4,9 @@
     python -m hack.cluster status | kubeconfig | down
     python -m hack.cluster load-image kubectl busybox
 
-CLUSTER=local, the default, means the cluster built here. CLUSTER=current means whatever KUBECONFIG points to: then `up`
-only checks that it answers and `down` touches nothing. Only the local way is exercised by this repository's own tests.
+CLUSTER=local, the default, means the cluster built here. CLUSTER=kind means one of kind's, where Docker runs.
+CLUSTER=current means whatever KUBECONFIG points to: then `up` only checks that it answers and `down` touches nothing.
+Only the local way is exercised by this repository's own tests.
 """
 
 import argparse
@@ -17,7 +18,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hack import HackError
-from hack.cluster import local
+from hack.cluster import kind, local
+from hack.cluster.provider import provider
 from hack.cluster.state import Size
 from hack.images import RECIPES
 from hack.tools import build
@@ -48,30 +50,35 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:
-    commands = _current_commands() if _is_current() else LOCAL_COMMANDS
-    if name not in commands:
-        raise HackError(f"{name} is not possible with CLUSTER=current")
-    return commands[name]
-
-
-def _is_current() -> bool:
     chosen = os.environ.get("CLUSTER") or "local"
-    if chosen not in {"local", "current"}:
-        raise HackError(f"CLUSTER is {chosen}; it may be local or current")
-    return chosen == "current"
+    every = {"local": LOCAL_COMMANDS, "current": _current_commands(), "kind": KIND_COMMANDS}
+    if chosen not in every:
+        raise HackError(f"CLUSTER is {chosen}; it may be local, kind or current")
+    if name not in every[chosen]:
+        raise HackError(f"{name} is not possible with CLUSTER={chosen}")
+    return every[chosen][name]
 
 
 def _up(options: argparse.Namespace) -> int:
     started = time.monotonic()
     size = Size.from_word(options.size)
     cluster = local.up(size, name=options.name, simulated_nodes=options.simulated_nodes)
+    return _told(cluster, started)
+
+
+def _up_kind(options: argparse.Namespace) -> int:
+    started = time.monotonic()
+    return _told(kind.up(name=options.name), started)
+
+
+def _told(cluster: local.Cluster, started: float) -> int:
     print(f"cluster {cluster.name} ({cluster.size.word}) is ready after {time.monotonic() - started:.1f} s")
     print(f"export KUBECONFIG={cluster.kubeconfig}")
     return 0
 
 
 def _down(options: argparse.Namespace) -> int:
-    was_there = local.down(name=options.name)
+    was_there = provider().down(name=options.name)
     print(f"cluster {options.name} is gone" if was_there else f"there is no cluster {options.name}")
     return 0
 
@@ -98,7 +105,7 @@ def _kubeconfig(options: argparse.Namespace) -> int:
 
 
 def _load_image(options: argparse.Namespace) -> int:
-    for image in local.load_images(options.images or RECIPES, name=options.name):
+    for image in provider().load_images(options.images or RECIPES, name=options.name):
         print(image.pinned)
     return 0
 
@@ -108,6 +115,19 @@ LOCAL_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "down": _down,
     "status": _status,
     "kubeconfig": _kubeconfig,
+    "load-image": _load_image,
+}
+
+
+def _print_kind(options: argparse.Namespace) -> int:
+    print(kind.kubeconfig_of(options.name))
+    return 0
+
+
+KIND_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "up": _up_kind,
+    "down": _down,
+    "kubeconfig": _print_kind,
     "load-image": _load_image,
 }
 

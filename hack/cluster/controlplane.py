@@ -5,6 +5,7 @@ Needs no root. Until there is a node, everything listens on the loopback only.
 
 from ipaddress import IPv4Address
 
+from hack.cluster.audit import audit_options
 from hack.cluster.certificates import Subject
 from hack.cluster.process import Program
 from hack.cluster.site import ADMIN, LOOPBACK, Site, plain_answer
@@ -63,12 +64,17 @@ def _etcd(site: Site) -> Program:
 
 
 def _apiserver(site: Site, *, exposed: bool) -> Program:
-    command = [str(site.bin / "kube-apiserver"), *_api_listening(site, exposed=exposed), *_api_trust(site)]
+    command = [
+        str(site.bin / "kube-apiserver"),
+        *_api_listening(site, exposed=exposed),
+        *_api_trust(site),
+        *audit_options(site),
+    ]
     command += [
         f"--etcd-servers=http://{LOOPBACK}:{site.identity.ports['etcd']}",
         f"--service-cluster-ip-range={site.identity.service_network}",
         "--authorization-mode=Node,RBAC",
-        "--enable-admission-plugins=NodeRestriction",
+        "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
         "--allow-privileged",
         "--kubelet-preferred-address-types=InternalIP",
         "--enable-aggregator-routing",

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from hack import HackError
 from hack.cache import locked
-from hack.cluster import controlplane, metrics, node, simulated
+from hack.cluster import controlplane, metrics, node, simulated, volumes
+from hack.cluster.audit import audit_log
+from hack.cluster.certificates import Subject
 from hack.cluster.site import ADMIN, Site
 from hack.cluster.state import (
     Identity,
@@ -56,6 +58,11 @@ class Cluster:
     host_address: str
     """The machine as pods reach it (size real)."""
 
+    @property
+    def audit_log(self) -> Path:
+        """What service accounts asked of the API server; full files stand beside it."""
+        return audit_log(self.logs.parent)
+
     def kill(self, program: str) -> None:
         """Kill one program of the cluster the hard way, for tests of faults; `up` starts it again."""
         _site(self.name).processes.stop(program)
@@ -96,6 +103,16 @@ def load_images(names: Iterable[str], *, name: str = "main") -> list[Image]:
     for image in images:
         node.load_image(site, image)
     return images
+
+
+def offer_volume(*, name: str = "main") -> None:
+    """Lay one empty volume ready on the real node, for the first claim that names no class."""
+    volumes.offer_volume(_site(name))
+
+
+def person(user: str, *, name: str = "main") -> Path:
+    """The kubeconfig of somebody with a certificate of their own, who is in no group and may nothing yet."""
+    return _site(name).kubeconfig(Subject(f"person-{user}", user))
 
 
 def find(*, name: str = "main") -> Cluster | None:

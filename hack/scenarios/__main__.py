@@ -17,6 +17,9 @@ from pathlib import Path
 
 from hack import HackError
 from hack.demo.play import fail, say
+from hack.rights.judging import Run, judge, owed
+from hack.rights.known import KNOWN
+from hack.rights.known import SCENARIOS as TIER
 from hack.scenarios.live import SCENARIOS, down, has_recipe, run
 from hack.scenarios.report import REPORT, Compared, compared, lines, write
 from hack.scenarios.staging import AGE_SECONDS, Scenario, scenario_of
@@ -28,22 +31,38 @@ JOBS = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 where every fault came about and each verdict was right, or is known not to be."""
+    """0 where every fault came about, each verdict was right or is known not to be, and no right was missing."""
     options = _parser().parse_args(arguments)
+    rights: list[Run] = []
     try:
         scenarios = chosen(options.scenarios)
-        seen = play(scenarios, options)
+        seen = play(scenarios, rights, options)
     except HackError as error:
         return fail(error)
     finally:
         if not options.keep:
             down(options.cluster)
-    for line in ("", *lines(seen)):
+    said, faults = rights_in(rights, whole=not options.scenarios)
+    for line in ("", *lines(seen), "", *said):
         say(line)
     if path := options.report or (None if options.scenarios else REPORT):
         write(path, (one.told for one in seen), _about())
         say(f"\nwritten to {path}; `make docs` takes it into docs/reference/scenarios.md")
-    return 1 if any(is_news(one) for one in seen) else 0
+    return 1 if faults or any(is_news(one) for one in seen) else 0
+
+
+def rights_in(runs: Sequence[Run], *, whole: bool) -> tuple[list[str], list[str]]:
+    """What is said of the rights of our accounts, and of that what fails the run.
+
+    Forbidden answers do; and of a run of all scenarios the rights that no test shows in use because this run should.
+    """
+    both = Run.of(runs)
+    verdict, left = judge(both, KNOWN), owed(both, KNOWN, TIER)
+    told = [f"rights: {verdict.used} of {verdict.whole} in use, the others but {len(left)} are for `make test` to show"]
+    faults = [f"refused: {line}" for line in verdict.refused]
+    faults += [f"allowed by no known right: {line}" for line in verdict.strange]
+    unused = [f"never used: {line}" for line in left]
+    return [*told, *faults, *unused], faults + (unused if whole else [])
 
 
 def _about() -> dict[str, str]:
@@ -79,10 +98,10 @@ def _is_meant(folder: Path, name: str) -> bool:
     return name.strip("/") in (f"{folder.parent.name}/{folder.name}", folder.parent.name)
 
 
-def play(scenarios: Sequence[Scenario], options: argparse.Namespace) -> list[Compared]:
+def play(scenarios: Sequence[Scenario], rights: list[Run], options: argparse.Namespace) -> list[Compared]:
     """Each verdict beside its expectation, told as it comes."""
     begun, seen = time.monotonic(), []
-    for one in run(scenarios, cluster=options.cluster, jobs=options.jobs, age=options.age):
+    for one in run(scenarios, rights, cluster=options.cluster, jobs=options.jobs, age=options.age):
         seen.append(compared(one))
         say(f"[{len(seen)}/{len(scenarios)}, {time.monotonic() - begun:.0f} s] {sentence(seen[-1])}")
     return seen

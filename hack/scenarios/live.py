@@ -30,6 +30,8 @@ from hack.demo.__main__ import forget_earlier_run, traffic
 from hack.demo.play import TERMINAL
 from hack.demo.stage import NAMESPACE, Stage, folder, install, load_images, start_operator, stop_operator
 from hack.images import build_image
+from hack.rights.judging import Run
+from hack.rights.standing import Standing
 from hack.scenarios.staging import AGE_SECONDS, Kubectl, Scenario, clear, let_stand, stage, wait_until_gone
 from hack.tools import build
 from inquest.api.shared import TargetRef
@@ -80,6 +82,7 @@ class Theatre:
 
     place: Stage
     kubectl: Kubectl
+    standing: Standing
     age: float = AGE_SECONDS
     patience: float = PATIENCE
     _asking: Lock = field(default_factory=Lock)
@@ -147,13 +150,20 @@ class Theatre:
         return traffic(self.place).get("read", 0)
 
 
-def run(scenarios: Iterable[Scenario], *, cluster: str, jobs: int, age: float = AGE_SECONDS) -> Iterator[Told]:
-    """Each scenario's verdict as it comes, on the clusters that they need; those are left up."""
+def run(
+    scenarios: Iterable[Scenario], rights: list[Run], *, cluster: str, jobs: int, age: float = AGE_SECONDS
+) -> Iterator[Told]:
+    """Each scenario's verdict as it comes, on the clusters that they need; those are left up.
+
+    To `rights` is added, at the end, what each cluster's API server says of the operator's account.
+    """
     several = list(scenarios)
     halves = {size: [one for one in several if size_of(one) is size] for size in (Size.REAL, Size.SIMULATED)}
     seen: SimpleQueue[Told | None] = SimpleQueue()
     with ThreadPoolExecutor(len(halves)) as pool:
-        playing = [pool.submit(_play, half, size, cluster, jobs, age, seen) for size, half in halves.items() if half]
+        playing = [
+            pool.submit(_play, half, size, cluster, jobs, age, seen, rights) for size, half in halves.items() if half
+        ]
         for _ in playing:
             yield from iter(seen.get, None)
         for half in playing:
@@ -161,12 +171,19 @@ def run(scenarios: Iterable[Scenario], *, cluster: str, jobs: int, age: float = 
 
 
 def _play(
-    half: list[Scenario], size: Size, cluster: str, jobs: int, age: float, seen: SimpleQueue[Told | None]
+    half: list[Scenario],
+    size: Size,
+    cluster: str,
+    jobs: int,
+    age: float,
+    seen: SimpleQueue[Told | None],
+    rights: list[Run],
 ) -> None:
     try:
         with opened(cluster_of(cluster, size), size, age=age) as theatre:
             for one in theatre.play_all(half, jobs):
                 seen.put(one)
+            rights.append(theatre.standing.run())
     finally:
         seen.put(None)
 
@@ -195,10 +212,11 @@ def opened(cluster: str, size: Size, *, age: float = AGE_SECONDS) -> Iterator[Th
     build(["opa"])
     images = load_images(cluster) if size is Size.REAL else {"kubectl": build_image("kubectl")}
     forget_earlier_run(place)
+    standing = Standing(place.cluster)
     install(place, images)
     operator = start_operator(place, {"provider": "none"}, SETTINGS)
     try:
-        yield Theatre(place, Kubectl(place.cluster), age)
+        yield Theatre(place, Kubectl(place.cluster), standing, age)
     finally:
         stop_operator(place.folder)
         operator.wait(STOP_SECONDS)

@@ -1,28 +1,37 @@
-"""What Inquest must not be allowed to do, asked of the API server itself (reliability, section 9).
+"""What Inquest must not be allowed to do, and what it misses, asked of the API server itself (reliability, section 9).
 
 One right too many and no case is claimed: a chart can be wrong, a role can be added, and what an account may do is
-known only by asking. The list is data and stands beside the roles that are granted, in `api/rbac.py`.
+known only by asking. A right that is missing is said with what stops working. Both lists are data and stand beside the
+roles that are granted, in `api/rbac.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import structlog
-
-from inquest.api.rbac import NEVER, Question
-from inquest.errors import InquestError
-from inquest.ports import Access, Clock, Json
-from inquest.telemetry import ACCESS_EXCESS
-
-_log = structlog.stdlib.get_logger(__name__)
+from inquest.api.rbac import (
+    EXECUTION,
+    HOME,
+    INSTALLED,
+    INVESTIGATOR,
+    NEVER,
+    OPERATOR,
+    WATCHED,
+    Question,
+    Rule,
+    loss_of,
+    of_namespaces,
+    of_the_cluster,
+)
+from inquest.errors import UnknownKind
+from inquest.ports import Access, Json, ResourceKind
+from inquest.telemetry import ACCESS_EXCESS, ACCESS_MISSING
 
 QUESTIONS_AT_ONCE: Final = 8
 CHECK_SECONDS: Final = 600.0
-RETRY_SECONDS: Final = 10.0
-_UNKNOWN: Final = "rights are not verified yet"
 MUST_NOT: Final = (*NEVER, Question("", "/*", "", "get"))
 """The last one is the right to every path that is no resource."""
 WITHOUT_NAMESPACE: Final = frozenset(
@@ -73,36 +82,100 @@ async def excess(status: Rights, namespaces: Sequence[str] = (), *, tolerated: I
     return tuple(sorted(found))
 
 
-class AccessCheck:
-    """The self-check as a line of the readiness probe: at start, every ten minutes, and when somebody asks for it."""
+@dataclass(frozen=True)
+class Missing:
+    """A right that the product's own roles give and this account does not have."""
 
-    def __init__(
-        self, status: Rights, clock: Clock, namespaces: Callable[[], Sequence[str]], *, tolerated: Iterable[str] = ()
-    ) -> None:
-        self._status, self._clock, self._namespaces, self._tolerated = status, clock, namespaces, tuple(tolerated)
-        self._fault = _UNKNOWN
+    right: str
+    """`get, list pods/log`, verbs and resource."""
+    namespace: str
+    """Where it was looked for; empty: everywhere."""
+    loss: str
+    """What stops working."""
 
-    def fault(self) -> str:
-        """Why no case may be claimed; empty when nothing is in the way."""
-        return self._fault
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.right}{where}: {self.loss}"
 
-    async def look(self) -> tuple[str, ...]:
-        """Ask now; where nobody answers, the last answer stands."""
-        try:
-            found = await excess(self._status, self._namespaces(), tolerated=self._tolerated)
-        except InquestError as error:
-            _log.warning("rights not verified", error=str(error))
-            return ()
-        self._fault = f"rights that Inquest must not have: {', '.join(found)}" if found else ""
-        if found:
-            _log.error("rights that Inquest must not have", rights=found)
-        return found
 
-    async def run(self) -> None:
-        """Until cancelled; sooner again while there is no answer at all."""
-        while True:
-            await self.look()
-            await self._clock.sleep(CHECK_SECONDS if self._fault != _UNKNOWN else RETRY_SECONDS)
+class Kinds(Protocol):
+    """Whether a kind is there at all."""
+
+    async def kind(self, word: str, api_version: str = "") -> ResourceKind: ...
+
+
+async def missing(
+    status: Rights,
+    kinds: Kinds,
+    *,
+    home: str,
+    execution: str,
+    managed: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
+    also: Sequence[Rule] = (),
+) -> tuple[Missing, ...]:
+    """Rights that are not there and should be, in the order of the roles; an error of the API server passes through.
+
+    What the investigator reads in namespaces is looked for in those that are `managed`; in `home` where there is none.
+    An operator that looks after single `namespaces` misses nothing that only a role of the whole cluster could give,
+    but what its settings ask for: `also`, rules of the whole cluster.
+    A kind that the cluster does not serve needs no right.
+    """
+    asked = [
+        *(_confined(home, namespaces) if namespaces else _wide(home, managed)),
+        *((home, "", rule) for rule in also),
+        *((home, home, rule) for rule in HOME),
+        *((execution, execution, rule) for rule in EXECUTION),
+    ]
+    places = {place for place, _, _ in asked}
+    reviews = {place: await status.rules(place) for place in sorted(places)}
+    found: dict[tuple[str, str], Missing] = {}
+    for place, shown, rule in asked:
+        for resource in rule.resources:
+            verbs = await _absent(status, reviews[place], place, rule, resource)
+            if verbs and (not rule.group or await _is_served(kinds, rule.group, resource)):
+                right = Question(rule.group, resource, "", ", ".join(verbs)).text
+                found.setdefault((right, shown), Missing(right, shown, loss_of(rule.group, resource)))
+    ACCESS_MISSING.set(len(found))
+    return tuple(found.values())
+
+
+Asked = tuple[str, str, Rule]
+"""Where a rule is looked for, the namespace that is named to people, and the rule."""
+
+
+def _wide(home: str, managed: Sequence[str]) -> Iterator[Asked]:
+    yield from ((home, "", rule) for rule in (*OPERATOR, *of_the_cluster(INVESTIGATOR)))
+    for place in managed or (home,):
+        yield from ((place, place if managed else "", rule) for rule in of_namespaces(INVESTIGATOR))
+
+
+def _confined(home: str, namespaces: Sequence[str]) -> Iterator[Asked]:
+    yield from ((home, "", rule) for rule in INSTALLED)
+    for place in dict.fromkeys((home, *namespaces)):
+        yield from ((place, place, rule) for rule in WATCHED)
+    for place in namespaces:
+        yield from ((place, place, rule) for rule in of_namespaces(INVESTIGATOR))
+
+
+async def _absent(status: Rights, review: Json, place: str, rule: Rule, resource: str) -> list[str]:
+    """Verbs that are not granted; a list of rules that may be incomplete is not believed without asking."""
+    name, _, below = resource.partition("/")
+    asked = [Question(rule.group, name, below, verb) for verb in rule.verbs]
+    absent = [one for one in asked if not any(_meets(granted, one) for granted in review.get("resourceRules") or ())]
+    if review.get("incomplete"):
+        absent = [one for one in absent if not await status.allowed(_access(one, place))]
+    return [one.verb for one in absent]
+
+
+async def _is_served(kinds: Kinds, group: str, resource: str) -> bool:
+    try:
+        await kinds.kind(f"{resource.partition('/')[0]}.{group}")
+    except UnknownKind:
+        return False
+    return True
 
 
 async def _all(*questions: Coroutine[Any, Any, set[str]]) -> list[set[str]]:

@@ -125,8 +125,14 @@ def _says_the_same(found: object, wanted: object) -> bool:
 # --- the four ---------------------------------------------------------------------------------------------
 
 
+def _same(path: str) -> str:
+    """Whether a list of both objects is as it was; an absent one is empty."""
+    now, before = (f"(has({one}.{path}) ? {one}.{path} : [])" for one in ("object", "oldObject"))
+    return f"{now} == {before}"
+
+
 def _decision(own: list[str], execution_namespace: str) -> Manifest:
-    """A person decides: in their own name, with the right to, while the request is open."""
+    """A person decides: in their own name, with the right to, while the request is open, and does not remove it."""
     names = ", ".join(f"'{name}'" for name in own)
     runners = _account(execution_namespace, "")
     variables = {
@@ -135,8 +141,9 @@ def _decision(own: list[str], execution_namespace: str) -> Manifest:
         "entered": "(has(object.spec.approvals) ? object.spec.approvals : []).filter(a, "
         "!(has(oldObject.spec.approvals) && oldObject.spec.approvals.exists(b, b.user == a.user)))",
         "acts": "variables.decides || size(variables.entered) > 0",
-        "may": f"authorizer.group('{GROUP}').resource('{_REQUESTS}').namespace(object.metadata.namespace)"
-        ".name(object.metadata.name).check('approve').allowed()",
+        "tied": f"{_same('metadata.finalizers')} && {_same('metadata.ownerReferences')}",
+        "may": _asked("approve"),
+        "mayRemove": _asked("delete"),
     }
     return _matching("UPDATE", _REQUESTS) | {
         "variables": [{"name": name, "expression": text} for name, text in variables.items()],
@@ -161,6 +168,10 @@ def _decision(own: list[str], execution_namespace: str) -> Manifest:
             _refuse(
                 "!variables.acts || variables.may", "spec.decision: deciding needs the verb approve on this request"
             ),
+            _refuse(
+                "variables.tied || variables.ours || variables.mayRemove",
+                "metadata.finalizers, metadata.ownerReferences: changing them needs the verb delete on this request",
+            ),
         ],
         "auditAnnotations": [
             {
@@ -170,6 +181,14 @@ def _decision(own: list[str], execution_namespace: str) -> Manifest:
             }
         ],
     }
+
+
+def _asked(verb: str) -> str:
+    """Whether whoever asks has this verb on the request."""
+    return (
+        f"authorizer.group('{GROUP}').resource('{_REQUESTS}').namespace(object.metadata.namespace)"
+        f".name(object.metadata.name).check('{verb}').allowed()"
+    )
 
 
 def _creation(operator: str) -> Manifest:

@@ -189,7 +189,11 @@ _INVESTIGATION = (
         "TargetVerified", ("RootOwnerResolved",), ("NotFound", "AmbiguousKind", "NotResolved"), ("InProgress",)
     ),
     ConditionType("EvidenceComplete", ("AllReadsSucceeded",), ("ReadsFailed", "BudgetExhausted"), ("InProgress",)),
-    ConditionType("ModelAvailable", ("Reachable", "NotNeeded"), ("TransientError", "PermanentError", "UnknownModel")),
+    ConditionType(
+        "ModelAvailable",
+        ("Reachable", "NotNeeded"),
+        ("TransientError", "PermanentError", "UnknownModel", "BudgetExhausted"),
+    ),
     ConditionType(
         "ApprovalRequired",
         ("PolicyRequiresApproval", "PolicyDegraded"),

@@ -35,6 +35,12 @@ REQUESTER_ANNOTATION: Final = f"{DOMAIN}/requested-by"
 """On a Signal or an Investigation: the user who created it, as the API server authenticated them (`admission`)."""
 INVESTIGATION_ANNOTATION: Final = f"{DOMAIN}/investigation"
 """On the Lease of an open case: the Investigation that has it open."""
+VERSION_ANNOTATION: Final = f"{DOMAIN}/version"
+"""On the Lease of a replica: the version of the program."""
+FAULTS_ANNOTATION: Final = f"{DOMAIN}/faults"
+"""On the Lease of a replica: what is wrong with it now, a line for each part, `part: fault`."""
+MANAGED_LABEL: Final = f"{DOMAIN}/managed"
+"""On a namespace or a workload: `true` puts it into Inquest's care."""
 
 READ_LABELS: Final = (
     "managed",

@@ -1,13 +1,14 @@
 """Who may do what: one table, from which the manifests, the chart, the docs and the self-check come.
 
-`OPERATOR`, `HOME`, `EXECUTION` and `INVESTIGATOR` are what the accounts of Inquest get, `REVIEWS` and
-`DATASTORAGE_USE` those of a DataStorage that is served by itself and of who uses it, `PEOPLE` what people can be
-given, `NEVER` what Inquest's accounts must not have and what is asked at start.
+`OPERATOR`, `HOME`, `EXECUTION` and `INVESTIGATOR` are what the accounts of Inquest get, `INSTALLED` and `WATCHED` what
+is left of `OPERATOR` where it looks after single namespaces, `REVIEWS` and `DATASTORAGE_USE` those of a DataStorage
+that is served by itself and of who uses it, `PEOPLE` what people can be given, `NEVER` what Inquest's accounts must not
+have and what is asked at start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,6 +20,9 @@ EXECUTION_NAMESPACE: Final = "inquest-workflows"
 SERVICE_ACCOUNT: Final = "inquest"
 INVESTIGATOR_ACCOUNT: Final = "inquest-investigator"
 DATASTORAGE_ACCOUNT: Final = "inquest-datastorage"
+WATCHING: Final = "inquest-watched"
+CONFINED_BINDING: Final = "inquest-installed"
+"""The only binding in the whole cluster of an operator that looks after single namespaces."""
 DATASTORAGE_CLIENT: Final = "data-storage-client"
 """The role's name on Kubernaut, so that a binding fits either service."""
 DATASTORAGE_SERVICE: Final = "data-storage-service"
@@ -27,6 +31,8 @@ Manifest = dict[str, Any]
 Words = tuple[str, ...]
 
 READ: Final[Words] = ("get", "list", "watch")
+LOOK: Final[Words] = ("get", "list")
+"""Whoever asks once follows nothing."""
 CREATE: Final[Words] = ("create",)
 CHANGE: Final[Words] = ("create", "update", "patch", "delete")
 
@@ -78,27 +84,34 @@ _CASE_KINDS: Final[Words] = ("signals", "investigations", "remediationapprovalre
 _CATALOGUE_KINDS: Final[Words] = ("actiontypes", "remediationworkflows")
 _AUTHORIZATION: Final = "authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
+_POLICIES: Final = (
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+)
+
+_IN_FORCE: Final = Rule(_ADMISSION, ("validatingadmissionpolicies", "validatingadmissionpolicybindings"), ("list",))
+_KINDS: Final = Rule("apiextensions.k8s.io", ("customresourcedefinitions",), LOOK)
+
+INSTALLED: Final[tuple[Rule, ...]] = (_IN_FORCE, _KINDS)
+"""What an administrator installs, read by every operator: the only right in the whole cluster of one that looks after
+single namespaces."""
 
 OPERATOR: Final[tuple[Rule, ...]] = (
-    Rule(GROUP, _CASE_KINDS, (*READ, "create", "patch", "delete")),
-    Rule(GROUP, _CATALOGUE_KINDS, (*READ, "patch")),
-    Rule(GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("get", "update", "patch")),
-    Rule(GROUP, tuple(f"{plural}/finalizers" for plural in PLURALS), ("update",)),
+    Rule(GROUP, _CASE_KINDS, (*READ, "create")),
+    # An alert that is over is written into its Signal, and the mark of a run that is over is taken off.
+    Rule(GROUP, ("signals", "workflowexecutions"), ("patch",)),
+    # What is past its time goes; requests and runs go with their Investigation.
+    Rule(GROUP, ("signals", "investigations"), ("delete",)),
+    Rule(GROUP, _CATALOGUE_KINDS, READ),
+    Rule(GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("patch",)),
+    # Whose requests and runs keep it until they are gone: an API server may ask for this right before they are made.
+    Rule(GROUP, ("investigations/finalizers",), ("update",)),
     Rule("", ("events",), ("create", "patch")),
-    Rule("events.k8s.io", ("events",), ("create", "patch")),
-    Rule("", ("namespaces",), READ),
-    Rule("coordination.k8s.io", ("leases",), READ),
-    Rule("apiextensions.k8s.io", ("customresourcedefinitions",), READ),
-    Rule(
-        _ADMISSION,
-        (
-            "validatingadmissionpolicies",
-            "validatingadmissionpolicybindings",
-            "mutatingadmissionpolicies",
-            "mutatingadmissionpolicybindings",
-        ),
-        READ,
-    ),
+    Rule("", ("namespaces",), LOOK),
+    Rule("coordination.k8s.io", ("leases",), ("list", "watch")),
+    _IN_FORCE,
     Rule("authentication.k8s.io", ("tokenreviews",), CREATE),
     Rule(_AUTHORIZATION, ("subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"), CREATE),
 )
@@ -107,15 +120,13 @@ OPERATOR: Final[tuple[Rule, ...]] = (
 HOME: Final[tuple[Rule, ...]] = (
     # Slots of the journal are created once: who could change one could forge the log.
     Rule("", ("configmaps",), ("create", "get", "list", "delete", "deletecollection")),
-    Rule("coordination.k8s.io", ("leases",), (*READ, *CHANGE)),
+    Rule("coordination.k8s.io", ("leases",), (*LOOK, "create", "patch", "delete")),
 )
 """The operator, in its own namespace."""
 
 EXECUTION: Final[tuple[Rule, ...]] = (
     Rule("batch", ("jobs",), ("create", *READ, "delete")),
-    Rule("", ("pods", "pods/log"), READ),
-    Rule("", ("events",), READ),
-    Rule("", ("configmaps",), ("get",)),
+    Rule("", ("pods", "events"), ("list",)),
 )
 """The operator, in the execution namespace."""
 
@@ -124,8 +135,6 @@ INVESTIGATOR: Final[tuple[Rule, ...]] = (
         "",
         (
             "pods",
-            "pods/log",
-            "events",
             "services",
             "endpoints",
             "configmaps",
@@ -138,46 +147,59 @@ INVESTIGATOR: Final[tuple[Rule, ...]] = (
             "serviceaccounts",
             "replicationcontrollers",
         ),
-        READ,
+        LOOK,
     ),
-    Rule("events.k8s.io", ("events",), READ),
-    Rule("discovery.k8s.io", ("endpointslices",), READ),
-    Rule("apps", ("deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions"), READ),
-    Rule("batch", ("jobs", "cronjobs"), READ),
-    Rule("autoscaling", ("horizontalpodautoscalers",), READ),
-    Rule("policy", ("poddisruptionbudgets",), READ),
-    Rule("networking.k8s.io", ("networkpolicies", "ingresses", "ingressclasses"), READ),
-    Rule("gateway.networking.k8s.io", ("httproutes", "grpcroutes"), READ),
-    Rule("storage.k8s.io", ("storageclasses", "volumeattachments", "csidrivers", "csinodes"), READ),
-    Rule("scheduling.k8s.io", ("priorityclasses",), READ),
-    Rule("node.k8s.io", ("runtimeclasses",), READ),
-    Rule("coordination.k8s.io", ("leases",), READ),
-    Rule(_ADMISSION, ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), READ),
-    Rule("apiregistration.k8s.io", ("apiservices",), READ),
-    Rule("rbac.authorization.k8s.io", ("roles", "rolebindings", "clusterroles", "clusterrolebindings"), READ),
-    Rule("metrics.k8s.io", ("pods", "nodes"), READ),
-    Rule("argoproj.io", ("applications", "applicationsets", "appprojects", "rollouts"), READ),
-    Rule("kustomize.toolkit.fluxcd.io", ("kustomizations",), READ),
-    Rule("helm.toolkit.fluxcd.io", ("helmreleases",), READ),
+    Rule("", ("pods/log",), ("get",)),
+    # Followed too, where they are a way in for Signals.
+    Rule("", ("events",), READ),
+    Rule("events.k8s.io", ("events",), LOOK),
+    Rule("discovery.k8s.io", ("endpointslices",), LOOK),
+    Rule("apps", ("deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions"), LOOK),
+    # Followed too: a run that ends is seen at once.
+    Rule("batch", ("jobs",), READ),
+    Rule("batch", ("cronjobs",), LOOK),
+    Rule("autoscaling", ("horizontalpodautoscalers",), LOOK),
+    Rule("policy", ("poddisruptionbudgets",), LOOK),
+    Rule("networking.k8s.io", ("networkpolicies", "ingresses", "ingressclasses"), LOOK),
+    Rule("gateway.networking.k8s.io", ("httproutes", "grpcroutes"), LOOK),
+    # Kinds of no namespace are asked for by name too: a cause that names one is looked up before it is believed.
+    Rule("storage.k8s.io", ("storageclasses", "volumeattachments", "csidrivers", "csinodes"), LOOK),
+    Rule("scheduling.k8s.io", ("priorityclasses",), LOOK),
+    Rule("node.k8s.io", ("runtimeclasses",), LOOK),
+    Rule("coordination.k8s.io", ("leases",), LOOK),
+    Rule(_ADMISSION, ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), LOOK),
+    Rule("apiregistration.k8s.io", ("apiservices",), LOOK),
+    _KINDS,
+    Rule("rbac.authorization.k8s.io", ("roles", "rolebindings", "clusterroles", "clusterrolebindings"), LOOK),
+    Rule("metrics.k8s.io", ("pods", "nodes"), LOOK),
+    Rule("argoproj.io", ("applications", "applicationsets", "appprojects", "rollouts"), LOOK),
+    Rule("kustomize.toolkit.fluxcd.io", ("kustomizations",), LOOK),
+    Rule("helm.toolkit.fluxcd.io", ("helmreleases",), LOOK),
     Rule(
         "source.toolkit.fluxcd.io",
         ("buckets", "gitrepositories", "helmcharts", "helmrepositories", "ocirepositories"),
-        READ,
+        LOOK,
     ),
-    Rule("cert-manager.io", ("certificates", "certificaterequests", "issuers", "clusterissuers"), READ),
-    Rule("acme.cert-manager.io", ("orders", "challenges"), READ),
+    Rule("cert-manager.io", ("certificates", "certificaterequests", "issuers", "clusterissuers"), LOOK),
+    Rule("acme.cert-manager.io", ("orders", "challenges"), LOOK),
     Rule(
-        "networking.istio.io", ("virtualservices", "destinationrules", "gateways", "serviceentries", "sidecars"), READ
+        "networking.istio.io", ("virtualservices", "destinationrules", "gateways", "serviceentries", "sidecars"), LOOK
     ),
-    Rule("security.istio.io", ("authorizationpolicies", "peerauthentications", "requestauthentications"), READ),
-    Rule("linkerd.io", ("serviceprofiles",), READ),
-    Rule("policy.linkerd.io", ("authorizationpolicies", "httproutes", "servers", "serverauthorizations"), READ),
-    Rule("monitoring.coreos.com", ("podmonitors", "prometheusrules", "servicemonitors"), READ),
+    Rule("security.istio.io", ("authorizationpolicies", "peerauthentications", "requestauthentications"), LOOK),
+    Rule("linkerd.io", ("serviceprofiles",), LOOK),
+    Rule("policy.linkerd.io", ("authorizationpolicies", "httproutes", "servers", "serverauthorizations"), LOOK),
+    Rule("monitoring.coreos.com", ("podmonitors", "prometheusrules", "servicemonitors"), LOOK),
 )
 """Whoever investigates, in the namespaces that are watched: an explicit list, and reading only."""
 
 CLUSTER_SCOPED: Final[frozenset[tuple[str, str]]] = frozenset(
     {
+        *((_ADMISSION, name) for name in _POLICIES),
+        ("authentication.k8s.io", "tokenreviews"),
+        *(
+            (_AUTHORIZATION, name)
+            for name in ("subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews")
+        ),
         ("", "nodes"),
         ("", "namespaces"),
         ("", "persistentvolumes"),
@@ -187,12 +209,13 @@ CLUSTER_SCOPED: Final[frozenset[tuple[str, str]]] = frozenset(
         ("node.k8s.io", "runtimeclasses"),
         *((_ADMISSION, f"{form}webhookconfigurations") for form in ("validating", "mutating")),
         ("apiregistration.k8s.io", "apiservices"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
         *(("rbac.authorization.k8s.io", name) for name in ("clusterroles", "clusterrolebindings")),
         ("metrics.k8s.io", "nodes"),
         ("cert-manager.io", "clusterissuers"),
     }
 )
-"""Those of the investigator's kinds that stand in no namespace, by group: a Role cannot grant them."""
+"""Those of our accounts' kinds that stand in no namespace, by group: a Role cannot grant them."""
 
 
 def of_the_cluster(found: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -210,8 +233,20 @@ def _kept(found: Iterable[Rule], fits: Callable[[tuple[str, str]], bool]) -> tup
     return tuple(replace(one, resources=names) for one, names in parts if names)
 
 
+WATCHED: Final[tuple[Rule, ...]] = (
+    *of_namespaces(OPERATOR),
+    # A Role may give a namespace to be read by its name, which is all that a scope and an environment need.
+    Rule("", ("namespaces",), ("get",)),
+    # Whether an approver may approve is asked inside the namespace; the wide question needs a right in the cluster.
+    Rule(_AUTHORIZATION, ("localsubjectaccessreviews",), CREATE),
+)
+"""The operator that looks after single namespaces, in each of them and in its own."""
+
+TOKENS: Final = Rule("authentication.k8s.io", ("tokenreviews",), CREATE)
+"""Whose token it is: only a role of the whole cluster can grant the question."""
+
 REVIEWS: Final[tuple[Rule, ...]] = (
-    Rule("authentication.k8s.io", ("tokenreviews",), CREATE),
+    TOKENS,
     Rule(_AUTHORIZATION, ("subjectaccessreviews",), CREATE),
 )
 """A served DataStorage: whose token it is and whether they may, nothing else."""
@@ -219,6 +254,91 @@ REVIEWS: Final[tuple[Rule, ...]] = (
 DATASTORAGE_USE: Final[tuple[Rule, ...]] = (Rule("", ("services",), CREATE, (DATASTORAGE_SERVICE,)),)
 """Who uses it, in its namespace: the right that it asks about. No Service can be created with it, since the API server
 knows no name when it is asked whether one may be created."""
+
+# --- what is lost without one of them --------------------------------------------------------------------
+
+LOSSES: Final[Mapping[tuple[str, str], str]] = {
+    (GROUP, ""): "cases of this kind are neither read nor written",
+    ("", "events"): "no Warning event of a target is read, and none is written on a case",
+    ("", "namespaces"): "no namespace is known as managed or as production",
+    ("", "configmaps"): "no journal can be kept, and causes in configuration are not found",
+    ("", "pods"): "the pods of a target are not seen: most causes are not found, and Jobs that wait are not understood",
+    ("", "pods/log"): "no log is read: causes that only a log names are not found",
+    ("", "services"): "causes in Services are not found, nor what the target calls",
+    ("", "endpoints"): "causes in Services are not found",
+    ("", "nodes"): "causes on nodes are not found",
+    ("", "persistentvolumes"): "causes in storage are not found",
+    ("", "persistentvolumeclaims"): "causes in storage are not found",
+    ("", "resourcequotas"): "causes in quotas are not found, and no remedy is held against them",
+    ("", "limitranges"): "causes in limit ranges are not found",
+    ("", "serviceaccounts"): "a missing account of a workload is not found",
+    ("", "replicationcontrollers"): "what belongs to a ReplicationController is not followed to it",
+    ("events.k8s.io", ""): "a model cannot look at events by their newer kind",
+    ("discovery.k8s.io", ""): "Services without endpoints are not found",
+    ("apps", ""): "workloads are not followed to their owner, and no rollout is seen",
+    ("batch", "jobs"): "no workflow can run or be followed, and failing Jobs are not understood",
+    ("batch", "cronjobs"): "Jobs are not followed to their CronJob",
+    ("autoscaling", ""): "causes in autoscalers are not found, and a remedy may be taken back by one",
+    ("policy", ""): "causes in disruption budgets are not found",
+    ("networking.k8s.io", ""): "causes in network policies and Ingresses are not found",
+    ("networking.k8s.io", "ingressclasses"): "causes in ingress classes are not found",
+    ("gateway.networking.k8s.io", ""): "causes in Gateway routes are not found",
+    ("storage.k8s.io", ""): "causes in storage classes and drivers are not found",
+    ("scheduling.k8s.io", ""): "causes in priority classes are not found",
+    ("node.k8s.io", ""): "causes in runtime classes are not found",
+    ("coordination.k8s.io", ""): "no replica can prove that it lives: no case is worked on",
+    ("apiextensions.k8s.io", ""): "a model cannot look at what describes a kind",
+    (_ADMISSION, "validatingwebhookconfigurations"): "causes in webhooks are not found",
+    (_ADMISSION, "mutatingwebhookconfigurations"): "causes in webhooks are not found",
+    (_ADMISSION, ""): "nobody can say whether the admission policies are in force: no approval is used",
+    ("authentication.k8s.io", ""): "senders of the intake cannot log in",
+    (_AUTHORIZATION, ""): "nobody can say whether an approver may approve: no approval is used",
+    ("apiregistration.k8s.io", ""): "causes in aggregated APIs are not found",
+    ("rbac.authorization.k8s.io", ""): "causes in missing rights of workloads are not found",
+    ("rbac.authorization.k8s.io", "clusterroles"): "which rights a workload has by roles of the cluster is not known",
+    (
+        "rbac.authorization.k8s.io",
+        "clusterrolebindings",
+    ): "which rights a workload has by roles of the cluster is not known",
+    ("metrics.k8s.io", ""): "current use of memory and CPU is not known",
+    ("metrics.k8s.io", "nodes"): "current use of a node's memory and CPU is not known",
+    ("argoproj.io", ""): "Argo CD is not recognised: a remedy may be taken back by it",
+    ("kustomize.toolkit.fluxcd.io", ""): "Flux is not recognised: a remedy may be taken back by it",
+    ("helm.toolkit.fluxcd.io", ""): "Flux is not recognised: a remedy may be taken back by it",
+    ("source.toolkit.fluxcd.io", ""): "sources of Flux cannot be looked at",
+    ("cert-manager.io", ""): "causes in certificates are not found",
+    ("cert-manager.io", "clusterissuers"): "causes in issuers of the cluster are not found",
+    ("acme.cert-manager.io", ""): "causes in certificates are not found",
+    ("networking.istio.io", ""): "causes in Istio are not found",
+    ("security.istio.io", ""): "causes in Istio are not found",
+    ("linkerd.io", ""): "causes in Linkerd are not found",
+    ("policy.linkerd.io", ""): "causes in Linkerd are not found",
+    ("monitoring.coreos.com", ""): "what is monitored cannot be looked at",
+}
+"""What stops working without a right, by group and resource; an empty resource: any other of the group."""
+
+
+def lost_in_namespaces() -> dict[str, str]:
+    """What an operator of single namespaces goes without, by `resource.group`, and what stops working with it."""
+    wide = (*of_the_cluster(OPERATOR), *of_the_cluster(INVESTIGATOR))
+    kept = {(one.group, name) for one in INSTALLED for name in one.resources} | _FOUND_ANOTHER_WAY
+    gone = ((one.group, name) for one in wide for name in one.resources if (one.group, name) not in kept)
+    return {f"{name}.{group}" if group else name: loss_of(group, name) for group, name in gone}
+
+
+_FOUND_ANOTHER_WAY: Final = {
+    ("", "namespaces"),  # by name, `WATCHED`
+    (_AUTHORIZATION, "subjectaccessreviews"),  # the local one, `WATCHED`
+    # Every account may ask about itself.
+    (_AUTHORIZATION, "selfsubjectaccessreviews"),
+    (_AUTHORIZATION, "selfsubjectrulesreviews"),
+}
+
+
+def loss_of(group: str, resource: str) -> str:
+    """What stops working without the right to a resource that `OPERATOR`, `HOME`, `EXECUTION` or `INVESTIGATOR` has."""
+    return LOSSES.get((group, resource)) or LOSSES[group, ""]
+
 
 # --- what they must never have --------------------------------------------------------------------------
 
@@ -231,12 +351,6 @@ _STREAMS: Final = (
     ("nodes", "proxy"),
 )
 _ROLES: Final = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-_POLICIES: Final = (
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-    "mutatingadmissionpolicies",
-    "mutatingadmissionpolicybindings",
-)
 
 
 def _ask(group: str, resources: Words, verbs: Words, subresource: str = "") -> tuple[Question, ...]:
@@ -296,6 +410,34 @@ def render_rbac(
         *_within(execution_namespace, "inquest-execution", EXECUTION, account),
         *(people_role(role) for role in PEOPLE),
     ]
+
+
+def render_confined(
+    namespaces: Iterable[str],
+    namespace: str = NAMESPACE,
+    execution_namespace: str = EXECUTION_NAMESPACE,
+    service_account: str = SERVICE_ACCOUNT,
+) -> list[Manifest]:
+    """Roles and bindings of an operator that looks after these namespaces alone; those of people are another's."""
+    account = {"kind": "ServiceAccount", "name": service_account, "namespace": namespace}
+    places = tuple(namespaces)
+    return [
+        *_cluster_wide(CONFINED_BINDING, INSTALLED, account),
+        *_within(namespace, "inquest-operator", HOME, account),
+        *_within(execution_namespace, "inquest-execution", EXECUTION, account),
+        *(one for place in dict.fromkeys((namespace, *places)) for one in watched_in(place, account)),
+        *(one for place in places for one in investigated_in(place, account)),
+    ]
+
+
+def watched_in(place: str, account: Manifest) -> list[Manifest]:
+    """Role and binding of `WATCHED` in one namespace."""
+    return [*_within(place, WATCHING, WATCHED, account)]
+
+
+def investigated_in(place: str, account: Manifest) -> list[Manifest]:
+    """Role and binding of what an investigation reads in one namespace."""
+    return [*_within(place, "inquest-investigator", of_namespaces(INVESTIGATOR), account)]
 
 
 def render_datastorage(

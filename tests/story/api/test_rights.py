@@ -9,12 +9,16 @@ from inquest.api.rbac import (
     DATASTORAGE_USE,
     EXECUTION,
     HOME,
+    INSTALLED,
     INVESTIGATOR,
     NEVER,
     OPERATOR,
     PEOPLE,
     REVIEWS,
+    WATCHED,
     Rule,
+    lost_in_namespaces,
+    render_confined,
     render_datastorage,
     render_rbac,
 )
@@ -24,6 +28,8 @@ GIVEN = {
     "reviews": REVIEWS,
     "use": DATASTORAGE_USE,
     "operator": OPERATOR,
+    "installed": INSTALLED,
+    "watched": WATCHED,
     "home": HOME,
     "execution": EXECUTION,
     "investigator": INVESTIGATOR,
@@ -44,7 +50,10 @@ def test_no_rule_has_a_star(name: str) -> None:
 
 
 def test_who_investigates_only_reads() -> None:
+    followed = {path for rule in INVESTIGATOR for path in rule.resources if "watch" in rule.verbs}
+
     assert {verb for rule in INVESTIGATOR for verb in rule.verbs} == {"get", "list", "watch"}
+    assert followed == {"events", "jobs"}
     assert not any("secret" in path for rule in INVESTIGATOR for path in rule.resources)
 
 
@@ -67,6 +76,36 @@ def test_names_of_accounts_and_namespaces_are_the_callers() -> None:
     assert "system:serviceaccount:watch:nose" in text
 
 
+def test_an_operator_of_single_namespaces_reads_what_is_installed_and_nothing_else_in_the_cluster() -> None:
+    found = render_confined(["shop", "pay"], "watch", "hands", "eye")
+
+    wide = [one for one in found if one["kind"].startswith("Cluster")]
+    assert [one["kind"] for one in wide] == ["ClusterRole", "ClusterRoleBinding"]
+    assert wide[0]["rules"] == [rule.manifest() for rule in INSTALLED]
+    assert {verb for rule in INSTALLED for verb in rule.verbs} <= {"get", "list", "watch"}
+    bound = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in found if one["kind"] == "RoleBinding"}
+    assert bound == {
+        ("watch", "inquest-operator"),
+        ("hands", "inquest-execution"),
+        *((place, "inquest-watched") for place in ("watch", "shop", "pay")),
+        *((place, "inquest-investigator") for place in ("shop", "pay")),
+    }
+    assert all(
+        one["subjects"] == [{"kind": "ServiceAccount", "name": "eye", "namespace": "watch"}]
+        for one in found
+        if "subjects" in one
+    )
+
+
+def test_what_an_operator_of_single_namespaces_goes_without_is_said_with_its_cost() -> None:
+    lost = lost_in_namespaces()
+
+    assert {"nodes", "persistentvolumes", "storageclasses.storage.k8s.io"} <= set(lost)
+    assert "tokenreviews.authentication.k8s.io" in lost
+    assert not {"namespaces", "customresourcedefinitions.apiextensions.k8s.io"} & set(lost)
+    assert all(lost.values())
+
+
 def test_a_served_datastorage_reviews_and_its_client_may_use_it_and_no_more() -> None:
     found = {(one["kind"], one["metadata"]["name"]): one for one in render_datastorage("watch", "store", "eye")}
 
@@ -85,6 +124,18 @@ def test_a_served_datastorage_reviews_and_its_client_may_use_it_and_no_more() ->
         ("RoleBinding", "data-storage-client"): [{"kind": "ServiceAccount", "name": "eye", "namespace": "watch"}],
     }
     assert ("ServiceAccount", "store") in found
+
+
+def test_whatever_a_cause_may_name_can_be_looked_up_and_listed() -> None:
+    """But for what is no object of its own."""
+    short = {
+        (rule.group, name)
+        for rule in INVESTIGATOR
+        for name in rule.resources
+        if "/" not in name and not {"get", "list"} <= set(rule.verbs)
+    }
+
+    assert short == set()
 
 
 def test_every_policy_fails_closed_and_is_bound_to_deny() -> None:
