@@ -6,6 +6,7 @@ BIN := .venv/bin
 export CLUSTER ?= local
 MODEL ?= none
 APPROVE ?= no
+RUN ?= helm
 
 .PHONY: help
 help: ## Show the targets
@@ -53,6 +54,7 @@ generated: install ## CRDs, policies, RBAC, the chart's parts and reference page
 	$(BIN)/python -m hack.gen.crds --check
 	$(BIN)/python -m hack.gen.chart --check
 	$(BIN)/python -m hack.gen.docs --check
+	$(BIN)/python -m hack.gen.readme --check
 	$(BIN)/python -m hack.gen.scenarios --check
 
 .PHONY: ranges
@@ -78,8 +80,9 @@ chart: install ## Generate the chart's CRDs, roles, policies, catalogue and sche
 	"$$($(BIN)/python -m hack.tools --print-bin)/helm" lint charts/inquest --values charts/inquest/ci/full-values.yaml
 
 .PHONY: docs
-docs: install ## Generate the reference pages from the code
+docs: install ## Generate the reference pages, and what the README shows, from the code
 	$(BIN)/python -m hack.gen.docs
+	$(BIN)/python -m hack.gen.readme
 	$(BIN)/python -m hack.gen.scenarios
 
 # --- tests ----------------------------------------------------------------------------------------
@@ -104,6 +107,10 @@ attacks: install ## Every order of the corpus in every place of a case, with a m
 	$(BIN)/python -m hack.tools opa
 	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/scenarios/injection/test_orders.py -m long
 
+.PHONY: storm
+storm: install ## Ten thousand different Signals at once, played to the last on a clock of its own (long)
+	timeout --kill-after=30 3600 $(BIN)/pytest -n0 -s tests/story/test_storm.py -m long
+
 .PHONY: real-model
 real-model: install ## The protocol against a real engine with a real, very small model (long, 350 MB)
 	timeout --kill-after=30 3600 $(BIN)/python -m hack.real_model
@@ -113,14 +120,19 @@ loki: install ## The contract of the logs on a real Loki, built from source (lon
 	$(BIN)/python -m hack.tools loki
 	INQUEST_RECORD_LOKI=$(filter yes,$(RECORD)) timeout --kill-after=30 900 $(BIN)/pytest -n0 tests/adapters/stack/test_loki.py -m long
 
+.PHONY: same-image
+same-image: install ## Build the operator's image once more and compare the digests (long)
+	$(BIN)/python -m hack.images operator
+	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/chart/test_image.py -m long
+
 .PHONY: bench
 bench: install ## What cases cost, alone, 20 and 50 at once, beside goals and baselines (BENCH='--json FILE')
-	timeout --kill-after=60 2700 $(BIN)/python -m benchmarks $(BENCH)
+	timeout --kill-after=60 3600 $(BIN)/python -m benchmarks $(BENCH)
 
 # --- the local cluster and the demo ---------------------------------------------------------------
 
 .PHONY: cluster-up
-cluster-up: install ## Bring up the local Kubernetes with a real node (CLUSTER=current: check the given one)
+cluster-up: install ## Bring up the local Kubernetes with a real node (CLUSTER=kind: kind's; CLUSTER=current: check the given one)
 	$(BIN)/python -m hack.cluster up --size real
 
 .PHONY: cluster-down
@@ -132,8 +144,8 @@ kubeconfig: install ## Print the path of the cluster's kubeconfig (use make -s)
 	@$(BIN)/python -m hack.cluster kubeconfig
 
 .PHONY: demo
-demo: install ## The whole story on a real cluster (MODEL=none|scripted|real, APPROVE=yes)
-	@$(BIN)/python -m hack.demo --model $(MODEL) --approve $(APPROVE)
+demo: install ## The whole story on a real cluster, installed by Helm (MODEL=none|scripted|real, APPROVE=yes, RUN=helm|host)
+	@$(BIN)/python -m hack.demo --model $(MODEL) --approve $(APPROVE) --run $(RUN)
 
 .PHONY: demo-down
 demo-down: install ## Stop the demo and its cluster, leave nothing behind

@@ -8,16 +8,19 @@ kept in the cache under the hash of what it was made from.
 """
 
 import argparse
+import json
 import os
 import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 from hack import HackError
 from hack.cache import REPOSITORY, cache_folder, hash_of, locked
@@ -49,6 +52,8 @@ class Recipe:
     """Archive of a root in the place of the public base image of the first stage; none: it is built as written."""
     arguments: tuple[str, ...] = ()
     """Arguments of the build."""
+    contents: str = ""
+    """Where the image holds the list of what is in it; the list is put beside the archive."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,11 @@ class Image:
     def pinned(self) -> str:
         """The reference that a workflow writes down."""
         return f"{self.name}@{self.digest}"
+
+    @property
+    def contents(self) -> Path:
+        """The list of what is in it (CycloneDX), of an image that has one."""
+        return self.archive.with_name("sbom.cdx.json")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -101,6 +111,46 @@ def build_image(name: str) -> Image:
     return Image(f"{PREFIX}/{name}", digest, folder / "image.tar")
 
 
+def digest_of_another_build(name: str) -> str:
+    """The digest of the image built once more from its sources, beside the one that is kept."""
+    with tempfile.TemporaryDirectory(dir=cache_folder() / "images", prefix=f".again-{name}-") as work:
+        folder = Path(work) / "result"
+        _build_into(folder, name, _recipe(name))
+        return (folder / "digest").read_text().strip()
+
+
+def layers(archive: Path) -> Iterator[tarfile.TarFile]:
+    """The layers of an image's archive, open, from the lowest."""
+    with tarfile.open(archive) as image:
+        for layer in _manifest(image)["layers"]:
+            with tarfile.open(fileobj=_blob(image, layer["digest"])) as found:
+                yield found
+
+
+def settings_of(archive: Path) -> dict[str, Any]:
+    """What an image says of itself: its user, its labels, its entry point."""
+    with tarfile.open(archive) as image:
+        found: dict[str, Any] = json.load(_blob(image, _manifest(image)["config"]["digest"]))["config"]
+        return found
+
+
+def _manifest(image: tarfile.TarFile) -> dict[str, Any]:
+    index = json.load(_member(image, "index.json"))
+    found: dict[str, Any] = json.load(_blob(image, index["manifests"][0]["digest"]))
+    return found
+
+
+def _blob(image: tarfile.TarFile, digest: str) -> IO[bytes]:
+    return _member(image, f"blobs/{digest.replace(':', '/')}")
+
+
+def _member(image: tarfile.TarFile, name: str) -> IO[bytes]:
+    found = image.extractfile(name)
+    if found is None:
+        raise HackError(f"{image.name!r} does not hold {name}")
+    return found
+
+
 def forget(name: str) -> None:
     """Drop the image from the cache."""
     shutil.rmtree(_folder(name, _recipe(name)), ignore_errors=True)
@@ -127,8 +177,17 @@ def _build_into(folder: Path, name: str, recipe: Recipe) -> None:
         result.mkdir()
         recipe.lay_out(context)
         _buildah(Path(work), name, context, result, recipe)
+        if recipe.contents:
+            (result / "sbom.cdx.json").write_bytes(_file_in(result / "image.tar", recipe.contents))
         result.chmod(0o755)
         result.replace(folder)
+
+
+def _file_in(archive: Path, name: str) -> bytes:
+    for layer in layers(archive):
+        if name in layer.getnames() and (found := layer.extractfile(name)):
+            return found.read()
+    raise HackError(f"{archive} holds no {name}")
 
 
 @contextmanager
@@ -233,7 +292,11 @@ OPERATOR_SOURCES = (
     "catalogue",
     "images/operator",
     "requirements/runtime.lock",
+    "requirements/sbom.lock",
 )
+CONTENTS = "opt/inquest/sbom.cdx.json"
+"""Where the image says what it holds."""
+
 BASE_SUITE = "bookworm"
 BASE_PACKAGES = "python3,python3-venv,ca-certificates,tzdata,libc-bin"
 BASE_PYTHON = "3.11"
@@ -265,9 +328,10 @@ def _lay_out_operator(context: Path) -> None:
     wheels.mkdir()
     machine = os.uname().machine
     platforms = [f"--platform=manylinux{version}_{machine}" for version in ("2014", "_2_17", "_2_28", "_2_34")]
-    lock = f"--requirement={context / 'requirements/runtime.lock'}"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]
-    _run([*pip, f"--python-version={BASE_PYTHON}", *platforms, f"--dest={wheels}", lock])
+    for lock in ("runtime.lock", "sbom.lock"):
+        given = f"--requirement={context / 'requirements' / lock}"
+        _run([*pip, f"--python-version={BASE_PYTHON}", *platforms, f"--dest={wheels}", given])
 
 
 def _operator_base() -> Path:
@@ -294,6 +358,7 @@ RECIPES: Mapping[str, Recipe] = {
         lay_out=_lay_out_operator,
         base=_operator_base,
         arguments=("PIP_OPTIONS=--no-index --find-links=/src/wheels",),
+        contents=CONTENTS,
     ),
     "pause": _one_tool("pause"),
     "busybox": Recipe(inputs=lambda: [_busybox().read_bytes()], lay_out=_lay_out_busybox),

@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 PACKAGES: Final = "/usr/lib/postgresql/*/bin"
 UNPRIVILEGED: Final = "postgres"
+LOOPBACK: Final = "127.0.0.1"
 
 
 class NoPostgres(RuntimeError):
@@ -31,16 +32,17 @@ class Postgres:
     port: int
     user: str | None
     durable: bool = False
+    host: str = LOOPBACK
 
     @property
     def url(self) -> str:
         """Base URL; the name of a database follows."""
-        return f"postgresql://inquest@127.0.0.1:{self.port}"
+        return f"postgresql://inquest@{self.host}:{self.port}"
 
     def start(self) -> None:
         """Until it answers."""
         waits = [] if self.durable else ["-c", "fsync=off"]
-        listen = ["-c", "listen_addresses=127.0.0.1", "-p", str(self.port), "-k", str(self.home)]
+        listen = ["-c", f"listen_addresses={self.host}", "-p", str(self.port), "-k", str(self.home)]
         self._control("-o", " ".join([*listen, *waits, "-c", "max_connections=80"]), "start")
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
@@ -53,22 +55,34 @@ class Postgres:
 
     def create(self, name: str) -> str:
         """URL of a new, empty database."""
-        host = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "inquest"]
-        _run([str(self.binaries / "createdb"), *host, "-T", "template0", name], self.user)
+        _run([str(self.binaries / "createdb"), *self._place(), "-T", "template0", name], self.user)
         return f"{self.url}/{name}"
+
+    def ask(self, name: str, query: str) -> str:
+        """What a query of a database of it gives, without any frame."""
+        return _run([str(self.binaries / "psql"), *self._place(), "-Atc", query, name], self.user)
+
+    def _place(self) -> list[str]:
+        return ["-h", self.host, "-p", str(self.port), "-U", "inquest"]
 
 
 @contextmanager
-def running(*, durable: bool = False) -> Iterator[Postgres]:
-    """Made, started, and gone at the end; NoPostgres where the package is missing."""
+def running(*, durable: bool = False, host: str = LOOPBACK) -> Iterator[Postgres]:
+    """Made, started, and gone at the end; NoPostgres where the package is missing.
+
+    With the address under which pods of a local cluster see this machine, whoever is in that cluster's network gets in.
+    """
     found = sorted(glob.glob(PACKAGES))
     if not found:
         raise NoPostgres("no PostgreSQL server binaries (install the package `postgresql`)")
     home = Path(tempfile.mkdtemp(prefix="inquest-pg-"))
-    server = Postgres(Path(found[-1]), home, _free_port(), _drop_root(home), durable)
+    server = Postgres(Path(found[-1]), home, _free_port(), _drop_root(home), durable, host)
     try:
         data = ["-D", str(home / "data"), "-U", "inquest", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
         _run([str(server.binaries / "initdb"), *data], server.user)
+        if host != LOOPBACK:
+            with (home / "data" / "pg_hba.conf").open("a") as doors:
+                doors.write(f"host all all {host}/16 trust\n")
         server.start()
         yield server
     finally:
@@ -85,13 +99,14 @@ def _drop_root(home: Path) -> str | None:
     return UNPRIVILEGED
 
 
-def _run(command: list[str], user: str | None) -> None:
+def _run(command: list[str], user: str | None) -> str:
     surroundings = {"PATH": "/usr/bin:/bin"}
     done = subprocess.run(
         command, user=user, cwd="/", env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     if done.returncode:
         raise NoPostgres(f"{Path(command[0]).name}: {done.stdout.decode(errors='replace')[-500:]}")
+    return done.stdout.decode(errors="replace").strip()
 
 
 def _free_port() -> int:

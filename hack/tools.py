@@ -1,10 +1,11 @@
 """Builds the Go binaries that the cluster and the tests need, each once for all checkouts of this machine.
 
-The versions stand in the go.mod files of `hack/kubernetes`, `hack/tools`, `hack/loki` and `images/pause`, and go.sum
-pins every byte. A binary is stored under the hash of its module's files and of its recipe, so a change in one module
-rebuilds nothing of another; `bin/<hash of all>` links together the set that belongs to this checkout.
+The versions stand in the go.mod files of `hack/kubernetes`, `hack/tools`, `hack/kubeconform`, `hack/kind`,
+`hack/loki` and `images/pause`, and go.sum pins every byte. A binary is stored under the hash of its module's files and
+of its recipe, so a change in one module rebuilds nothing of another; `bin/<hash of all>` links together the set of this
+checkout.
 
-    python -m hack.tools                 builds what is missing, but for Loki
+    python -m hack.tools                 builds what is missing, but for Loki and kind
     python -m hack.tools kubectl helm    only these
     python -m hack.tools --print-bin     names the folder and builds nothing
 """
@@ -62,6 +63,8 @@ TOOLS: Mapping[str, Tool] = {
         Tool("kubelet", "hack/kubernetes", "k8s.io/kubernetes/cmd/kubelet", stamped=True),
         Tool("kube-proxy", "hack/kubernetes", "k8s.io/kubernetes/cmd/kube-proxy", stamped=True),
         Tool("metrics-server", "hack/tools", "sigs.k8s.io/metrics-server/cmd/metrics-server"),
+        Tool("kind", "hack/kind", "sigs.k8s.io/kind", usual=False),
+        Tool("kubeconform", "hack/kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
         Tool("pause", "images/pause", "."),
         Tool("loki", "hack/loki", "github.com/grafana/loki/v3/cmd/loki", usual=False),
     )

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from hack import HackError
-from hack.cluster import local
+from hack.cluster.provider import provider
+from hack.demo import release
 from hack.demo.play import Timetable, fail, play, say
+from hack.demo.relay import relayed
+from hack.demo.release import ReleaseStage, forget_release, install_release
 from hack.demo.stage import (
     NAMESPACE,
     STABILIZATION,
@@ -23,19 +28,20 @@ from hack.demo.stage import (
     install,
     load_images,
     raise_cluster,
-    resident_megabytes,
     start_operator,
     stop_operator,
 )
 from hack.scripted_model import serve
 
 SCRIPT = Path(__file__).resolve().parents[1] / "scripted_model" / "scripts" / "oom.yaml"
+CLUSTER_STEP = "cluster: build what is missing, start Kubernetes"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """0 only if the workload is healthy at the end."""
     parser = argparse.ArgumentParser(prog="make demo")
     parser.add_argument("--model", choices=("none", "scripted", "real"), default=os.environ.get("MODEL", "none"))
+    parser.add_argument("--run", choices=("helm", "host"), default=os.environ.get("RUN", "helm"))
     parser.add_argument("--approve", default="no")
     parser.add_argument("--cluster", default="main", help="another name is another cluster of this checkout")
     parser.add_argument("--down", action="store_true")
@@ -43,30 +49,58 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.down:
             return down(options.cluster)
-        return up_and_play(options.model, options.cluster, approve=options.approve.lower() == "yes")
+        act_out = through_helm if options.run == "helm" else beside_the_cluster
+        return act_out(options.model, options.cluster, approve=options.approve.lower() == "yes")
     except HackError as error:
         return fail(error)
 
 
-def up_and_play(kind: str, name: str, *, approve: bool) -> int:
-    """Bring everything up, play, say how it went; everything is left up."""
+def through_helm(kind: str, name: str, *, approve: bool) -> int:
+    """As users install it: the operator is a pod of the chart. Everything is left up."""
+    times = Timetable()
+    with times.step(CLUSTER_STEP):
+        raised = raise_cluster(name)
+        stage = ReleaseStage(raised.cluster, raised.folder)
+    with model_for_pods(kind, stage) as settings:
+        with times.step("images, into the node"):
+            images = release.load_images(name)
+        with times.step("what an earlier demo left"):
+            forget_release(stage)
+            forget_earlier_run(stage)
+        with times.step("helm install, until the operator is ready"):
+            install_release(stage, images, settings)
+        say("Installed by Helm; the operator is a pod under the rights of the chart. Its log:")
+        say(f"  kubectl logs deployment/inquest -c operator -n {NAMESPACE}")
+        say(f"Values of the demo: {stage.folder / 'values.yaml'}")
+        return tell(stage, times, approve=approve)
+
+
+def beside_the_cluster(kind: str, name: str, *, approve: bool) -> int:
+    """The quick way while one writes code: the operator is a process of this checkout. Everything is left up."""
     times = Timetable()
     with model(kind) as settings:
-        with times.step("cluster: build what is missing, start Kubernetes"):
+        with times.step(CLUSTER_STEP):
             stage = raise_cluster(name)
         with times.step("images"):
             images = load_images(name)
-        forget_earlier_run(stage)
+        with times.step("what an earlier demo left"):
+            forget_release(stage)
+            forget_earlier_run(stage)
         with times.step("CRDs, policies, RBAC, catalogue"):
             install(stage, images)
         with times.step("operator: start, until ready"):
-            process = start_operator(stage, settings)
-        idle, before = resident_megabytes(process.pid), traffic(stage)
+            start_operator(stage, settings)
         say(f"The operator runs as its own service account; its log: {stage.folder / 'operator.log'}")
-        say(f"Settings of the demo: a stabilisation window of {STABILIZATION}, everything else as installed.")
-        healthy = play(stage, times, approve=approve)
-        times.show()
-        figures(stage, process.pid, idle, before)
+        return tell(stage, times, approve=approve)
+
+
+def tell(stage: Stage, times: Timetable, *, approve: bool) -> int:
+    """Play the case and say how it went."""
+    say(f"Settings of the demo: a stabilisation window of {STABILIZATION}, everything else as installed.")
+    idle, before = resident_megabytes(stage), traffic(stage)
+    healthy = play(stage, times, approve=approve)
+    times.show()
+    figures(stage, idle, before)
     say("")
     say("checkout is healthy." if healthy else "checkout is NOT healthy.")
     say("Everything is left up: look around with")
@@ -93,17 +127,29 @@ def forget_earlier_run(stage: Stage) -> None:
 
 
 @contextmanager
-def model(kind: str) -> Iterator[Mapping[str, str]]:
-    """Settings of the model: none, a script over HTTP, or the one that the environment names."""
+def model(kind: str, host: str = "127.0.0.1") -> Iterator[Mapping[str, str]]:
+    """Settings of the model: none, a script over HTTP on that address, or the one that the environment names."""
     if kind == "none":
         say("No model: detectors and the catalogue give diagnosis and remedy by code alone.")
         yield {"provider": "none"}
     elif kind == "scripted":
-        with serve(SCRIPT) as server:
+        with serve(SCRIPT, host=host) as server:
             say(f"The model is a SCRIPT, not a model: {server.base_url} speaks the OpenAI protocol from {SCRIPT.name}.")
             yield {"provider": "openai", "endpoint": server.base_url, "name": "scripted", "api_key": "not-a-key"}
     else:
         yield _real_model()
+
+
+@contextmanager
+def model_for_pods(kind: str, stage: Stage) -> Iterator[Mapping[str, str]]:
+    """The same as pods reach it: a script listens where they see this machine, to a real model leads a relay."""
+    host = stage.cluster.host_address
+    with model(kind, host) as settings:
+        if kind != "real":
+            yield settings
+            return
+        with relayed(host, stage.folder) as proxy:
+            yield {**settings, "proxy": proxy}
 
 
 def _real_model() -> Mapping[str, str]:
@@ -115,39 +161,40 @@ def _real_model() -> Mapping[str, str]:
     return {"provider": "openai", "endpoint": endpoint, "name": name, "api_key": key}
 
 
-def figures(stage: Stage, pid: int, idle: float, before: Mapping[str, int]) -> None:
+def figures(stage: Stage, idle: float, before: Mapping[str, int]) -> None:
     """API traffic of the operator for the case, and its memory."""
     say("")
     spent = {effect: count - before.get(effect, 0) for effect, count in traffic(stage).items()}
     say(f"API requests while the case ran: {spent.get('read', 0)} reads, {spent.get('write', 0)} writes")
-    say(f"Operator: {idle:.0f} MB resident when it was ready, {resident_megabytes(pid):.0f} MB at the end")
-    for line in (stage.folder / "operator.log").read_text(errors="replace").splitlines():
+    say(f"Operator: {idle:.0f} MB resident when it was ready, {resident_megabytes(stage):.0f} MB at the end")
+    for line in stage.operator_log().splitlines():
         if "case closed" in line:
             say(f"  {line}")
 
 
 def traffic(stage: Stage) -> dict[str, int]:
     """Requests to the API server so far, by effect, from the operator's own metrics."""
-    port = _metrics_port((stage.folder / "operator.log").read_text(errors="replace"))
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-        lines = answer.read().decode().splitlines()
-    counted: dict[str, int] = {}
-    for line in lines:
-        if line.startswith("inquest_api_requests_total{"):
-            effect = line.split('effect="', 1)[1].split('"', 1)[0]
-            counted[effect] = counted.get(effect, 0) + int(float(line.rsplit(" ", 1)[1]))
-    return counted
+    counted: Counter[str] = Counter()
+    for sample in samples(stage, "inquest_api_requests_total"):
+        counted[sample.labels["effect"]] += int(sample.value)
+    return dict(counted)
 
 
-def _metrics_port(log: str) -> int:
-    served = (json.loads(line) for line in log.splitlines() if '"event": "serving"' in line)
-    return int(next(served)["metrics"])
+def resident_megabytes(stage: Stage) -> float:
+    """Resident memory of the operator, as it says itself."""
+    return next(samples(stage, "process_resident_memory_bytes")).value / 1024**2
+
+
+def samples(stage: Stage, name: str) -> Iterator[Sample]:
+    """What the operator's metrics say under that name."""
+    families = text_string_to_metric_families(stage.operator_metrics())
+    return (sample for family in families for sample in family.samples if sample.name == name)
 
 
 def down(name: str) -> int:
     """Stop the operator and the cluster; nothing of ours stays."""
     stop_operator(folder(name))
-    say("the demo is gone" if local.down(name=name) else "there was nothing to take down")
+    say("the demo is gone" if provider().down(name=name) else "there was nothing to take down")
     return 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hack import HackError
-from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, tail
+from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, tail_of
 
 STEP_SECONDS = 180.0
 DECISION_SECONDS = 15 * 60.0
@@ -157,7 +157,7 @@ def until(look: Callable[[], Any], what: str, stage: Stage, seconds: float = STE
     end = time.monotonic() + seconds
     while not (seen := look()):
         if time.monotonic() > end:
-            raise HackError(f"waited {seconds:.0f} s for {what}\n{tail(stage.folder / 'operator.log')}")
+            raise HackError(f"waited {seconds:.0f} s for {what}\n{tail_of(stage.operator_log())}")
         time.sleep(0.5)
     return seen
 

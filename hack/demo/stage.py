@@ -12,21 +12,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import yaml
 
 from hack import HackError
 from hack.cluster import local
+from hack.cluster.provider import provider
 from hack.cluster.state import Size, cluster_folder, write_atomically
 from hack.images import Image
 from hack.tools import build
 from inquest.api.admission import render as render_admission
 from inquest.api.admission import render_mutating
-from inquest.api.rbac import render_rbac
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMESPACE = "inquest-system"
 EXECUTION_NAMESPACE = "inquest-workflows"
+CHART = REPOSITORY / "charts" / "inquest"
+OF_RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 ACCOUNT = "inquest"
 PLACEHOLDER = "localhost/inquest/kubectl@sha256:" + "0" * 64
 WAIT_SECONDS = 120.0
@@ -52,11 +55,27 @@ class Stage:
             raise HackError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
+    @property
+    def user(self) -> str:
+        """The name of the cluster's administrator."""
+        return self.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+
     def read(self, kind: str, name: str, namespace: str = NAMESPACE) -> dict[str, Any]:
         """An object, or an empty mapping where it is not there."""
         text = self.kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
         found: dict[str, Any] = json.loads(text) if text.strip() else {}
         return found
+
+    def operator_log(self) -> str:
+        """What the operator beside the cluster has written."""
+        path = self.folder / "operator.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def operator_metrics(self) -> str:
+        """Its metrics as it serves them."""
+        served = (json.loads(line) for line in self.operator_log().splitlines() if '"event": "serving"' in line)
+        with urlopen(f"http://127.0.0.1:{next(served)['metrics']}/metrics", timeout=5) as answer:
+            return str(answer.read().decode())
 
     def list(self, kind: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
         """All objects of a kind in a namespace."""
@@ -72,15 +91,15 @@ def folder(name: str) -> Path:
 
 
 def raise_cluster(name: str) -> Stage:
-    """The local Kubernetes with a real node."""
-    cluster = local.up(Size.REAL, name=name)
+    """A Kubernetes with a real node."""
+    cluster = provider().up(Size.REAL, name=name)
     build(["opa"])
     return Stage(cluster, folder(name))
 
 
 def load_images(name: str) -> dict[str, Image]:
     """Build the demo's images and put them into the node; keyed by their short name."""
-    found = local.load_images(["kubectl", "busybox"], name=name)
+    found = provider().load_images(["kubectl", "busybox"], name=name)
     return {image.name.rsplit("/", 1)[-1]: image for image in found}
 
 
@@ -88,17 +107,15 @@ def install(stage: Stage, images: Mapping[str, Image]) -> None:
     """Namespaces, CRDs, admission policies, RBAC; then the catalogue with the digest of the image just built."""
     for namespace in (NAMESPACE, EXECUTION_NAMESPACE):
         stage.kubectl("apply", "-f", "-", stdin=_namespace(namespace))
-    stage.kubectl("apply", "--server-side", "-f", str(REPOSITORY / "crds"))
+    stage.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(REPOSITORY / "crds"))
     stage.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s", seconds=90)
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
     manifests = [
-        account,
-        *render_rbac(NAMESPACE, EXECUTION_NAMESPACE),
+        *_rights(stage.user),
         *render_admission(NAMESPACE, ACCOUNT, EXECUTION_NAMESPACE),
     ]
     if "mutatingadmissionpolicies" in stage.kubectl("api-resources", "--api-group=admissionregistration.k8s.io"):
         manifests += render_mutating(NAMESPACE, ACCOUNT)
-    stage.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([*manifests, _approver("admin")]))
+    stage.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(manifests))
     install_catalogue(stage, images["kubectl"].pinned)
 
 
@@ -150,12 +167,6 @@ def stop_operator(home: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def resident_megabytes(pid: int) -> float:
-    """Resident memory of a process."""
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
-
-
 def _settings(stage: Stage, model: Mapping[str, str]) -> dict[str, Any]:
     return {
         "kubernetes": {"kubeconfig": str(_operator_kubeconfig(stage)), "namespace": NAMESPACE},
@@ -196,24 +207,39 @@ def _wait_until_ready(stage: Stage, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.2)
 
 
-def tail(path: Path, lines: int = 25) -> str:
+def tail(path: Path) -> str:
     """The end of a log."""
-    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+    return tail_of(path.read_text(errors="replace")) if path.exists() else ""
+
+
+def tail_of(text: str, lines: int = 25) -> str:
+    """The last lines."""
+    return "\n".join(text.splitlines()[-lines:])
 
 
 def _namespace(name: str) -> str:
     return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-def _approver(user: str) -> dict[str, Any]:
-    """The user of the demo may approve; an approver is bound by name."""
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "demo-approver", "namespace": NAMESPACE},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "inquest-approver"},
-    }
+def _rights(approver: str) -> list[dict[str, Any]]:
+    """Account, roles and bindings out of the chart: an operator beside the cluster may no more than a pod of a release.
+
+    The user of the demo may approve; an approver is bound by name.
+    """
+    values = yaml.safe_dump({"image": {"repository": "none"}, "rbac": {"approvers": [approver]}})
+    command = [str(build(["helm"]) / "helm"), "template", "inquest", str(CHART), f"--namespace={NAMESPACE}"]
+    done = subprocess.run(
+        [*command, "--values=-"], input=values, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False
+    )
+    if done.returncode != 0:
+        raise HackError(f"helm template: {done.stderr.strip()}")
+    return [_placed(found) for found in yaml.safe_load_all(done.stdout) if found and found["kind"] in OF_RIGHTS]
+
+
+def _placed(found: dict[str, Any]) -> dict[str, Any]:
+    """Where Helm would put it."""
+    place = {} if found["kind"].startswith("Cluster") else {"namespace": NAMESPACE}
+    return {**found, "metadata": {**place, **found["metadata"]}}
 
 
 def _command_of(pid: int) -> str:

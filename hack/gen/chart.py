@@ -22,14 +22,16 @@ from inquest.api.admission import render, render_mutating
 from inquest.api.generate import crds
 from inquest.api.meta import DURATION_PATTERN
 from inquest.api.rbac import (
-    INVESTIGATOR,
+    CLUSTER_SCOPED,
     PEOPLE,
+    WATCHING,
     Manifest,
-    Rule,
-    of_namespaces,
-    of_the_cluster,
+    investigated_in,
     people_role,
+    render_confined,
+    render_datastorage,
     render_rbac,
+    watched_in,
 )
 from inquest.settings import Settings
 
@@ -40,15 +42,22 @@ HAND_WRITTEN_SCHEMA: Final = Path(__file__).with_name("chart_values.yaml")
 PLACEHOLDER: Final = "localhost/inquest/kubectl@sha256:" + "0" * 64
 
 NAMESPACE, EXECUTION, ACCOUNT, LABELS = "__NAMESPACE__", "__EXECUTION__", "__ACCOUNT__", "__LABELS__"
+OPERATOR_NAMESPACE, PLACE = "__OPERATOR_NAMESPACE__", "__PLACE__"
 FILLED_IN: Final[Mapping[str, str]] = {
-    NAMESPACE: "{{ .Release.Namespace }}",
-    EXECUTION: "{{ .Values.execution.namespace }}",
-    ACCOUNT: '{{ include "inquest.serviceAccountName" . }}',
-    f"{LABELS}: null": '{{- include "inquest.labels" . | nindent 4 }}',
-    PLACEHOLDER: '{{ include "inquest.catalogueImage" . }}',
+    NAMESPACE: "{{ $.Release.Namespace }}",
+    OPERATOR_NAMESPACE: '{{ include "inquest.operatorNamespace" $ }}',
+    EXECUTION: "{{ $.Values.execution.namespace }}",
+    ACCOUNT: '{{ include "inquest.serviceAccountName" $ }}',
+    PLACE: "{{ . }}",
+    f"{LABELS}: null": '{{- include "inquest.labels" $ | nindent 4 }}',
+    PLACEHOLDER: '{{ include "inquest.catalogueImage" $ }}',
 }
+"""`$`, since some of them stand in a loop over namespaces, in which the dot is `PLACE`."""
 
 Json = dict[str, Any]
+
+RUNS: Final = ".Values.operator.enabled"
+NAMESPACED: Final = ".Values.rbac.namespaced"
 
 OWN_GROUPS: Final = ("kubernetes", "server", "crash", "audit")
 """Groups of settings that the chart sets itself, or that no operator in a pod reads."""
@@ -75,11 +84,14 @@ def files() -> dict[Path, str]:
     """Every generated file of the chart with its text."""
     return {
         **{FOLDER / f"crd-{name}": _crd(found) for name, found in crds().items()},
-        FOLDER / "rbac.yaml": _guarded(".Values.rbac.create", _roles()),
+        FOLDER / "rbac.yaml": f"{NOTE}{_roles()}",
+        FOLDER / "datastorage.yaml": _guarded(f"and {RUNS} .Values.datastorage.deployment.enabled", _datastorage()),
         FOLDER / "people.yaml": _guarded(".Values.rbac.people", map(people_role, PEOPLE)),
-        FOLDER / "admission.yaml": _guarded(".Values.admissionPolicies.enabled", render(NAMESPACE, ACCOUNT, EXECUTION)),
-        FOLDER / "signature.yaml": _guarded('include "inquest.signs" .', render_mutating(NAMESPACE, ACCOUNT)),
-        FOLDER / "catalogue.yaml": _guarded(".Values.catalogue.enabled", _catalogue()),
+        FOLDER / "admission.yaml": _guarded(
+            ".Values.admissionPolicies.enabled", render(OPERATOR_NAMESPACE, ACCOUNT, EXECUTION)
+        ),
+        FOLDER / "signature.yaml": _guarded('include "inquest.signs" .', render_mutating(OPERATOR_NAMESPACE, ACCOUNT)),
+        FOLDER / "catalogue.yaml": f"{NOTE}{_catalogue()}",
         CHART / "files" / "approval.rego": (ROOT / "policies" / "approval.rego").read_text(encoding="utf-8"),
         CHART / "values.schema.json": json.dumps(values_schema(), indent=1, ensure_ascii=False) + "\n",
     }
@@ -108,7 +120,17 @@ def _document(found: Mapping[str, Any]) -> str:
 
 
 def _guarded(condition: str, objects: Iterable[Mapping[str, Any]]) -> str:
-    return f"{NOTE}{{{{- if {condition} }}}}\n{template(objects)}{{{{- end }}}}\n"
+    return NOTE + _if(condition, template(objects))
+
+
+def _if(condition: str, text: str, otherwise: str = "") -> str:
+    other = f"{{{{- else }}}}\n{otherwise}" if otherwise else ""
+    return f"{{{{- if {condition} }}}}\n{text}{other}{{{{- end }}}}\n"
+
+
+def _each(places: str, objects: Iterable[Mapping[str, Any]]) -> str:
+    """The objects once for each of these namespaces, as documents that follow others."""
+    return f"{{{{- range {places} }}}}\n---\n{template(objects)}{{{{- end }}}}\n"
 
 
 def _crd(found: Manifest) -> str:
@@ -120,26 +142,61 @@ def _crd(found: Manifest) -> str:
     return f"{NOTE}{{{{- if .Values.crds.enabled }}}}\n{text}{{{{- end }}}}\n"
 
 
-def _roles() -> Iterator[Manifest]:
-    """The operator's; the investigator's are in two halves, of which one can be bound in single namespaces."""
+def _roles() -> str:
+    """The operator's, in the whole cluster or in single namespaces."""
     people = {role.name for role in PEOPLE}
-    for found in render_rbac(NAMESPACE, EXECUTION, ACCOUNT):
-        if found["metadata"]["name"] not in people | {"inquest-investigator"}:
-            yield found
-    yield _cluster_role("inquest-investigator", of_namespaces(INVESTIGATOR))
-    yield _cluster_role("inquest-investigator-cluster", of_the_cluster(INVESTIGATOR))
+    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    wide = [one for one in render_rbac(NAMESPACE, EXECUTION, ACCOUNT) if one["metadata"]["name"] not in people]
+    own = [one for one in render_confined((), NAMESPACE, EXECUTION, ACCOUNT) if one["metadata"]["name"] != WATCHING]
+    confined = template(own)
+    confined += _each(f"append {NAMESPACED} .Release.Namespace | uniq", watched_in(PLACE, account))
+    confined += _each(NAMESPACED, investigated_in(PLACE, account))
+    return _if(f"and {RUNS} .Values.rbac.create", _if(NAMESPACED, confined, template(wide)))
 
 
-def _cluster_role(name: str, rules: Iterable[Rule]) -> Manifest:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": [rule.manifest() for rule in rules],
-    }
+def _datastorage() -> list[Manifest]:
+    """Of a DataStorage that is served by itself; what calls it is the operator's account."""
+    return render_datastorage(NAMESPACE, client=ACCOUNT)
 
 
-def _catalogue() -> Iterator[Manifest]:
+def _catalogue() -> str:
+    """Workflows, accounts and their roles; where single namespaces are looked after, the roles hold in those alone.
+
+    What acts on kinds of no namespace is left out there: no Role could give it the right.
+    """
+    found = list(_whole_catalogue())
+    far = {one["metadata"]["name"].removeprefix("inquest-workflow-") for one in found if _is_beyond_roles(one)}
+    beyond = [one for one in found if _account_of(one) in far]
+    wide = [one for one in found if one["kind"].startswith("ClusterRole") and one not in beyond]
+    others = [one for one in found if one not in wide and one not in beyond]
+    roles = _if(NAMESPACED, _each(NAMESPACED, map(_in_place, wide)), f"---\n{template([*wide, *beyond])}")
+    return _if(f"and {RUNS} .Values.catalogue.enabled", f"{template(others)}{roles}")
+
+
+def _is_beyond_roles(found: Manifest) -> bool:
+    rules = found.get("rules", ())
+    return any(
+        (group, name) in CLUSTER_SCOPED for one in rules for group in one["apiGroups"] for name in one["resources"]
+    )
+
+
+def _account_of(found: Manifest) -> str:
+    """The account of a workflow, of a role, or the account itself; empty for anything else."""
+    if found["kind"] == "RemediationWorkflow":
+        return str(found["spec"]["execution"]["serviceAccountName"])
+    name = str(found["metadata"]["name"])
+    return name.removeprefix("inquest-workflow-") if found["kind"] != "ActionType" else ""
+
+
+def _in_place(wide: Manifest) -> Manifest:
+    """A role of the whole cluster, or its binding, as one of a namespace."""
+    found = {**wide, "kind": wide["kind"].removeprefix("Cluster"), "metadata": {**wide["metadata"], "namespace": PLACE}}
+    if "roleRef" in found:
+        found["roleRef"] = {**found["roleRef"], "kind": "Role"}
+    return found
+
+
+def _whole_catalogue() -> Iterator[Manifest]:
     for path in sorted((ROOT / "catalogue").glob("*.yaml")):
         for found in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             yield _moved(found)

@@ -38,6 +38,8 @@ class FirstSight:
 
     families: str
     kinds: str
+    foreign: bool
+    """Whether its faults were sought where nobody had looked, and not among those that everybody meets."""
     faults: int
     at1: int
     at3: int
@@ -54,9 +56,10 @@ class FirstSight:
 
 
 FIRST: Final = (
-    FirstSight("blind-a, blind-b", "everyday ones, by hand", 20, 18, 19, 4, 0, 19),
-    FirstSight("blind-c", "foreign ones, recorded from a cluster", 37, 18, 19, 5, 1, 32),
-    FirstSight("blind-d", "foreign ones, by hand", 26, 14, 15, 5, 2, 19),
+    FirstSight("blind-a, blind-b", "everyday ones, by hand", False, 20, 18, 19, 4, 0, 19),
+    FirstSight("blind-c", "foreign ones, recorded from a cluster", True, 37, 18, 19, 5, 1, 32),
+    FirstSight("blind-d", "foreign ones, by hand", True, 26, 14, 15, 5, 2, 19),
+    FirstSight("blind-e", "textbook ones of public lists, recorded from a cluster", False, 40, 38, 38, 10, 0, 43),
 )
 
 
@@ -84,17 +87,24 @@ def page(results: dict[str, Result]) -> str:
 
 
 def _first_sight() -> str:
-    faults, controls = sum(each.faults for each in FIRST), sum(each.controls for each in FIRST)
-    at1, alarms = sum(each.at1 for each in FIRST), sum(each.alarms for each in FIRST)
+    controls, alarms = sum(each.controls for each in FIRST), sum(each.alarms for each in FIRST)
     return (
         "## At first sight\n\nThe faults above and the detectors have the same authors, but for these families: "
         "their cases were written without sight of a detector. The table keeps what came of them when they were "
-        "first replayed, before anything was mended for them; it is what a fault that nobody here has thought of may "
-        f"expect: {part(at1, faults)} right at 1, {alarms} false alarms among {controls} controls. The table at "
-        "the top of this page counts them as they are answered now.\n\n"
+        "first replayed, before anything was mended for them. A fault that nobody here has thought of may expect what "
+        f"came of the foreign ones: {_right_at_first(foreign=True)} right at 1. For those that everybody meets it was "
+        f"{_right_at_first(foreign=False)}. There were {alarms} false alarms among {controls} controls. The table at "
+        "the top of this page counts all of them as they are answered now. No real application ran in the recorded "
+        "ones: what programs log is printed by a shell in words of the case's author, which is a bias in our favour. "
+        "Where the textbook ones come from stands in `tests/scenarios/blind-e/README.md`.\n\n"
         "| family | kinds | faults | at 1 | at 3 | controls | false alarms | ended as expected |\n"
         f"|---|---|---|---|---|---|---|---|\n{''.join(each.row for each in FIRST)}"
     )
+
+
+def _right_at_first(*, foreign: bool) -> str:
+    those = [each for each in FIRST if each.foreign is foreign]
+    return part(sum(each.at1 for each in those), sum(each.faults for each in those))
 
 
 def live(path: Path = REPORT) -> str:

@@ -97,10 +97,12 @@ class Tls:
 
 
 @contextmanager
-def serve(script: Script | str | Path, *, port: int = 0, tls: Tls | None = None) -> Iterator[Serving]:
+def serve(
+    script: Script | str | Path, *, host: str = "127.0.0.1", port: int = 0, tls: Tls | None = None
+) -> Iterator[Serving]:
     """Run the server for a script, or for the file that holds one, in a thread; it listens when this returns."""
     play = Play(script if isinstance(script, Script) else load(script))
-    with socket.create_server(("127.0.0.1", port)) as listening:
+    with socket.create_server((host, port)) as listening:
         config = uvicorn.Config(
             application(play),
             log_config=None,
@@ -114,7 +116,7 @@ def serve(script: Script | str | Path, *, port: int = 0, tls: Tls | None = None)
         thread.start()
         try:
             scheme = "https" if tls else "http"
-            url = f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/v1"
+            url = f"{scheme}://{host}:{listening.getsockname()[1]}/v1"
             yield Serving(url, play.requests, play.heads, play.advised)
         finally:
             server.should_exit = True

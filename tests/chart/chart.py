@@ -14,6 +14,10 @@ from hack.tools import build
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "inquest"
 SCENARIOS = sorted((CHART / "ci").glob("*-values.yaml"))
+ADMINISTRATOR = CHART / "ci" / "admin-values.yaml"
+TEAM = CHART / "ci" / "namespaced-values.yaml"
+RUNNING = [path for path in SCENARIOS if path != ADMINISTRATOR]
+"""Those with an operator."""
 NAMESPACE = "inquest-system"
 IMAGE = {"image": {"repository": "registry.example/inquest/operator"}}
 SIGNING = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"

@@ -6,7 +6,8 @@ install     makes a release in a namespace that enforces Pod Security `restricte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,9 @@ import pytest
 from hack.cluster import local
 from hack.cluster.state import Size
 from hack.images import Image
+from hack.rights.judging import Refusal, refused
+from hack.rights.known import KNOWN
+from hack.rights.standing import Standing
 from tests.chart.chart import CHART, NAMESPACE, Object, helm
 from tests.cluster.kube import Kubectl
 
@@ -38,7 +42,7 @@ class Site:
         return helm(*arguments, f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={NAMESPACE}", values=values)
 
     def values(self, **changes: Any) -> Object:
-        """Values with the images that were just built; the node has no volumes to give."""
+        """Values with the images that were just built."""
 
         def image(name: str) -> Object:
             found = self.images[name]
@@ -47,7 +51,6 @@ class Site:
         return {
             "image": image("operator"),
             "opa": {"image": image("opa")},
-            "persistence": {"enabled": False},
             **changes,
         }
 
@@ -64,7 +67,8 @@ def cluster() -> Iterator[Site]:
         by_name = {image.name.rsplit("/", 1)[-1]: image for image in images}
         yield Site(found, Kubectl(found.bin / "kubectl", found.kubeconfig), by_name)
     finally:
-        local.down(name=CLUSTER)
+        if "INQUEST_KEEP_CLUSTER" not in os.environ:
+            local.down(name=CLUSTER)
 
 
 @pytest.fixture
@@ -80,13 +84,25 @@ def install(cluster: Site) -> Iterator[Install]:
 
 
 @contextmanager
-def released(site: Site, values: Mapping[str, Any], options: tuple[str, ...] = ()) -> Iterator[None]:
-    """The chart installed with these values, in a namespace where pods are restricted."""
+def released(
+    site: Site,
+    values: Mapping[str, Any],
+    options: tuple[str, ...] = (),
+    *,
+    expected: Sequence[Refusal] = KNOWN.refusals,
+) -> Iterator[None]:
+    """The chart installed with these values, in a namespace where pods are restricted; its accounts lack no right.
+
+    `expected`: what may be forbidden all the same.
+    """
+    standing = Standing(site.cluster)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": RESTRICTED}}
     site.kubectl.apply(namespace)
+    local.offer_volume(name=CLUSTER)
     try:
         site.helm("install", "inquest", str(CHART), *options, values=values)
         yield
+        assert [*refused(standing.entries(), expected)] == []
     finally:
         _remove(site)
 

@@ -14,12 +14,28 @@ import yaml
 
 from hack.gen import chart as generated
 from hack.packages import unpacked
-from inquest.api.rbac import render_rbac
+from inquest.api.rbac import PEOPLE, render_confined, render_datastorage, render_rbac
 from inquest.settings import Settings
 from inquest.telemetry import REGISTRY
-from tests.chart.chart import IMAGE, NAMESPACE, SCENARIOS, SIGNING, Object, Refused, one, rendered, values_of
+from tests.chart.chart import (
+    ADMINISTRATOR,
+    CHART,
+    IMAGE,
+    NAMESPACE,
+    RUNNING,
+    SCENARIOS,
+    SIGNING,
+    TEAM,
+    Object,
+    Refused,
+    helm,
+    one,
+    rendered,
+    values_of,
+)
 
 EVERY = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+EVERY_RUNNING = pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
 
 
 def with_values(**changes: Any) -> Object:
@@ -45,7 +61,7 @@ def test_every_object_of_a_scenario_carries_the_labels_of_its_release(path: Path
     assert all(label["app.kubernetes.io/instance"] == "inquest" and label["helm.sh/chart"] for label in labels)
 
 
-@EVERY
+@EVERY_RUNNING
 def test_the_product_accepts_the_settings_that_a_scenario_gives_it(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(one(rendered(values_of(path)), "ConfigMap", "inquest-settings")["data"]["settings.yaml"])
@@ -80,10 +96,31 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
         "url",
     ),
     "a database with its password": ({"settings": {"datastorage": {"database": "x"}}}, "database"),
+    "a login in an address": ({"settings": {"datastorage": {"url": "http://u:p@h"}}}, "does not match pattern"),
+    "a login in the address of the served DataStorage": (
+        {"datastorage": {"deployment": {"url": "http://u:p@h"}}},
+        "does not match pattern",
+    ),
     "what only the chart can know": ({"settings": {"kubernetes": {"namespace": "other"}}}, "kubernetes"),
     "no image": ({"image": {"repository": ""}}, "image.repository"),
     "two replicas on one database": ({"replicas": 2}, "belongs to one process"),
     "workflows beside the operator": ({"execution": {"namespace": NAMESPACE}}, "own namespace"),
+    "workloads in care where workflows run": ({"rbac": {"namespaced": ["inquest-workflows"]}}, "where workflows run"),
+    "policies for another operator than its own": (
+        {"admissionPolicies": {"operatorNamespace": "elsewhere"}},
+        "without an operator",
+    ),
+    "a served DataStorage for one team": (
+        {
+            "rbac": {"namespaced": ["shop"]},
+            "datastorage": {"deployment": {"enabled": True, "databaseSecret": {"name": "db"}}},
+        },
+        "no Role can grant",
+    ),
+    "a door for one team without a token": (
+        {"rbac": {"namespaced": ["shop"]}, "settings": {"intake": {"enabled": True}}},
+        "intake.token_file",
+    ),
     "no policy engine": ({"opa": {"sidecar": False}}, "opa.url"),
     "two policy engines": ({"opa": {"url": "http://opa"}}, "opa.sidecar"),
     "two policies": ({"policy": {"content": "x", "existingConfigMap": "mine"}}, "not both"),
@@ -94,6 +131,17 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
     ),
     "a catalogue without an image": ({"catalogue": {"enabled": True}}, "catalogue.image"),
     "a catalogue by tag": ({"catalogue": {"enabled": True, "image": "kubectl:1"}}, "does not match pattern"),
+    "a served DataStorage without a database": (
+        {"datastorage": {"deployment": {"enabled": True}}},
+        "databaseSecret.name",
+    ),
+    "two DataStorages": (
+        {
+            "datastorage": {"deployment": {"enabled": True, "databaseSecret": {"name": "db"}}},
+            "settings": {"datastorage": {"mode": "external", "url": "http://elsewhere"}},
+        },
+        "choose one",
+    ),
     "senders without a door": ({"intake": {"sources": [{"serviceAccount": "a", "namespace": "b"}]}}, "intake.enabled"),
     "a door without a login": ({"settings": {"intake": {"enabled": True, "authentication": "none"}}}, "login"),
 }
@@ -117,7 +165,7 @@ def test_every_setting_of_the_product_can_be_given_or_is_set_by_the_chart() -> N
         assert all("SecretStr" in str(model.model_fields[one].annotation) for one in left_out)  # type: ignore[union-attr]
 
 
-@EVERY
+@EVERY_RUNNING
 def test_every_container_runs_without_rights_on_a_read_only_root(path: Path) -> None:
     objects = rendered(values_of(path))
     pods = [pod_of(objects), one(objects, "Pod", "inquest-test")["spec"]]
@@ -134,7 +182,7 @@ def test_every_container_runs_without_rights_on_a_read_only_root(path: Path) -> 
             assert container["resources"]["limits"]["memory"]
 
 
-@EVERY
+@EVERY_RUNNING
 def test_the_token_reaches_the_operator_alone_and_ends_within_the_hour(path: Path) -> None:
     pod = pod_of(rendered(values_of(path)))
 
@@ -150,6 +198,35 @@ def test_a_database_in_the_pod_is_never_opened_by_two_processes() -> None:
 
     assert (embedded["strategy"]["type"], embedded["replicas"]) == ("Recreate", 1)
     assert (external["strategy"]["type"], external["replicas"]) == ("RollingUpdate", 2)
+
+
+SERVED = {"deployment": {"enabled": True, "databaseSecret": {"name": "db"}}}
+
+
+def test_a_served_datastorage_is_what_the_operator_asks_and_keeps_nothing_in_its_pod() -> None:
+    found = rendered(with_values(datastorage=SERVED))
+
+    asked = settings_of(found)["datastorage"]
+    (box,) = one(found, "Deployment", "inquest-datastorage")["spec"]["template"]["spec"]["containers"]
+    assert (asked["mode"], asked["url"]) == ("external", f"http://data-storage-service.{NAMESPACE}.svc:8080")
+    assert box["env"][0]["valueFrom"]["secretKeyRef"] == {"name": "db", "key": "url"}
+    assert "PersistentVolumeClaim" not in {each["kind"] for each in found}
+    assert "password" not in json.dumps(found)
+
+
+def test_the_service_of_the_operator_leads_to_no_pod_of_its_datastorage() -> None:
+    found = rendered(with_values(datastorage=SERVED))
+    labels = {
+        name: one(found, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+        for name in ("inquest", "inquest-datastorage")
+    }
+
+    def reached(service: str) -> set[str]:
+        wanted = one(found, "Service", service)["spec"]["selector"].items()
+        return {name for name, given in labels.items() if wanted <= given.items()}
+
+    assert reached("inquest") == {"inquest"}
+    assert reached("data-storage-service") == {"inquest-datastorage"}
 
 
 def test_a_changed_setting_or_policy_starts_the_pod_again() -> None:
@@ -191,17 +268,76 @@ def rights(objects: list[Object], kinds: tuple[str, ...] = ("Role", "ClusterRole
 
 def test_the_chart_grants_what_the_code_says_and_nothing_else() -> None:
     assert rights(rendered(with_values())) == rights(render_rbac())
+    assert rights(rendered(with_values(datastorage=SERVED))) == rights([*render_rbac(), *render_datastorage()])
 
 
-def test_an_investigator_of_some_namespaces_is_bound_in_those_alone() -> None:
-    found = rendered(with_values(rbac={"namespaced": ["shop", "pay"]}))
+PLACES = ["shop", "pay"]
 
-    bound = [each for each in found if each.get("roleRef", {}).get("name") == "inquest-investigator"]
-    assert rights(found) == rights(rendered(with_values()))
-    assert {(each["kind"], each["metadata"].get("namespace")) for each in bound} == {
-        ("RoleBinding", "shop"),
-        ("RoleBinding", "pay"),
+
+def test_an_operator_of_some_namespaces_is_granted_what_the_code_says_and_nothing_else() -> None:
+    found = rendered(with_values(rbac={"namespaced": PLACES, "people": False}))
+
+    assert rights(found) == rights(render_confined(PLACES))
+    assert settings_of(found)["kubernetes"]["namespaces"] == PLACES
+
+
+def test_a_release_for_one_team_brings_nothing_of_the_cluster_but_the_reading_of_what_is_installed() -> None:
+    catalogue = {"enabled": True, "image": f"registry.example/kubectl@sha256:{'0' * 64}"}
+    found = rendered({**values_of(TEAM), "catalogue": catalogue})
+
+    beyond = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"] in OF_THE_CLUSTER}
+    assert beyond == {("ClusterRole", "inquest-installed"), ("ClusterRoleBinding", "inquest-installed")}
+    assert {each["metadata"]["namespace"] for each in found if each["metadata"]["name"] == MENDS} == {*PLACES}
+    workflows = {each["spec"]["id"] for each in found if each["kind"] == "RemediationWorkflow"}
+    assert not {"cordon-node", "drain-node"} & workflows, "no Role could let them"
+    assert "increase-memory-limit" in workflows
+
+
+MENDS = "inquest-workflow-increase-memory-limit"
+OF_THE_CLUSTER = {
+    *("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace"),
+    *(f"{form}AdmissionPolicy{what}" for form in ("Validating", "Mutating") for what in ("", "Binding")),
+}
+
+
+def test_an_administrators_release_is_of_the_cluster_alone_and_binds_nobody() -> None:
+    found = rendered(values_of(ADMINISTRATOR), f"-a={SIGNING}")
+
+    kinds = {each["kind"] for each in found}
+    assert kinds == OF_THE_CLUSTER - {"ClusterRoleBinding"}
+    assert {each["metadata"]["name"] for each in found if each["kind"] == "ClusterRole"} == {
+        role.name for role in PEOPLE
     }
+
+
+def test_an_administrators_policies_are_those_that_the_release_of_the_team_would_bring() -> None:
+    """The operator compares them word by word."""
+    values = {**values_of(ADMINISTRATOR), "admissionPolicies": {"operatorNamespace": "watch"}}
+    text = helm("template", "installed", str(CHART), "--namespace=admin", values=values)
+    apart = [found for found in yaml.safe_load_all(text) if found]
+    text = helm("template", "inquest", str(CHART), "--namespace=watch", values=with_values())
+    beside = [found for found in yaml.safe_load_all(text) if found]
+
+    def policies(objects: list[Object]) -> list[Object]:
+        return [{**each, "metadata": each["metadata"]["name"]} for each in objects if "Policy" in each["kind"]]
+
+    assert policies(apart) == policies(beside)
+    assert "system:serviceaccount:watch:inquest" in json.dumps(policies(apart))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"settings": {"intake": {"enabled": True, "token_file": "/run/secrets/senders/token"}}},
+        {"settings": {"intake": {"enabled": True}}, "intake": {"tokenReviews": True}},
+    ],
+    ids=["a mounted token", "an administrator's binding"],
+)
+def test_a_door_for_one_team_opens_where_senders_can_be_known(values: Object) -> None:
+    found = rendered(with_values(rbac={"namespaced": ["shop"], "people": False}, **values))
+
+    assert settings_of(found)["intake"]["enabled"] is True
+    assert rights(found) == rights(render_confined(["shop"])), "the right is the administrator's to give"
 
 
 def test_decisions_are_signed_where_the_server_can() -> None:
@@ -247,32 +383,106 @@ def test_a_network_policy_denies_what_it_does_not_list() -> None:
     assert [port["port"] for rule in found["egress"] for port in rule["ports"]] == [53, 53, 443, 6443]
 
 
+# --- monitoring -----------------------------------------------------------------------------------------------------
+
+RUNBOOK = generated.ROOT / "docs" / "how-to" / "answer-an-alert.md"
+ENDINGS = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
+KNOWN = {
+    f"{collector.name}{ending}" for collector in REGISTRY.collect() for ending in ENDINGS.get(collector.type, ("",))
+}
+"""Names as they stand in /metrics."""
+
+
 def full_rules() -> Object:
     found: Object = one(rendered(with_values(prometheusRule={"enabled": True})), "PrometheusRule")["spec"]
     return found
 
 
-def test_every_alert_asks_for_metrics_that_the_product_has() -> None:
-    known = {name for collector in REGISTRY.collect() for name in (collector.name, f"{collector.name}_total")}
+def alerts() -> list[Object]:
+    return [rule for group in full_rules()["groups"] for rule in group["rules"]]
 
-    asked = {
-        name
-        for group in full_rules()["groups"]
-        for rule in group["rules"]
-        for name in re.findall(r"inquest_\w+", rule["expr"])
-    }
+
+def test_every_alert_asks_for_metrics_that_the_product_has() -> None:
+    asked = {name for rule in alerts() for name in re.findall(r"inquest_\w+", rule["expr"])}
 
     assert asked
-    assert asked <= known
+    assert asked <= KNOWN
+
+
+def test_every_alert_leads_to_a_section_that_says_what_to_do() -> None:
+    sections = {line[3:].strip().lower() for line in RUNBOOK.read_text().splitlines() if line.startswith("## ")}
+
+    led = {rule["annotations"]["runbook_url"].partition("#")[2]: rule["alert"] for rule in alerts()}
+
+    assert {alert.lower(): alert for alert in led.values()} == led
+    assert set(led) == sections
+
+
+def promtool(*arguments: str | Path) -> str:
+    """What Prometheus' own tool says; a failure is told with its words."""
+    command = [unpacked("prometheus", "promtool"), *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
 
 
 def test_prometheus_itself_can_read_the_alerts(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(yaml.safe_dump(full_rules()))
 
-    promtool = unpacked("prometheus", "promtool")
-    answer = subprocess.run(
-        [promtool, "check", "rules", rules], capture_output=True, text=True, timeout=60, check=False
-    )
+    assert f"{len(alerts())} rules found" in promtool("check", "rules", rules)
 
-    assert answer.returncode == 0, answer.stderr
+
+def test_every_alert_fires_on_what_it_is_for_and_on_nothing_else(tmp_path: Path) -> None:
+    """What a message says is not looked at here."""
+    groups = full_rules()["groups"]
+    for group in groups:
+        for rule in group["rules"]:
+            rule.pop("annotations")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    cases = yaml.safe_load((Path(__file__).parent / "alerts.yaml").read_text())
+    (tmp_path / "cases.yaml").write_text(yaml.safe_dump(cases))
+
+    looked = [test for case in cases["tests"] for test in case["alert_rule_test"]]
+    fired, quiet = ({test["alertname"] for test in looked if bool(test["exp_alerts"]) is yes} for yes in (True, False))
+
+    assert fired == quiet == {rule["alert"] for rule in alerts()}
+    promtool("test", "rules", tmp_path / "cases.yaml")
+
+
+def dashboard() -> Object:
+    found = one(rendered(with_values(dashboard={"enabled": True})), "ConfigMap", "inquest-dashboard")
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    read: Object = json.loads(found["data"]["inquest.json"])
+    return read
+
+
+def test_every_panel_of_the_dashboard_asks_for_metrics_that_the_product_has() -> None:
+    panels = [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
+
+    asked = [re.findall(r"\b((?:inquest|process)_\w+)\{", query["expr"]) for one in panels for query in one["targets"]]
+
+    assert len(panels) > 15
+    assert all(asked)
+    assert {name for names in asked for name in names} <= KNOWN
+
+
+def test_prometheus_itself_can_read_every_query_of_the_dashboard(tmp_path: Path) -> None:
+    queries = [query["expr"] for panel in dashboard()["panels"] for query in panel.get("targets", [])]
+    rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
+    path = tmp_path / "queries.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+
+    assert f"{len(queries)} rules found" in promtool("check", "rules", path)
+
+
+def test_panels_of_the_dashboard_do_not_overlap() -> None:
+    squares = [
+        (panel["gridPos"]["y"] + down, panel["gridPos"]["x"] + across)
+        for panel in dashboard()["panels"]
+        for down in range(panel["gridPos"]["h"])
+        for across in range(panel["gridPos"]["w"])
+    ]
+
+    assert len(squares) == len(set(squares))
+    assert max(across for _, across in squares) < 24

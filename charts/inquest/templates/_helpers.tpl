@@ -16,6 +16,11 @@
 {{- .Values.serviceAccount.name }}
 {{- end }}
 
+{{/* Of the operator whom the admission policies name. */}}
+{{- define "inquest.operatorNamespace" -}}
+{{- default .Release.Namespace .Values.admissionPolicies.operatorNamespace }}
+{{- end }}
+
 {{- define "inquest.selector" -}}
 app.kubernetes.io/name: {{ include "inquest.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -54,7 +59,7 @@ app.kubernetes.io/part-of: inquest
 
 {{/* Not empty where the database is in this pod. */}}
 {{- define "inquest.embedded" -}}
-{{- if ne (dig "datastorage" "mode" "embedded" .Values.settings) "external" }}yes{{ end }}
+{{- if and (ne (dig "datastorage" "mode" "embedded" .Values.settings) "external") (not .Values.datastorage.deployment.enabled) }}yes{{ end }}
 {{- end }}
 
 {{- define "inquest.intakeEnabled" -}}
@@ -76,6 +81,62 @@ app.kubernetes.io/part-of: inquest
 {{- default (printf "%s-data" (include "inquest.fullname" .)) .Values.persistence.existingClaim }}
 {{- end }}
 
+{{/* The way to names, and to the API server. */}}
+{{- define "inquest.commonEgress" -}}
+- to:
+    - namespaceSelector:
+        matchLabels:
+          kubernetes.io/metadata.name: kube-system
+  ports:
+    - {protocol: UDP, port: 53}
+    - {protocol: TCP, port: 53}
+- to:
+    {{- range .Values.networkPolicy.apiServerCIDRs }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+  ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end }}
+
+{{/* A token for an hour, the authorities of the API server and the namespace, as a client in a pod looks for them. */}}
+{{- define "inquest.account" -}}
+projected:
+  defaultMode: 0440
+  sources:
+    - serviceAccountToken: {path: token, expirationSeconds: 3600}
+    - configMap:
+        name: kube-root-ca.crt
+        items: [{key: ca.crt, path: ca.crt}]
+    - downwardAPI:
+        items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]
+{{- end }}
+
+{{- define "inquest.datastorageSelector" -}}
+app.kubernetes.io/name: {{ include "inquest.name" . }}-datastorage
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "inquest.datastorageURL" -}}
+{{- $scheme := ternary "https" "http" (not (empty .Values.datastorage.deployment.tlsSecret)) }}
+{{- default (printf "%s://data-storage-service.%s.svc:8080" $scheme .Release.Namespace) .Values.datastorage.deployment.url }}
+{{- end }}
+
+{{/* Settings of a DataStorage that is served by itself. */}}
+{{- define "inquest.datastorageSettings" -}}
+{{- $server := dict "host" "0.0.0.0" "port" 8080 }}
+{{- if .Values.datastorage.deployment.tlsSecret }}
+{{- $_ := set $server "tls_certificate" "/run/secrets/inquest/tls/tls.crt" }}
+{{- $_ := set $server "tls_key" "/run/secrets/inquest/tls/tls.key" }}
+{{- end }}
+{{- dict
+  "server" (dict "host" "0.0.0.0" "health_port" 8081 "metrics_port" 9090)
+  "datastorage" (dict "server" $server)
+  "log_level" (default "info" .Values.settings.log_level)
+| toPrettyJson }}
+{{- end }}
+
 {{/* The product's settings as the user gave them, with what only the chart can know on top; JSON keeps whole numbers whole. */}}
 {{- define "inquest.settings" -}}
 {{- $own := dict
@@ -84,8 +145,21 @@ app.kubernetes.io/part-of: inquest
   "execution" (dict "namespace" .Values.execution.namespace)
   "policy" (dict "url" (include "inquest.opaURL" .))
 }}
+{{- if .Values.opa.sidecar }}
+{{- $_ := set $own.policy "file" "/run/inquest/policy/approval.rego" }}
+{{- end }}
+{{- if .Values.rbac.namespaced }}
+{{- $_ := set $own.kubernetes "namespaces" .Values.rbac.namespaced }}
+{{- end }}
 {{- if include "inquest.embedded" . }}
 {{- $_ := set $own "datastorage" (dict "database" "sqlite+aiosqlite:////var/lib/inquest/inquest.db") }}
+{{- end }}
+{{- if .Values.datastorage.deployment.enabled }}
+{{- $served := dict "mode" "external" "url" (include "inquest.datastorageURL" .) "token_file" "/var/run/secrets/kubernetes.io/serviceaccount/token" }}
+{{- if .Values.datastorage.deployment.tlsSecret }}
+{{- $_ := set $served "ca_bundle" "/run/secrets/inquest/datastorage/ca.crt" }}
+{{- end }}
+{{- $_ := set $own "datastorage" $served }}
 {{- end }}
 {{- if .Values.model.existingSecret.name }}
 {{- $_ := set $own "model" (dict "api_key_file" (printf "/run/secrets/inquest/model/%s" .Values.model.existingSecret.key)) }}
@@ -108,13 +182,33 @@ app.kubernetes.io/part-of: inquest
 {{/* What would install and then not work is refused here, with the sentence that helps. */}}
 {{- define "inquest.checked" -}}
 {{- if and (gt (int .Values.replicas) 1) (include "inquest.embedded" .) }}
-{{- fail "replicas: the embedded database belongs to one process; more need settings.datastorage.mode: external" }}
+{{- fail "replicas: the embedded database belongs to one process; more need datastorage.deployment, or settings.datastorage.mode: external" }}
+{{- end }}
+{{- if .Values.datastorage.deployment.enabled }}
+{{- if eq (dig "datastorage" "mode" "" .Values.settings) "external" }}
+{{- fail "datastorage.deployment: settings.datastorage.mode external names a service elsewhere; choose one of them" }}
+{{- end }}
+{{- if not .Values.datastorage.deployment.databaseSecret.name }}
+{{- fail "datastorage.deployment.databaseSecret.name: name a Secret with the URL of a PostgreSQL, postgresql://user:password@host/name" }}
+{{- end }}
 {{- end }}
 {{- if eq .Values.execution.namespace .Release.Namespace }}
 {{- fail "execution.namespace: workflows must not run in the operator's own namespace" }}
 {{- end }}
 {{- if and (not .Values.opa.sidecar) (not .Values.opa.url) }}
 {{- fail "opa.url: without the sidecar, name the OPA to ask" }}
+{{- end }}
+{{- if has .Values.execution.namespace .Values.rbac.namespaced }}
+{{- fail "rbac.namespaced: workloads that are looked after must not stand where workflows run" }}
+{{- end }}
+{{- if and .Values.rbac.namespaced .Values.datastorage.deployment.enabled }}
+{{- fail "datastorage.deployment: it asks the API server whose token it is, which no Role can grant; with rbac.namespaced keep the embedded one, or name a service elsewhere" }}
+{{- end }}
+{{- if and .Values.operator.enabled (ne (include "inquest.operatorNamespace" .) .Release.Namespace) }}
+{{- fail "admissionPolicies.operatorNamespace: is for a release without an operator; this one has its own here" }}
+{{- end }}
+{{- if and .Values.rbac.namespaced (include "inquest.intakeEnabled" .) (not .Values.intake.tokenReviews) (not (dig "intake" "token_file" "" .Values.settings)) }}
+{{- fail "settings.intake.token_file: whose token it is cannot be asked by a Role; mount a token, or have an administrator bind system:auth-delegator to the account and set intake.tokenReviews: true" }}
 {{- end }}
 {{- if and .Values.opa.sidecar .Values.opa.url }}
 {{- fail "opa.url: the sidecar is on; set opa.sidecar: false to ask another OPA" }}

@@ -30,16 +30,10 @@ class Told:
         self.words: list[str] = []
         self.messages: list[str] = []
         self._arrived = asyncio.Condition()
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    def __call__(self, reason: str, message: str) -> None:
+    async def __call__(self, reason: str, message: str) -> None:
         self.words.append(reason)
         self.messages.append(message)
-        task = asyncio.get_running_loop().create_task(self._wake())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _wake(self) -> None:
         async with self._arrived:
             self._arrived.notify_all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from inquest.adapters import opa
 from inquest.adapters.opa import (
     Endpoint,
     FixedSource,
@@ -206,14 +208,16 @@ async def test_a_reload_that_does_not_compile_keeps_the_last_good_one(
         policy.write_text(HEAD + "require_approval := {")
         await server.reload()
         await server.reload()
-        kept = await OpaPolicy(server).ask(document())
+        kept, refusal = await OpaPolicy(server).ask(document()), server.refusal
         policy.write_text(SAYS.format("second"))
         await server.reload()
+        assert not server.refusal
         second = await OpaPolicy(server).ask(document())
 
     assert [ruled(answer).reason for answer in (first, kept, second)] == ["first", "first", "second"]
     assert first.policy_hash == kept.policy_hash != second.policy_hash
     assert told.words.count("PolicyRejected") == 1
+    assert refusal.startswith("the policy does not compile")
 
 
 async def test_an_opa_that_dies_comes_back_with_its_policy(running: Start, told: Told, tmp_path: Path) -> None:
@@ -231,6 +235,66 @@ async def test_an_opa_that_dies_comes_back_with_its_policy(running: Start, told:
     assert ruled(answer).reason == "survived"
 
 
+async def test_a_policy_that_changes_while_opa_comes_back_is_the_one_in_force(
+    running: Start, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tmp_path / "approval.rego"
+    policy.write_text(SAYS.format("first"))
+    put, begun, go_on = opa._put, asyncio.Event(), asyncio.Event()
+
+    async def slowly(endpoint: Endpoint, text: str) -> None:
+        begun.set()
+        await go_on.wait()
+        await put(endpoint, text)
+
+    async with running(policy) as server:
+        monkeypatch.setattr(opa, "_put", slowly)
+        os.kill(server.pid, signal.SIGKILL)
+        await begun.wait()
+        policy.write_text(SAYS.format("second"))
+        compiled = server._compile
+
+        async def and_go_on(text: str) -> str:
+            found: str = await compiled(text)
+            asyncio.get_running_loop().call_soon(go_on.set)
+            return found
+
+        monkeypatch.setattr(server, "_compile", and_go_on)
+        await server.reload()
+        await told.times("OpaStarted", 2)
+        answer = await OpaPolicy(server).ask(document())
+
+    assert ruled(answer).reason == "second"
+    assert answer.policy_hash == hash_of_policy([policy.read_text()])
+
+
+async def test_a_text_that_opa_may_have_got_is_not_taken_for_the_one_in_force(
+    running: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tmp_path / "approval.rego"
+    policy.write_text(SAYS.format("first"))
+    put = opa._put
+
+    async def unheard(endpoint: Endpoint, text: str) -> None:
+        await put(endpoint, text)
+        raise TimeoutError
+
+    async with running(policy) as server:
+        monkeypatch.setattr(opa, "_put", unheard)
+        policy.write_text(SAYS.format("second"))
+        with pytest.raises(TimeoutError):
+            await server.reload()
+        unsure = await OpaPolicy(server).ask(document())
+        second = hash_of_policy([policy.read_text()])
+        monkeypatch.setattr(opa, "_put", put)
+        policy.write_text(SAYS.format("first"))
+        await server.reload()
+        back = await OpaPolicy(server).ask(document())
+
+    assert (ruled(unsure).reason, unsure.policy_hash) == ("second", second)
+    assert (ruled(back).reason, back.policy_hash) == ("first", server.policy_hash)
+
+
 async def test_a_stopped_server_leaves_no_process(running: Start) -> None:
     async with running() as server:
         pid = server.pid
@@ -246,7 +310,7 @@ async def test_nobody_without_the_token_may_ask_or_change_anything(running: Star
         stranger = FixedSource(Endpoint(server.endpoint.host, server.endpoint.port))
         answer = await OpaPolicy(stranger).ask(document())
 
-    assert answer.fault == "OPA answered 401"
+    assert answer.fault == "OPA does not show its policies to who asks without its token"
 
 
 async def test_an_opa_that_is_away_asks_for_a_person() -> None:
@@ -330,17 +394,13 @@ async def test_a_reload_between_hash_and_value_is_seen_and_asked_again(unused_tc
 
     async def listed(request: web.Request) -> web.Response:
         current[0] = next(texts)
-        return web.json_response({"result": [{"id": "a"}]})
-
-    async def one(request: web.Request) -> web.Response:
-        return web.json_response({"result": {"id": "a", "raw": current[0], "ast": {}}})
+        return web.json_response({"result": [{"id": "a", "raw": current[0], "ast": {}}]})
 
     async def value(request: web.Request) -> web.Response:
         return web.json_response({"result": {"require_approval": False, "reason": current[0]}})
 
     app = web.Application()
     app.router.add_get("/v1/policies/", listed)
-    app.router.add_get("/v1/policies/a", one)
     app.router.add_post("/v1/data/inquest/approval", value)
     runner = web.AppRunner(app)
     await runner.setup()
@@ -352,6 +412,28 @@ async def test_a_reload_between_hash_and_value_is_seen_and_asked_again(unused_tc
 
     assert answer.value == {"require_approval": False, "reason": "new"}
     assert answer.policy_hash == hash_of_policy(["new"])
+
+
+async def test_an_opa_of_ones_own_is_asked_for_its_policy_only_while_that_changes(
+    running: Start, tmp_path: Path
+) -> None:
+    """Whoever answers from a text that has just arrived must not be taken for the one before it."""
+    policy = tmp_path / "approval.rego"
+    policy.write_text(SAYS.format("first"))
+    known: list[str] = []
+
+    async with running(policy) as server:
+        first = server.known_hash
+        policy.write_text(SAYS.format("second"))
+        reload = asyncio.create_task(server.reload())
+        while not reload.done():
+            known.append(server.known_hash)
+            await asyncio.sleep(0)
+        answer = await OpaPolicy(server).ask(document())
+
+    assert known[0] == first != server.policy_hash
+    assert "" in known
+    assert answer.policy_hash == server.policy_hash == hash_of_policy([policy.read_text()])
 
 
 async def test_a_program_that_is_no_opa_is_a_mistake_of_the_installation(tmp_path: Path) -> None:
