@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar, final
 
+from inquest.api.investigation import NoticeState
 from inquest.api.shared import DetectedLabels, TargetRef
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema
@@ -136,7 +137,7 @@ class Feed(Protocol):
     """Objects as they come. Errors: Forbidden, Unavailable, RateLimited."""
 
     def follow(self, kind: ResourceKind, namespace: str = "", *, fields: str = "") -> AsyncGenerator[Json]:
-        """Every object there is, then each that is made or changed, for some minutes; begin again where it ends."""
+        """Every object there is, an empty one, then each that is made or changed; begin again where it ends."""
         ...
 
 
@@ -223,8 +224,11 @@ class Eyes(Protocol):
         """The same for whoever asks whether a target is still what it was: detected labels and quota are not read."""
         ...
 
-    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
-        """Everything that is read before any conclusion (behaviours, section 6.1); `since`: when the trouble began."""
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
+        """Everything that is read before any conclusion (behaviours, section 6.1).
+
+        `since`: when the trouble began; `beyond`: whether it may look behind Services of other namespaces.
+        """
         ...
 
 
@@ -364,8 +368,8 @@ class DataStorage(Protocol):
         self, action_type: str, filters: CatalogueFilters, offset: int = 0, limit: int = 10
     ) -> Page[WorkflowOffer]: ...
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
-        """The full record if it passes the filters; NotFound otherwise."""
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> WorkflowRecord:
+        """The full record if it passes the filters; NotFound otherwise. None: whatever it is offered for."""
         ...
 
     async def history(self, target: TargetRef, spec_hash: str) -> History: ...
@@ -412,7 +416,9 @@ class Notice:
 class Herald(Protocol):
     """Tells people; a failing receiver never changes a phase."""
 
-    async def tell(self, notice: Redacted[Notice]) -> None: ...
+    async def tell(self, notice: Redacted[Notice]) -> NoticeState:
+        """Once for each key; asked again it says where the notice stands, over all receivers that it is for."""
+        ...
 
     async def event(self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False) -> None:
         """Post a Kubernetes Event, aggregated by object and reason; best effort."""

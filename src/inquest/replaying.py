@@ -6,7 +6,6 @@ writes nothing.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +20,7 @@ from starlette.applications import Starlette
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
-from inquest.adapters.kube import Kube, Source, from_kubeconfig, in_cluster
+from inquest.adapters.kube import Kube, Source, from_kubeconfig, in_cluster, usual_kubeconfig
 from inquest.adapters.recorded import (
     NoRuling,
     ReadOnly,
@@ -39,6 +38,8 @@ from inquest.adapters.recorded.yamls import pages
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Tools
 from inquest.adapters.tools.desk import Backends
+from inquest.api.investigation import Investigation, InvestigationStatus
+from inquest.api.meta import ObjectMeta
 from inquest.conductor import House
 from inquest.conductor.replay import Replay, register
 from inquest.conductor.stored import from_journal, from_records, uid_of
@@ -49,6 +50,7 @@ from inquest.journal import Journal
 from inquest.ports import Json, Model
 from inquest.settings import ModelSettings, Settings
 from inquest.story import plot
+from inquest.story.chronicle import status_changes
 from inquest.story.conversation import Invocation
 from inquest.story.expectation import Judged, Played, judge
 from inquest.story.outcome import Verdict
@@ -208,20 +210,29 @@ def _alone(chosen: ModelSettings, name: str) -> ModelSettings:
 
 async def exported(settings: Settings, namespace: str, name: str, folder: Path) -> tuple[Path, ...]:
     """Write the case of a stored investigation into a new folder; says which files there are."""
+    async with Kube(login(settings), SystemClock()) as kube:
+        return export(await stored(kube, settings, await uid_of(kube.status, namespace, name)), folder)
+
+
+async def stored(kube: Kube, settings: Settings, uid: str) -> Case:
+    """A case as its journal has it, else as DataStorage keeps it; NotRecorded where neither does."""
+    case = await from_journal(Journal(kube.status, settings.kubernetes.namespace), uid)
+    if case is not None:
+        return case
     async with AsyncExitStack() as stack:
-        clock = SystemClock()
-        kube = await stack.enter_async_context(Kube(login(settings), clock))
-        uid = await uid_of(kube.status, namespace, name)
-        case = await from_journal(Journal(kube.status, settings.kubernetes.namespace), uid)
-        if case is None:
-            case = await from_records(_kept(settings, clock, stack), uid)
-        return export(case, folder)
+        return await from_records(_kept(settings, SystemClock(), stack), uid)
+
+
+def recorded_investigation(case: Case) -> Investigation:
+    """A case as its Investigation would say it."""
+    opened = case.opened
+    metadata = ObjectMeta(name=opened.name, namespace=opened.namespace)
+    return Investigation(metadata=metadata, spec=opened.spec, status=InvestigationStatus(**status_changes(case)))
 
 
 def login(settings: Settings) -> Source:
     """The setting, else what kubectl would take, else the pod's own account."""
-    usual = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    chosen = settings.kubernetes.kubeconfig or next((Path(one) for one in [usual] if Path(one).is_file()), None)
+    chosen = settings.kubernetes.kubeconfig or usual_kubeconfig()
     return from_kubeconfig(chosen) if chosen else in_cluster()
 
 

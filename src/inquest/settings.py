@@ -1,18 +1,21 @@
 """Every setting and its default, in one place; everything else quotes it.
 
 Read from a YAML file, then `INQUEST_…` environment variables (`INQUEST_APPROVAL__TIMEOUT=5m`), then secret files.
-Frozen: read once, checked as a whole; a start with bad ones fails and names the fields.
+Frozen, and checked as a whole: a start with bad ones fails and names the fields. What is marked `LIVE` is taken up from
+a file that changed while the operator runs (`inquest.reloading`); everything else waits for a restart.
 """
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from email.errors import MessageError
 from email.headerregistry import Address
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import urlsplit
@@ -29,21 +32,22 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
 )
-from sqlalchemy import make_url
 
 from inquest.api.investigation import NoticePriority, NoticeType
 from inquest.api.meta import timedelta_from_duration
 from inquest.api.rbac import DATASTORAGE_SERVICE
 from inquest.api.shared import Environment
 from inquest.errors import Misconfigured
-from inquest.story.freeze import FreezeWindow, schedule_fault
-from inquest.story.signal import PROACTIVE_NAMES
+from inquest.story.freeze import FreezeWindow, overlap_fault, schedule_fault
+from inquest.story.history import REPEAT_THRESHOLD
+from inquest.story.signal import DEFAULT_CUSTOM_LABELS, MAX_CUSTOM_LABELS, PROACTIVE_NAMES
 
 
 def _span(value: object) -> object:
@@ -54,6 +58,9 @@ Span = Annotated[timedelta, BeforeValidator(_span), Field(ge=timedelta(0))]
 """A Go duration such as `15m`; never negative."""
 PositiveSpan = Annotated[timedelta, BeforeValidator(_span), Field(gt=timedelta(0))]
 """A Go duration above zero."""
+
+LIVE: Final = "live"
+"""Marks a setting, or a group, that is asked for anew wherever it is used: nothing was opened or built from it."""
 
 
 class _Group(BaseModel):
@@ -112,6 +119,17 @@ class _Endpoint(_Group):
             raise ValueError("azure_api_version: must be set")
         if proxy := self.proxy.get_secret_value():
             _check_url("proxy", proxy)
+
+
+def _check_public(field: str, url: str) -> None:
+    """The URL of a service that is logged in to with a file."""
+    _check_url(field, url)
+    if urlsplit(url).password or urlsplit(url).username:
+        raise ValueError(f"{field}: must hold no user and no password; give a token_file")
+
+
+PublicUrl = Annotated[str, Field(json_schema_extra={"pattern": "^([a-z]+://[^@/]+(/.*)?)?$"})]
+"""One that may stand in a ConfigMap: the schema of the chart's values refuses a login in it as well."""
 
 
 def _check_url(field: str, url: str) -> None:
@@ -193,32 +211,39 @@ class LimitSettings(_Group):
     """Longest wait for a free place."""
 
 
+class BudgetSettings(_Group):
+    """What all cases may cost together."""
+
+    tokens_per_hour: Annotated[int, Field(ge=1000)] | None = None
+    """Prompt and completion tokens of an hour; then cases begin without a model. Empty: no limit."""
+
+
 class RcaSettings(_Group):
     """How a model goes about finding a root cause; each may be changed alone."""
 
-    error_hints: bool = True
+    error_hints: Annotated[bool, LIVE] = True
     """Say what a known failure of a read means, beside its own words."""
-    visible_plan: bool = True
+    visible_plan: Annotated[bool, LIVE] = True
     """Ask for a plan that people can follow."""
-    sufficiency: Literal["off", "lenient", "strict"] = "lenient"
+    sufficiency: Annotated[Literal["off", "lenient", "strict"], LIVE] = "lenient"
     """How strongly a fresh and healthy snapshot is recommended for a person's question."""
-    snapshot_freshness: Span = timedelta(seconds=30)
+    snapshot_freshness: Annotated[Span, LIVE] = timedelta(seconds=30)
     """Age above which a snapshot is stale."""
-    symptom_check: bool = False
+    symptom_check: Annotated[bool, LIVE] = False
     """Ask once more where the target is of the kind that the Signal names."""
-    finish_plan: bool = False
+    finish_plan: Annotated[bool, LIVE] = False
     """Take no verdict before every planned tool was called; for models that conclude too early."""
-    tool_budget: Annotated[int, Field(ge=1, le=50)] = 10
+    tool_budget: Annotated[int, Field(ge=1, le=50), LIVE] = 10
     """Tools that are planned first."""
-    max_tool_schemas: Annotated[int, Field(ge=8, le=128)] = 32
+    max_tool_schemas: Annotated[int, Field(ge=8, le=128), LIVE] = 32
     """Tool schemas in one request; three places are reserved."""
-    max_stagnant_turns: Annotated[int, Field(ge=1, le=20)] = 2
+    max_stagnant_turns: Annotated[int, Field(ge=1, le=20), LIVE] = 2
     """Turns of nothing but repeats before the verdict is asked for."""
-    summarize: bool = False
+    summarize: Annotated[bool, LIVE] = False
     """Let the model shorten long results before it reads them; each takes a call of its own."""
-    summarize_above: Annotated[int, Field(ge=1_000)] = 8_000
+    summarize_above: Annotated[int, Field(ge=1_000), LIVE] = 8_000
     """Characters above which a result is shortened."""
-    streams: bool = False
+    streams: Annotated[bool, LIVE] = False
     """Where the root cause stays open, let four short looks follow: pod, metrics, logs, events; up to 16 more calls."""
     playbooks: bool = True
     """Put the playbooks that match into the prompt."""
@@ -239,14 +264,14 @@ class PolicySettings(_Group):
     """The Rego gate."""
 
     file: Path | None = None
-    """Policy text; the default policy is used where none is given."""
+    """Policy text; the default policy is used where none is given. Beside `url`: the text that this OPA should have."""
     url: str = ""
     """A running OPA; empty: a child process is started from `opa_binary`."""
     opa_binary: str = "opa"
     """Name or path of the OPA binary."""
     query: str = "data.inquest.approval"
     """What OPA is asked for."""
-    confidence_threshold: float | None = 0.8
+    confidence_threshold: Annotated[float | None, LIVE] = 0.8
     """Given to the policy; null leaves the key out."""
     strict: bool = False
     """Exit at start where the policy is missing or broken."""
@@ -314,6 +339,12 @@ class FreezeWindowSettings(_Group):
         """The window itself."""
         return FreezeWindow(self.name, self.schedule, self.duration, ZoneInfo(self.time_zone), self.namespaces)
 
+    @model_validator(mode="after")
+    def _opens_seldom_enough(self) -> Self:
+        if fault := overlap_fault(self.window()):
+            raise ValueError(fault)
+        return self
+
 
 class TriageSettings(_Group):
     """When a Signal becomes an Investigation."""
@@ -340,6 +371,30 @@ class TriageSettings(_Group):
     """Names that are never investigated, added to the built-in list."""
 
 
+LabelKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
+
+
+class ClassificationSettings(_Group):
+    """What the labels around a target are read for."""
+
+    custom_labels: Annotated[tuple[LabelKey, ...], Field(max_length=MAX_CUSTOM_LABELS)] = DEFAULT_CUSTOM_LABELS
+    """Labels that rank workflows and that the policy sees: keys behind the prefix `inquest.dev/`, at most ten."""
+
+
+class HistorySettings(_Group):
+    """How what was done to a target before is judged."""
+
+    repeat_threshold: Annotated[int, Field(ge=1)] = REPEAT_THRESHOLD
+    """Runs of one workflow for one kind of signal without effect, after which another one is advised."""
+
+
+class RedactionSettings(_Group):
+    """What is taken out of everything that is read."""
+
+    env_values: Literal["sensitive", "all"] = "sensitive"
+    """Values of environment variables: those with a sensitive name or of a sensitive shape, or all."""
+
+
 class ScopeSettings(_Group):
     """Which objects Inquest looks after."""
 
@@ -352,11 +407,11 @@ class ExecutionSettings(_Group):
 
     namespace: str = "inquest-workflows"
     """Namespace of the Jobs and of the workflows' accounts."""
-    dry_run: bool = False
+    dry_run: Annotated[bool, LIVE] = False
     """Rulings are made; nothing is asked or executed."""
-    cooldown: Span = timedelta(minutes=5)
+    cooldown: Annotated[Span, LIVE] = timedelta(minutes=5)
     """How long an ended Job stays, and with it the lock on its target."""
-    protected_namespaces: tuple[str, ...] = ()
+    protected_namespaces: Annotated[tuple[str, ...], LIVE] = ()
     """Never remediated, added to the built-in list."""
 
 
@@ -444,7 +499,7 @@ class DataStorageSettings(_Group):
 
     mode: Literal["embedded", "external"] = "embedded"
     """`embedded`: in process on `database`; `external`: the service at `url`."""
-    url: str = ""
+    url: PublicUrl = ""
     """Base URL of an external service."""
     profile: Literal["native", "kubernaut-1.4"] = "native"
     """Whose wire an external service speaks: this product's own, or that of an existing Kubernaut 1.4."""
@@ -456,8 +511,18 @@ class DataStorageSettings(_Group):
     """SQLAlchemy URL of the bundled service's database, embedded or served: `sqlite:///file`, `postgresql://…`."""
     server: DataStorageServerSettings = DataStorageServerSettings()
 
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if self.url:
+            _check_public("url", self.url)
+        return self
+
     def secrets(self) -> tuple[str, ...]:
         """The password in the database's URL."""
+        if "@" not in self.database:
+            return ()
+        from sqlalchemy import make_url  # imported late: whoever has no database needs none of it
+
         return tuple(filter(None, (make_url(self.database).password,)))
 
 
@@ -474,7 +539,7 @@ _PLAIN: Final = frozenset(string.ascii_lowercase + ".-:")
 
 
 class _StackSettings(_Group):
-    url: str = ""
+    url: PublicUrl = ""
     """Base URL; empty: it is not asked."""
     token_file: Path | None = None
     """File with a bearer token; read before every request."""
@@ -494,9 +559,7 @@ class _StackSettings(_Group):
     @model_validator(mode="after")
     def _usable(self) -> Self:
         if self.url:
-            _check_url("url", self.url)
-            if urlsplit(self.url).password or urlsplit(self.url).username:
-                raise ValueError("url: must hold no user and no password; give a token_file")
+            _check_public("url", self.url)
         if proxy := self.proxy.get_secret_value():
             _check_url("proxy", proxy)
         return self
@@ -635,7 +698,7 @@ class HeraldSettings(_Group):
     """Ways to people: `name`, `kind`, `url_file`, `token_file`, … One that no route names gets every notice."""
     routes: tuple[RouteSettings, ...] = ()
     """What single receivers get: `receivers`, `types`, `priorities`, `namespaces`, `teams`."""
-    notify_self_resolved: bool = False
+    notify_self_resolved: Annotated[bool, LIVE] = False
     """Also told: what went away by itself, as a StatusUpdate of low priority."""
 
     @model_validator(mode="after")
@@ -681,7 +744,7 @@ class EventSettings(_Group):
 
     enabled: bool = False
     """Watch them, and make Signals of those that are no noise and whose target is looked after."""
-    quiet: PositiveSpan = timedelta(minutes=30)
+    quiet: Annotated[PositiveSpan, LIVE] = timedelta(minutes=30)
     """A Signal of an event that was not seen for so long, and whose target is healthy, is resolved."""
 
 
@@ -705,7 +768,7 @@ class IntakeSettings(_Group):
     notices_per_minute: Annotated[int, Field(ge=1, le=100_000)] = 300
     """Alerts and specs taken in a minute, after a burst of at least 500; more get 429 and a time."""
     events: EventSettings = EventSettings()
-    proactive: Mapping[SignalName, SignalName] = {}
+    proactive: Annotated[Mapping[SignalName, SignalName], LIVE] = {}
     """Names of predictions and the fault that each foresees, exact; added to the built-in list."""
 
     @model_validator(mode="after")
@@ -744,6 +807,13 @@ class KubernetesSettings(_Group):
     """The operator's own namespace: journal, Leases, Signals."""
     service_account: str = "inquest"
     """The operator's own account, as the admission policies name it."""
+    namespaces: tuple[str, ...] = ()
+    """Namespaces that it looks after, with no right in others than its own and that of the Jobs; empty: all."""
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Where objects of Inquest's own kinds are seen; empty: everywhere."""
+        return tuple(dict.fromkeys((self.namespace, *self.namespaces))) if self.namespaces else ()
 
 
 class CrashSettings(_Group):
@@ -777,15 +847,19 @@ class Settings(BaseSettings):
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     model: ModelSettings = ModelSettings()
-    limits: LimitSettings = LimitSettings()
+    limits: Annotated[LimitSettings, LIVE] = LimitSettings()
+    budget: Annotated[BudgetSettings, LIVE] = BudgetSettings()
     rca: RcaSettings = RcaSettings()
     runner: RunnerSettings = RunnerSettings()
     policy: PolicySettings = PolicySettings()
-    approval: ApprovalSettings = ApprovalSettings()
-    triage: TriageSettings = TriageSettings()
-    scope: ScopeSettings = ScopeSettings()
+    approval: Annotated[ApprovalSettings, LIVE] = ApprovalSettings()
+    triage: Annotated[TriageSettings, LIVE] = TriageSettings()
+    scope: Annotated[ScopeSettings, LIVE] = ScopeSettings()
+    classification: Annotated[ClassificationSettings, LIVE] = ClassificationSettings()
+    history: Annotated[HistorySettings, LIVE] = HistorySettings()
+    redaction: RedactionSettings = RedactionSettings()
     execution: ExecutionSettings = ExecutionSettings()
-    effectiveness: EffectivenessSettings = EffectivenessSettings()
+    effectiveness: Annotated[EffectivenessSettings, LIVE] = EffectivenessSettings()
     datastorage: DataStorageSettings = DataStorageSettings()
     audit: AuditSettings = AuditSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
@@ -796,21 +870,21 @@ class Settings(BaseSettings):
     intake: IntakeSettings = IntakeSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     crash: CrashSettings = CrashSettings()
-    freeze: bool = False
+    freeze: Annotated[bool, LIVE] = False
     """The kill switch: nothing is asked and no effect begins. A ConfigMap `inquest-freeze` does the same at once."""
-    freeze_windows: tuple[FreezeWindowSettings, ...] = ()
+    freeze_windows: Annotated[tuple[FreezeWindowSettings, ...], LIVE] = ()
     """Recurring times in which nothing is asked and no effect begins: `name`, `schedule`, `duration`, `time_zone`, …"""
     cluster_name: str = "default"
     """Named in notices and in the policy input."""
     replica: str = "inquest-0"
     """Name of this replica, unique among the living; a pod's name in a cluster."""
-    retention: Span = timedelta(days=7)
+    retention: Annotated[Span, LIVE] = timedelta(days=7)
     """How long an ended Investigation and its Signal stay once DataStorage holds the case; 0 keeps them."""
-    retention_count: Annotated[int, Field(ge=0)] = 500
+    retention_count: Annotated[int, Field(ge=0), LIVE] = 500
     """Ended Investigations that one namespace keeps; 0: any number. What ended within a day stays."""
-    status_max_bytes: Annotated[int, Field(ge=4096)] = 65536
+    status_max_bytes: Annotated[int, Field(ge=4096), LIVE] = 65536
     """Largest status of an Investigation."""
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], LIVE] = "info"
     """Least severity that is logged."""
     log_format: Literal["json", "text"] = "json"
     """One line for each unit of work."""
@@ -851,6 +925,35 @@ class Settings(BaseSettings):
             raise Misconfigured(_sentence(error)) from error
         except SettingsError as error:
             raise Misconfigured(f"settings: {error}; a group is set by its members, as INQUEST_MODEL__NAME") from error
+
+
+def is_live(field: FieldInfo) -> bool:
+    """Whether it is taken up while the process runs."""
+    return LIVE in field.metadata
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One setting, where it stands in the whole."""
+
+    path: str
+    """`approval.timeout`."""
+    field: FieldInfo
+    live: bool
+
+    def of(self, settings: Settings) -> object:
+        """Its value."""
+        return reduce(getattr, self.path.split("."), cast(object, settings))
+
+
+def leaves(group: type[BaseModel] = Settings, prefix: str = "", *, live: bool = False) -> Iterator[Leaf]:
+    """Every single setting, in the order in which they are written here."""
+    for name, field in group.model_fields.items():
+        taken_up = live or is_live(field)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from leaves(field.annotation, f"{prefix}{name}.", live=taken_up)
+        else:
+            yield Leaf(f"{prefix}{name}", field, taken_up)
 
 
 def _values_of(file: Path | None) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest import telemetry
 from inquest.adapters.alertmanager import Alertmanager
@@ -25,7 +24,8 @@ from inquest.adapters.identity import ClusterIdentity
 from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
 from inquest.adapters.loki import Loki
 from inquest.adapters.observing import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
-from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
+from inquest.adapters.opa import QUIET, Notify, OpaPolicy, OpaServer, find_binary
+from inquest.adapters.opa_mount import MountedPolicy
 from inquest.adapters.playbooks import library
 from inquest.adapters.prometheus import Prometheus
 from inquest.adapters.redact import Redactor
@@ -35,11 +35,10 @@ from inquest.adapters.tools.desk import Backends, Desk, Place, ResourceContextOf
 from inquest.adapters.tools.guard import Scope
 from inquest.api.shared import TargetRef
 from inquest.conductor import Conductor, House, Look
-from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.conductor.budget import HourlyBudget, Metered
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
-from inquest.ports import Alerts, Eyes, Json, Logs, Metrics, Model, Reach, ResourceKind
+from inquest.ports import Alerts, Eyes, Herald, Json, Logs, Metrics, Model, Reach, ResourceKind
 from inquest.serving import Certificate, serving
 from inquest.serving.login import Reviewer
 from inquest.settings import (
@@ -85,6 +84,8 @@ class Wired:
     replica: str
     policy_fault: Callable[[], Awaitable[str]]
     """Why no policy would rule now; empty: one would."""
+    policy_refused: Callable[[], str]
+    """Why the policy that was written last is not the one in force; empty: it is, or an OPA elsewhere knows."""
 
 
 class ToolBench:
@@ -158,13 +159,13 @@ async def opened(
         clock, redacting = SystemClock(), ObservedRedactor(redactor)
         gauging = Gauging(clock, redacting, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
-        kube = await stack.enter_async_context(Kube(source, clock))
-        policy = await _policy(settings, stack)
-        datastorage = await _datastorage(settings, clock, ClusterIdentity(kube.cluster).uid, stack)
+        kube = await stack.enter_async_context(Kube(source, clock, namespaces=settings.kubernetes.watched))
+        datastorage = await _datastorage(settings, clock, _identity(settings, kube).uid, stack)
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
         told = await receivers_of(settings.herald, redactor.learn, clock.now, stack)
         herald = KubeHerald(kube.status, clock, told, instance=settings.replica)
         stack.push_async_callback(herald.aclose)
+        policy, refused = await _policy(settings, _teller(settings, herald, redacting), stack)
         eyes = ClusterEyes(kube.cluster, redacting, clock)
         books = playbooks_of(settings)
         runbooks = {book.name: book.text for book in books}
@@ -175,6 +176,8 @@ async def opened(
         )
         tools = ObservedTools(backends, gauging)
         know(models=model_names(settings.model), tools=tools.names)
+        model = _watched(await model_of(settings.model, clock, redactor.learn, stack), settings.model, gauging)
+        budget = HourlyBudget(clock)
         house = House(
             settings=settings,
             cluster=kube.cluster,
@@ -187,7 +190,8 @@ async def opened(
             clock=clock,
             redactor=redacting,
             journal=Journal(kube.status, settings.kubernetes.namespace),
-            model=_watched(await model_of(settings.model, clock, redactor.learn, stack), settings.model, gauging),
+            model=Metered(model, budget) if model is not None else None,
+            budget=budget,
             replica=replica,
             random=Random(secrets.randbits(64)),
             must_hold=must_hold,
@@ -196,7 +200,7 @@ async def opened(
             metrics=backends.metrics,
             alerts=alerts_of(settings, redactor, stack),
         )
-        yield Wired(_conductor(house), kube, clock, replica, policy.look)
+        yield Wired(_conductor(house), kube, clock, replica, policy.look, refused)
 
 
 @dataclass
@@ -229,19 +233,24 @@ def playbooks_of(settings: Settings) -> tuple[Book, ...]:
     return found.books
 
 
-async def _policy(settings: Settings, stack: AsyncExitStack) -> OpaPolicy:
-    """OPA at a URL, or as a child of this process."""
+async def _policy(settings: Settings, notify: Notify, stack: AsyncExitStack) -> tuple[OpaPolicy, Callable[[], str]]:
+    """OPA at a URL, or as a child of this process; and what tells of a text that it refused."""
     chosen = settings.policy
     if chosen.url:
-        return OpaPolicy.at(chosen.url, query=chosen.query)
+        policy = OpaPolicy.at(chosen.url, query=chosen.query)
+        if chosen.file is None:
+            return policy, lambda: ""
+        mounted = MountedPolicy.at(chosen.url, chosen.file, notify=notify)
+        await stack.enter_async_context(mounted)
+        return policy, lambda: mounted.refusal
     binary = find_binary(chosen.opa_binary)
     if binary is None:
         raise Misconfigured(f"policy.opa_binary: there is no program {chosen.opa_binary}, and policy.url is not set")
-    server = OpaServer(binary, chosen.file or default_policy(), notify=_log_policy)
+    server = OpaServer(binary, chosen.file or default_policy(), notify=notify)
     await stack.enter_async_context(server)
     if chosen.strict and server.fault:
         raise Misconfigured(f"policy.strict: {server.fault}")
-    return OpaPolicy(server, query=chosen.query)
+    return OpaPolicy(server, query=chosen.query), lambda: server.refusal
 
 
 def default_policy() -> Path:
@@ -249,8 +258,26 @@ def default_policy() -> Path:
     return PACKAGED_POLICY if PACKAGED_POLICY.exists() else SOURCE_POLICY
 
 
-def _log_policy(reason: str, message: str) -> None:
-    log.info("policy", reason=reason, detail=message)
+def _teller(settings: Settings, herald: Herald, redactor: ObservedRedactor) -> Notify:
+    """What befalls the policy goes to the log and the metric; what a person should mend is an Event of the pod too."""
+    frame = {"name": settings.replica, "namespace": settings.kubernetes.namespace}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": frame}
+
+    async def tell(reason: str, message: str) -> None:
+        telemetry.POLICY_NEWS.labels(reason).inc()
+        if reason in QUIET:
+            log.info("policy", reason=reason, detail=message)
+            return
+        log.error("policy", reason=reason, detail=message)
+        await herald.event(pod, reason, redactor.text(message), warning=True)
+
+    return tell
+
+
+def _identity(settings: Settings, kube: Kube) -> ClusterIdentity:
+    """Where single namespaces are looked after, that of the operator stands for the cluster."""
+    chosen = settings.kubernetes
+    return ClusterIdentity(kube.cluster, chosen.namespace) if chosen.namespaces else ClusterIdentity(kube.cluster)
 
 
 async def _datastorage(
@@ -262,7 +289,10 @@ async def _datastorage(
         client = external_datastorage(chosen, clock, cluster)
         stack.push_async_callback(client.close)
         return client
-    engine: AsyncEngine = open_engine(chosen.database)
+    from inquest.datastorage.app import create_app  # imported late: a service elsewhere spares a sixth of the memory
+    from inquest.datastorage.database import migrate, open_engine
+
+    engine = open_engine(chosen.database)
     stack.push_async_callback(engine.dispose)
     await migrate(engine)
     app = create_app(engine)

@@ -62,3 +62,16 @@ async def test_a_log_that_is_not_there_is_said_to_be_missing() -> None:
 
     with pytest.raises(NotFound):
         await read(Gone([]))
+
+
+async def test_what_the_kubelet_says_in_place_of_a_lost_log_is_no_log() -> None:
+    said = "unable to retrieve container logs for containerd://48c7"
+
+    with pytest.raises(NotFound, match=said):
+        await read(Kubelet([said]))
+
+
+async def test_a_program_that_quotes_the_kubelet_has_a_log() -> None:
+    said = "unable to retrieve container logs for containerd://48c7"
+
+    assert await read(Kubelet([said, "giving up"])) == (f"{said}\ngiving up\n", False)

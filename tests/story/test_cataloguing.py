@@ -100,6 +100,19 @@ async def test_a_chosen_workflow_that_changed_is_seen_while_the_store_is_away(ch
     assert await Guards(world.house()).drift(TARGET, pin, SAME) is VoidReason.WORKFLOW_CHANGED
 
 
+@pytest.mark.parametrize(
+    ("stands", "usable"), [("Pending", True), ("Active", True), ("Disabled", False), ("Superseded", False)]
+)
+async def test_what_the_catalogue_had_taken_out_stays_out_while_the_store_is_away(stands: str, usable: bool) -> None:
+    world = Busy(coming=False)
+    world.apply("restart")
+    world.held["RemediationWorkflow", HOME, "restart"]["status"] = {"registration": stands}
+
+    found = await Guards(world.house()).drift(TARGET, chosen(world, "restart"), SAME)
+
+    assert (found is None) is usable
+
+
 async def test_a_workflow_that_is_registered_from_elsewhere_waits_for_the_store() -> None:
     world = Busy(coming=False)
     world.apply("restart")

@@ -433,6 +433,31 @@ def test_a_history_that_could_not_be_read_is_not_an_empty_one() -> None:
     assert context.history is None
 
 
+def test_the_history_warns_after_as_many_repeats_as_the_case_was_opened_with() -> None:
+    entries = tuple(
+        HistoryEntry(
+            f"rr-{number}",
+            cases.AT - timedelta(hours=number),
+            action_type="RestartDeployment",
+            workflow_type="RestartDeployment",
+            signal_type="OOMKilled",
+            outcome="Remediated",
+            effectiveness_score=0.3,
+        )
+        for number in (1, 2)
+    )
+    resolved = replace(cases.resolved(), history=History(available=True, recent=entries))
+
+    def warnings(threshold: int) -> int:
+        first, end = cases.opened(repeat_threshold=threshold), plot.Closed(outcome.cancelled(), cases.AT)
+        context = status_of(fold([first, cases.taken(), resolved, end])).context
+        assert context is not None
+        assert context.history is not None
+        return len(context.history.warnings)
+
+    assert (warnings(2), warnings(3)) == (1, 0)
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.text(max_size=40), st.text(max_size=300))
 def test_any_words_of_a_cluster_fit(summary: str, detail: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inquest.api.signal import SignalContent
-from inquest.story.doubts import speaks_of_requests
+from inquest.story.doubts import speaks_of_measures, speaks_of_requests, speaks_of_throttling
 from inquest.story.evidence import Health, Snapshot
 from inquest.story.health import doubts_of, health
 from tests.story.detectors.support import snapshot_of
@@ -159,3 +159,29 @@ def test_a_signal_speaks_of_requests_by_its_words(message: str, expected: bool) 
     content = {"name": "Alert", "severity": "high", "source": {"type": "Alertmanager", "name": "a"}, "target": target}
 
     assert speaks_of_requests(SignalContent.model_validate({**content, "message": message})) is expected
+
+
+MEASURES = {
+    "The PersistentVolume claimed by data-0 is only 1.2% free": (True, False),
+    "72% throttling of CPU in namespace shop for container api": (True, True),
+    "Consumer group orders has a lag of 40000": (True, False),
+    "Memory usage of web is above 90%": (True, False),
+    "Pod shop/web is in waiting state (CrashLoopBackOff)": (False, False),
+    "Deployment has not matched the expected number of replicas": (False, False),
+}
+
+
+@pytest.mark.parametrize(("message", "expected"), MEASURES.items(), ids=list(MEASURES))
+def test_a_signal_speaks_of_figures_by_its_words(message: str, expected: tuple[bool, bool]) -> None:
+    target = {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": "shop"}
+    content = {"name": "Alert", "severity": "high", "source": {"type": "Alertmanager", "name": "a"}, "target": target}
+    signal = SignalContent.model_validate({**content, "message": message})
+
+    assert (speaks_of_measures(signal), speaks_of_throttling(signal)) == expected
+
+
+def test_a_figure_that_no_object_shows_is_not_called_healthy() -> None:
+    calm = seen()
+
+    assert health(calm) is Health.HEALTHY
+    assert health(replace(calm, about_measures=True)) is Health.UNKNOWN

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.investigation import Investigation
-from inquest.cli.follow import MAX_FAILURES, _json_line, _text_line, following
+from inquest.cli.follow import MAX_FAILURES, _json_line, following, text_line
 from inquest.errors import Unavailable
 from inquest.ports import Json, ResourceKind
 from inquest.story.following import Event, Reader, Told, news, resumed
@@ -157,6 +157,11 @@ LINES: Mapping[str, tuple[Told, str, str]] = {
         "  31  kubectl_get  {}  ok  E7",
         '{"event": "tool_result", "id": 31, "tool": "kubectl_get", "arguments": "{}", "ok": true, "evidence": "E7"}',
     ),
+    "hostile": (
+        Told(Event.STATUS, {"phase": "Selecting", "message": "a\nend: Completed\x9b"}),
+        "Selecting: a end: Completed\x9b",
+        '{"event": "status", "phase": "Selecting", "message": "a\\nend: Completed\\u009b"}',
+    ),
     "missed": (
         Told(Event.MISSED, {"from": 6, "to": 20}, 20),
         "      calls 6 to 20 are not in the status any more; the transcript holds them",
@@ -172,4 +177,4 @@ LINES: Mapping[str, tuple[Told, str, str]] = {
 
 @pytest.mark.parametrize(("told", "text", "line"), LINES.values(), ids=LINES.keys())
 def test_an_event_is_one_line(told: Told, text: str, line: str) -> None:
-    assert (_text_line(told), _json_line(told)) == (text, line)
+    assert (text_line(told), _json_line(told)) == (text, line)

@@ -71,6 +71,23 @@ def test_a_window_of_any_minute_never_closes() -> None:
         assert window.closes(datetime(2026, 10, 25, hour, 17, 31, 5, tzinfo=UTC)) is not None
 
 
+def test_of_times_that_overlap_the_last_end_is_named() -> None:
+    window = FreezeWindow("hourly", "0 * * * *", timedelta(minutes=90), BERLIN)
+
+    assert window.closes(datetime(2026, 11, 22, 10, 15, tzinfo=UTC)) == datetime(2026, 11, 22, 11, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("schedule", "hours", "fits"), [("* * * * *", 16, True), ("* * * * *", 17, False)])
+def test_a_window_that_opens_too_often_for_its_length_is_refused(schedule: str, hours: int, fits: bool) -> None:
+    said = {"name": "always", "schedule": schedule, "duration": f"{hours}h"}
+
+    if fits:
+        assert Settings(freeze_windows=[said]).freeze_windows
+        return
+    with pytest.raises(ValueError, match="within its own duration"):
+        Settings(freeze_windows=[said])
+
+
 def on_the_clock(day: date, at: time, zone: ZoneInfo) -> datetime:
     """The first moment at which a clock of that zone shows this time or, where it skips it, goes on after it."""
     local = datetime.combine(day, at, tzinfo=zone)
@@ -82,7 +99,7 @@ def on_the_clock(day: date, at: time, zone: ZoneInfo) -> datetime:
 @settings(max_examples=400, deadline=None)
 @given(
     zone=st.sampled_from(ZONES).map(ZoneInfo),
-    at=st.times().map(lambda found: found.replace(second=0, microsecond=0)),
+    at=st.times().map(lambda found: found.replace(second=0, microsecond=0, fold=0)),
     length=st.integers(min_value=1, max_value=23 * 60 - 1).map(lambda minutes: minutes * MINUTE),
     now=st.datetimes(datetime(2024, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC)),
 )

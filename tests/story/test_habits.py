@@ -31,7 +31,9 @@ async def now() -> Any:
 def pinned(**settings: Any) -> plot.Pinned:
     """The settings of a case as the conductor pins them when the work begins."""
     chosen = Settings(**settings)
-    house = SimpleNamespace(settings=chosen, model=object(), random=Random(1), namespace="inquest-system", now=now)
+    house = SimpleNamespace(
+        settings=chosen, model=object(), random=Random(1), namespace="inquest-system", now=now, model_withheld=""
+    )
     body = {"metadata": {"name": "inv-1", "namespace": "shop"}, "spec": {"signal": cases.spec().signal.to_object()}}
     work = SimpleNamespace(investigation=Investigation.from_object(body))
     fact = asyncio.run(Inquiries(cast(Any, house)).open(cast(Any, work), steps.Open()))

@@ -329,6 +329,24 @@ def test_a_service_without_a_ready_endpoint_is_an_issue() -> None:
     assert flags_of(snapshot).issues == ("Service/x: no ready endpoint",)
 
 
+def balanced(made: str = "2026-11-22T09:00:00Z", **status: Any) -> Pod:
+    found = of("Service", {"type": "LoadBalancer"})
+    return {**found, "metadata": {**found["metadata"], "creationTimestamp": made}, "status": {"loadBalancer": status}}
+
+
+def test_a_service_that_waits_for_its_address_is_an_issue_of_its_own() -> None:
+    assert flags_of(snapshot_of({"objects": [balanced()]})).issues == ("Service/x: no address of a load balancer",)
+
+
+def test_a_service_with_an_address_or_made_just_now_is_no_issue() -> None:
+    for found in (balanced(ingress=[{"ip": "203.0.113.7"}]), balanced("2026-11-22T09:58:00Z")):
+        assert flags_of(snapshot_of({"objects": [found]})).issues == ()
+
+
+def test_an_address_that_is_missing_is_no_issue_of_the_pods_behind_it() -> None:
+    assert flags_of(snapshot_of({"objects": [TARGET, *THREE, balanced()]})).issues == ()
+
+
 def test_the_service_of_somebody_else_is_no_issue() -> None:
     other = of("Service", {"selector": {"app": "other"}})
 

@@ -63,7 +63,7 @@ def test_what_waits_no_more_names_nobody_that_it_waits_for() -> None:
 
 @pytest.mark.parametrize("spec", ["text", {"selector": "app=api"}, {"selector": {"matchLabels": "app=api"}}, None])
 async def test_a_custom_resource_with_a_selector_of_another_shape_has_no_pods_to_look_at(spec: object) -> None:
-    nothing: Any = SimpleNamespace()
+    nothing: Any = SimpleNamespace(cluster=SimpleNamespace())
     target = TargetRef(api_version="keda.sh/v1", kind="Scaler", name="api", namespace="shop")
 
     assert await Executions(nothing)._pods(target, {"spec": spec}) is None

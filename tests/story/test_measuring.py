@@ -60,6 +60,12 @@ ANSWERS: dict[str, tuple[Any, tuple[float | None, float | None]]] = {
     "no point at all": (answer(), (None, None)),
     "no series": ({"result": []}, (None, None)),
     "a share of nothing": (answer((-30, "NaN"), (-20, "0.5"), (6, "0.1"), (7, "NaN")), (0.5, 0.1)),
+    "a word for a number": (answer((-30, "many"), (6, "0.30")), (None, None)),
+    "a point of one half": ({"result": [{"values": [[1.0]]}]}, (None, None)),
+    "a time that is none": ({"result": [{"values": [["noon", "1"]]}]}, (None, None)),
+    "a year that no clock has": ({"result": [{"values": [[1e300, "1"]]}]}, (None, None)),
+    "a series that is none": ({"result": ["up"]}, (None, None)),
+    "values that are none": ({"result": [{"values": 7}]}, (None, None)),
     "several series": ({"result": answer((-30, "1"), (6, "2"))["result"] * 2}, (None, None)),
 }
 

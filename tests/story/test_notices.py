@@ -78,9 +78,9 @@ def test_a_notice_names_what_a_person_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("priority", "higher"), [("P0", "Critical"), ("P1", "Critical"), ("P2", "High"), ("P3", "Medium"), (None, "Medium")]
+    ("priority", "higher"), [("P0", "Critical"), ("P1", "Critical"), ("P2", "High"), ("P3", "Medium")]
 )
-def test_silence_is_told_one_priority_higher_with_the_end_of_the_time(priority: str | None, higher: str) -> None:
+def test_silence_is_told_one_priority_higher_with_the_end_of_the_time(priority: str, higher: str) -> None:
     opened = SILENT.opened
     signal = opened.spec.signal.model_copy(update={"priority": priority})
     prior = replace(opened, spec=opened.spec.model_copy(update={"signal": signal}))

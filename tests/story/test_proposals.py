@@ -55,7 +55,7 @@ class Outside:
         self.asked.append(target.display)
         return self.seen
 
-    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
         return self.fresh
 
     async def workflow(self, workflow_id: str, filters: Any) -> WorkflowRecord:

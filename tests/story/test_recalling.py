@@ -47,8 +47,13 @@ class Store:
         return cast(Endings, self.known)
 
 
+@dataclass
 class Eyes:
-    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
+    beyond: list[bool] = field(default_factory=list)
+    """Whether each look could go behind Services of other namespaces."""
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
+        self.beyond.append(beyond)
         return cases.snapshot()
 
 
@@ -56,13 +61,22 @@ async def now() -> datetime:
     return cases.AT
 
 
-def taken(store: Store, *before: plot.Fact) -> plot.SnapshotTaken:
-    house = SimpleNamespace(eyes=Eyes(), playbooks=(), datastorage=store, now=now)
+def taken(store: Store, *before: plot.Fact, eyes: Eyes | None = None, home: str = "") -> plot.SnapshotTaken:
+    house = SimpleNamespace(eyes=eyes or Eyes(), playbooks=(), datastorage=store, now=now)
     work = SimpleNamespace(
-        case=fold([cases.opened(), cases.resolved(), *before]), investigation=SimpleNamespace(name="inv-1")
+        case=fold([cases.opened(home=home), cases.resolved(), *before]), investigation=SimpleNamespace(name="inv-1")
     )
     look = Inquiries(cast(Any, house)).snapshot(cast(Any, work), steps.TakeSnapshot(cases.POD))
     return asyncio.run(look)
+
+
+@pytest.mark.parametrize(("home", "allowed"), [("shop", True), ("inquest-system", False)])
+def test_only_a_case_of_the_operators_namespace_looks_into_others(home: str, allowed: bool) -> None:
+    eyes = Eyes()
+
+    taken(Store(TWICE), eyes=eyes, home=home)
+
+    assert eyes.beyond == [allowed]
 
 
 def after(memory: Memory) -> Case:

@@ -668,6 +668,32 @@ def test_what_an_autoscaler_would_take_back_is_not_chosen(replicas: str, chosen:
     assert choose(few, [scale]).choice is not None
 
 
+OF_TEAMS = {
+    "its own": ({"team": ("payments",)}, "payments"),
+    "anybody's": ({"team": ("search",)}, "any"),
+    "one of no team, before that of another": ({"tier": ("gold",)}, "any"),
+}
+
+
+@pytest.mark.parametrize(("custom", "chosen"), OF_TEAMS.values(), ids=OF_TEAMS.keys())
+def test_what_is_for_another_team_comes_last(custom: dict[str, tuple[str, ...]], chosen: str) -> None:
+    """Level in the order of discovery, where the id decides."""
+    payments, silver, wild, none = (
+        replace(MEMORY, workflow_id=id_, content={"spec": {"labels": {"custom": labels} if labels else {}}})
+        for id_, labels in (
+            ("payments", {"team": "payments"}),
+            ("silver", {"tier": "silver"}),
+            ("any", {"team": "*"}),
+            ("none", None),
+        )
+    )
+
+    reply = choose(OOM, [payments, silver, wild, none], Around(custom=custom))
+    alone = choose(OOM, [silver], Around(custom=custom))
+
+    assert (reply.choice and reply.choice.workflow_id, alone.choice and alone.choice.workflow_id) == (chosen, "silver")
+
+
 def test_under_git_ops_only_what_changes_the_source_is_taken() -> None:
     argo = Around(DetectedLabels(git_ops_managed=True, git_ops_tool=GitOpsTool.ARGOCD))
     both = replace(OOM, actions=("IncreaseMemoryLimits", "GitRevertCommit"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.investigation import Investigation, Owner
+from inquest.api.investigation import Investigation, NoticeState, Owner
 from inquest.conductor import cases as conductor
 from inquest.conductor.cases import SIGHT_SECONDS, Cases
 from inquest.conductor.ownership import Claim
@@ -59,8 +59,9 @@ class World:
     async def redacted(self, value: Any) -> Redacted[Any]:
         return seal(value)
 
-    async def tell(self, notice: Redacted[Notice]) -> None:
+    async def tell(self, notice: Redacted[Notice]) -> NoticeState:
         self.notices.append(notice.value.key)
+        return NoticeState.SENT
 
     async def apply_status(self, kind: Any, obj: Redacted[dict[str, Any]]) -> dict[str, Any]:
         self.asked.append("apply status")

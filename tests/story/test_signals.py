@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from inquest.adapters.redact import Redactor
+from inquest.api.investigation import NoticeState
 from inquest.api.names import case_lease_name, fingerprint, investigation_name
 from inquest.api.shared import PinnedTarget, TargetRef
 from inquest.conductor.house import House
 from inquest.conductor.publish import sealed
 from inquest.conductor.signals import ORPHAN_LEASE, Signals
-from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, NotFound
+from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, Forbidden, NotFound
 from inquest.ports import Notice, Redacted, ResourceKind
 from inquest.settings import Settings
 from inquest.story.context import ResourceContext
@@ -51,9 +52,13 @@ class World:
     around: dict[str, str] = field(default_factory=dict)
     """Labels of the namespace as they were read with the target."""
     asked: list[str] = field(default_factory=list)
+    are_namespaces_hidden: bool = False
+    """No Namespace may be read."""
     settings: Settings = field(default_factory=Settings)
     is_healthy: bool = True
     looked_at: list[str] = field(default_factory=list)
+    contexts: list[str] = field(default_factory=list)
+    """Targets around which was read."""
 
     def put(self, kind: str, name: str, namespace: str, **rest: Any) -> Json:
         meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -111,9 +116,12 @@ class World:
 
     async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
         self.asked.append(kind.kind)
+        if self.are_namespaces_hidden:
+            raise Forbidden(f"namespaces {name} is forbidden")
         return {"metadata": {"name": name, "labels": self.namespace_labels}}
 
     async def context(self, target: TargetRef) -> ResourceContext:
+        self.contexts.append(target.display)
         return ResourceContext(
             target=target,
             root=target,
@@ -130,8 +138,9 @@ class World:
     async def history(self, target: TargetRef, spec_hash: str) -> History:
         return self.past
 
-    async def tell(self, notice: Redacted[Notice]) -> None:
+    async def tell(self, notice: Redacted[Notice]) -> NoticeState:
         self.told.append(notice.value)
+        return NoticeState.SENT
 
     def house(self) -> House:
         ports = {one.name: None for one in fields(House)} | dict.fromkeys(
@@ -212,6 +221,37 @@ async def test_the_label_of_the_target_itself_decides(world: World) -> None:
     await world.look()
 
     assert signal["status"]["reason"] == "OutOfScope"
+
+
+async def test_a_namespace_that_may_not_be_read_leaves_the_scope_unknown_and_says_so(world: World) -> None:
+    world.are_namespaces_hidden = True
+    signal = world.signal()
+
+    await world.look()
+
+    assert (signal["status"]["phase"], signal["status"]["reason"]) == ("Blocked", "ScopeUnknown")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"kind": "Pod", "name": "a", "namespace": "till"},
+        {"kind": "Node", "name": "n1"},
+        {"kind": "Unknown", "name": "x"},
+    ],
+    ids=["elsewhere", "of the cluster", "of no known kind"],
+)
+async def test_where_single_namespaces_are_looked_after_nothing_else_is_read(world: World, target: Json) -> None:
+    world.settings = Settings.model_validate({"kubernetes": {"namespaces": ["shop", "pay"]}})
+    world.signals = Signals(world.house())
+    world.namespaced = "namespace" in target
+    signal = world.signal(target=target)
+
+    await world.look()
+
+    assert (signal["status"]["phase"], signal["status"]["reason"]) == ("Blocked", "OutOfScope")
+    assert "looks after targets in pay, shop" in signal["status"]["message"]
+    assert (world.contexts, world.looked_at) == ([], [])
 
 
 async def test_a_cluster_scoped_target_is_in_no_tenants_namespace(world: World) -> None:

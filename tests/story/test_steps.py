@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
+from itertools import count as count_from
+from itertools import cycle
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -31,12 +33,14 @@ from inquest.api.shared import (
     VoidReason,
 )
 from inquest.story import ends, plot, steps
-from inquest.story.conversation import ModelReply
+from inquest.story.chronicle import replies_of, verdicts
+from inquest.story.conversation import ModelReply, Usage
 from inquest.story.evidence import Gap, Health, Listing, Observed
 from inquest.story.plot import Case, advance
 from inquest.story.rca import Diagnosis
 from inquest.story.remedy import HELD, Halt, Stand, Standing
 from inquest.story.steps import Record, Wait, next_step
+from inquest.story.steps.known import gaps_of
 from tests.story import cases
 from tests.story.cases import World, view
 
@@ -896,7 +900,7 @@ def count(facts: Iterable[plot.Fact], kind: type[plot.Fact]) -> int:
 
 
 class Interleavings(RuleBasedStateMachine):
-    """Steps, crashes, people, time and drift in any order: I2, I3, I4 and I8 of the invariants hold."""
+    """Steps, crashes, people, time and drift in any order: what a plot can break of the invariants (reliability, 1)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -904,17 +908,19 @@ class Interleavings(RuleBasedStateMachine):
         self.case = Case()
         self.seen = view()
         self.ended: Case | None = None
+        self.written: tuple[plot.Fact, ...] = ()
 
     @initialize(
         phase=st.sampled_from([Phase.AWAITING_APPROVAL, Phase.ANALYZING, Phase.PENDING]),
         decision=st.sampled_from(["ApprovalRequired", "AutoApproved", "Denied"]),
         dry_run=st.sampled_from([False, False, True]),
+        gaps=st.sampled_from([(), (Gap("pods", "forbidden"),)]),
     )
-    def begin(self, phase: Phase, decision: str, dry_run: bool) -> None:
+    def begin(self, phase: Phase, decision: str, dry_run: bool, gaps: tuple[Gap, ...]) -> None:
         asks = phase is Phase.AWAITING_APPROVAL
         undoing = cases.undoing()
-        chosen = World({"dry_run": dry_run}, decision=decision, undoing=undoing)
-        self.world = World(undoing=undoing) if asks else chosen
+        chosen = World({"dry_run": dry_run}, decision=decision, undoing=undoing, gaps=gaps)
+        self.world = World(undoing=undoing, gaps=gaps) if asks else chosen
         self.case = cases.reached(phase, self.world)
 
     @rule(times=st.integers(1, 6))
@@ -924,8 +930,14 @@ class Interleavings(RuleBasedStateMachine):
     def go_on(self, times: int) -> None:
         for _ in range(times):
             if self.case.closed is None:
-                self.case, _ = self.world.step(self.case, self.seen)
+                self.case, taken = self.world.step(self.case, self.seen)
+                self.answer(taken)
         self.ended = self.ended or (self.case if self.case.closed else None)
+
+    def answer(self, taken: steps.Step) -> None:
+        """A request that is made is there to be looked at."""
+        if isinstance(taken, steps.RequestApproval):
+            self.seen = replace(self.seen, stand=cases.stand(Standing.PENDING))
 
     @rule()
     def crash(self) -> None:
@@ -973,6 +985,12 @@ class Interleavings(RuleBasedStateMachine):
         self.seen = replace(self.seen, undo=steps.ExecutionSeen(phase, "said") if phase else None)
 
     @invariant()
+    def i1_what_is_written_stays_as_it_was_written(self) -> None:
+        facts = tuple(self.case.facts)
+        assert facts[: len(self.written)] == self.written
+        self.written = facts
+
+    @invariant()
     def i2_nobody_is_asked_without_a_ruling(self) -> None:
         kinds = [type(fact) for fact in self.case.facts]
         if plot.ApprovalRequested in kinds:
@@ -1003,9 +1021,42 @@ class Interleavings(RuleBasedStateMachine):
             ruled.ruling.asks and decided is not None and decided.state is ApprovalState.APPROVED
         )
 
+    @invariant()
+    def i10_a_failed_read_is_told(self) -> None:
+        if self.case.last(plot.SnapshotTaken) is not None:
+            assert set(self.world.gaps) <= set(gaps_of(self.case))
+            assert verdicts(self.case)["EvidenceComplete"].status == ("False" if self.world.gaps else "True")
+
+    def teardown(self) -> None:
+        """I5: where nothing changes any more it ends, or waits for a time that is stated and to come."""
+        self.go_on(60)
+        if self.case.closed is None:
+            waits = next_step(self.case, self.seen)
+            assert isinstance(waits, steps.Wait)
+            assert waits.until > self.seen.now
+
 
 TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+
+
+@given(
+    budget=st.integers(2_000, 60_000),
+    costs=st.lists(st.integers(10, 9_000), min_size=1, max_size=6),
+    kills=st.sets(st.integers(0, 60)),
+)
+def test_no_more_is_spent_than_the_budget_and_one_call(budget: int, costs: list[int], kills: set[int]) -> None:
+    """I6, with a model that never comes to an end, and a process that is killed between any two steps."""
+    looks = (cases.reply("", cases.call("get", kind="pod", name=f"p-{number}")) for number in count_from(0))
+    replies = (replace(look, usage=Usage(cost, 0, 0)) for look, cost in zip(looks, cycle(costs), strict=False))
+    world = World({**MODEL, "token_budget": budget}, replies=replies)
+    case, seen = Case(), view()
+    for number in range(200):
+        if case.closed is not None or isinstance(next_step(case, seen), steps.Wait):
+            break
+        case, _ = world.step(refolded(case) if number in kills else case, seen)
+
+    assert sum(one.usage.total for one in replies_of(case)) <= budget + max(costs)
 
 
 # --- tenancy, and approvals at the moment of use ------------------------------------------------------------------

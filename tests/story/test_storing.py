@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,14 +78,32 @@ REFUSALS = (
 )
 
 
+async def nothing_left(inv: Investigation) -> None:
+    """Everybody has heard of it."""
+
+
+async def test_the_journal_stays_until_people_have_heard_of_its_end() -> None:
+    desk = Desk()
+
+    async def telling(inv: Investigation) -> timedelta:
+        return timedelta(seconds=30)
+
+    again = await desk.archive().store(desk.ended(), telling)
+    stored, kept = recorded(desk.seen())[:2], desk.slots
+    done = await desk.archive().store(desk.seen(), nothing_left)
+
+    assert (again, stored, kept) == (timedelta(seconds=30), ("True", "Stored"), len(CLOSED.facts))
+    assert (done, desk.slots) == (None, 0)
+
+
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
 async def test_what_datastorage_refuses_is_said_and_kept_and_sent_again(refusal: InquestError) -> None:
     desk = Desk(refuses=refusal)
 
-    again = await desk.archive().store(desk.ended())
+    again = await desk.archive().store(desk.ended(), nothing_left)
     at_first = recorded(desk.seen()), desk.slots
     desk.refuses = None
-    done = await desk.archive().store(desk.seen())
+    done = await desk.archive().store(desk.seen(), nothing_left)
 
     assert (again, at_first) == (REFUSED_RETRY, (("False", "DataStorageUnavailable", str(refusal)), len(CLOSED.facts)))
     assert (done, recorded(desk.seen())[:2], desk.slots) == (None, ("True", "Stored"), 0)
@@ -95,11 +114,25 @@ async def test_what_datastorage_refuses_is_said_and_kept_and_sent_again(refusal:
 async def test_a_datastorage_that_is_away_is_asked_again_sooner() -> None:
     desk = Desk(refuses=Unavailable("DataStorage", "no answer in time"))
 
-    again = await desk.archive().store(desk.ended())
+    again = await desk.archive().store(desk.ended(), nothing_left)
 
     said = ("False", "DataStorageUnavailable", "DataStorage is unavailable: no answer in time")
     assert (again, recorded(desk.seen()), desk.slots) == (RETRY, said, len(CLOSED.facts))
     assert RETRY < REFUSED_RETRY
+
+
+@pytest.mark.parametrize(
+    ("fault", "after"), [(Unavailable("DataStorage", "gone"), RETRY), (Forbidden("no"), REFUSED_RETRY)]
+)
+async def test_people_hear_of_a_case_although_datastorage_is_away(fault: InquestError, after: timedelta) -> None:
+    desk, heard = Desk(refuses=fault), list[str]()
+
+    async def telling(inv: Investigation) -> timedelta:
+        heard.append(inv.name)
+        return timedelta(seconds=30)
+
+    assert await desk.archive().store(desk.ended(), telling) == after
+    assert heard == ["inv-1"]
 
 
 # --- what a person says of it ---------------------------------------------------------------------------------
@@ -109,11 +142,11 @@ WRONG = {"verdict": "Wrong", "cause": "the database was away", "by": "jane"}
 
 async def test_what_a_person_says_of_a_case_is_stored_once() -> None:
     desk = Desk()
-    await desk.archive().store(desk.ended())
+    await desk.archive().store(desk.ended(), nothing_left)
     kept, desk.taken, desk.log = desk.seen().status.transcript, [], desk.nothing  # type: ignore[method-assign]
 
     before = desk.said(**WRONG).is_recorded
-    done = [await desk.archive().store(desk.seen()) for _ in range(2)]
+    done = [await desk.archive().store(desk.seen(), nothing_left) for _ in range(2)]
 
     (event,) = desk.taken
     assert (before, done, desk.seen().is_recorded) == (False, [None, None], True)
@@ -124,25 +157,25 @@ async def test_what_a_person_says_of_a_case_is_stored_once() -> None:
 
 async def test_feedback_of_which_the_store_knew_before_a_kill_is_stored() -> None:
     desk = Desk()
-    await desk.archive().store(desk.ended())
+    await desk.archive().store(desk.ended(), nothing_left)
     desk.said(**WRONG)
     desk.log, desk.refuses = desk.nothing, AlreadyExists("inquest.feedback.given 7: another content")  # type: ignore[method-assign]
 
-    done = await desk.archive().store(desk.seen())
+    done = await desk.archive().store(desk.seen(), nothing_left)
 
     assert (done, recorded(desk.seen())[:2], desk.seen().is_recorded) == (None, ("True", "Stored"), True)
 
 
 async def test_feedback_waits_for_a_datastorage_that_is_away_and_the_case_says_so() -> None:
     desk = Desk()
-    await desk.archive().store(desk.ended())
+    await desk.archive().store(desk.ended(), nothing_left)
     desk.said(**WRONG)
     desk.taken, desk.log = [], desk.nothing  # type: ignore[method-assign]
     desk.refuses = Unavailable("DataStorage", "no answer in time")
 
-    again = await desk.archive().store(desk.seen())
+    again = await desk.archive().store(desk.seen(), nothing_left)
     away, desk.refuses = recorded(desk.seen())[:2], None
-    done = await desk.archive().store(desk.seen())
+    done = await desk.archive().store(desk.seen(), nothing_left)
 
     assert (again, away) == (RETRY, ("False", "DataStorageUnavailable"))
     assert (done, recorded(desk.seen())[:2], len(desk.taken)) == (None, ("True", "Stored"), 1)
@@ -152,7 +185,7 @@ async def test_feedback_that_came_before_the_records_were_stored_is_stored_with_
     desk = Desk()
     desk.ended()
 
-    await desk.archive().store(desk.said(**WRONG))
+    await desk.archive().store(desk.said(**WRONG), nothing_left)
 
     assert [event.event_type for event in desk.taken][-1] == "inquest.feedback.given"
     assert desk.seen().is_recorded
@@ -162,7 +195,7 @@ async def test_a_secret_in_feedback_is_not_stored() -> None:
     desk = Desk()
     desk.ended()
 
-    await desk.archive().store(desk.said(verdict="Wrong", cause="password=hunter2hunter2", by="jane"))
+    await desk.archive().store(desk.said(verdict="Wrong", cause="password=hunter2hunter2", by="jane"), nothing_left)
 
     assert "password" in desk.taken[-1].data["cause"]
     assert "hunter2" not in str(desk.taken)

@@ -114,6 +114,22 @@ REASONS: dict[str, tuple[Observed, str, str, datetime | None]] = {
         NOW + timedelta(seconds=5),
     ),
     "another namespace's target": (observed(namespace="team-a"), "Blocked", "OutOfScope", NOW + timedelta(seconds=5)),
+    "a target in a namespace that is not looked after": (
+        observed(rules=TriageRules(namespaces=frozenset({"pay", "till"}))),
+        "Blocked",
+        "OutOfScope",
+        NOW + timedelta(seconds=5),
+    ),
+    "a target of the cluster where single namespaces are looked after": (
+        observed(
+            spec=content(target={"kind": "Node", "name": "worker-1"}),
+            namespaced=False,
+            rules=TriageRules(namespaces=frozenset({"shop"})),
+        ),
+        "Blocked",
+        "OutOfScope",
+        NOW + timedelta(seconds=5),
+    ),
     "the labels cannot be read": (
         observed(scope_unknown=True, blocked_count=3),
         "Blocked",

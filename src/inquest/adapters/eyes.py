@@ -26,5 +26,5 @@ class ClusterEyes:
     async def pin(self, target: TargetRef) -> ResourceContext:
         return await ContextReader(self._cluster, self._clock).pin(target)
 
-    async def snapshot(self, target: TargetRef, since: datetime | None = None) -> Snapshot:
-        return await take(self._cluster, self._redactor, self._clock, target, since=since)
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
+        return await take(self._cluster, self._redactor, self._clock, target, since=since, beyond=beyond)

@@ -1,4 +1,7 @@
-"""Which cluster this is: the uid of its namespace kube-system (behaviours, section 17)."""
+"""Which cluster this is: the uid of its namespace kube-system (behaviours, section 17).
+
+An operator that may not read that one is known by its own namespace, which it may (docs/decisions/0022).
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ class ClusterIdentity:
     """Read once: it lives as long as the cluster."""
 
     cluster: Cluster
+    namespace: str = KUBE_SYSTEM
+    """Whose uid it is."""
     _known: str | None = field(default=None, init=False)
 
     async def uid(self) -> str:
@@ -31,7 +36,7 @@ class ClusterIdentity:
 
     async def _read(self) -> str:
         try:
-            found = await self.cluster.get(NAMESPACE, KUBE_SYSTEM)
+            found = await self.cluster.get(NAMESPACE, self.namespace)
         except (Forbidden, NotFound) as error:
             log.warning("the cluster has no identity: nothing is remembered of its cases", fault=str(error))
             return ""

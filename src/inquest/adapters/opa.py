@@ -26,9 +26,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
+from opa_client.errors import PolicyNotFoundError
 from opa_client.opa_async import AsyncOpaClient
 
 from inquest.errors import Misconfigured, Unavailable
@@ -39,6 +40,8 @@ DEFAULT_QUERY: Final = "data.inquest.approval"
 DEADLINE: Final = 5.0
 """Seconds for one question, its retry included."""
 RETRIES: Final = 1
+QUESTIONS_AT_ONCE: Final = 4
+"""An OPA behind a URL shows its whole policy for each: a crowd of them would take each other's time."""
 POLICY_ID: Final = "approval.rego"
 NOT_RUNNING: Final = "no OPA is running"
 NOT_LOADED: Final = "no policy is loaded"
@@ -80,6 +83,10 @@ class Source(Protocol):
     @property
     def fault(self) -> str: ...
 
+    @property
+    def known_hash(self) -> str:
+        """Of the policy in force, where nobody else can change it; empty: OPA has to be asked."""
+
 
 @dataclass(frozen=True)
 class FixedSource:
@@ -87,6 +94,7 @@ class FixedSource:
 
     endpoint: Endpoint | None
     fault: str = ""
+    known_hash: str = ""
 
 
 class OpaPolicy:
@@ -97,6 +105,7 @@ class OpaPolicy:
         self._query = query
         self._path = query.removeprefix("data.").replace(".", "/")
         self._deadline = deadline
+        self._places = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
     @classmethod
     def at(cls, url: str, *, token: str = "", query: str = DEFAULT_QUERY, deadline: float = DEADLINE) -> Self:
@@ -104,9 +113,9 @@ class OpaPolicy:
         return cls(FixedSource(Endpoint.from_url(url, token)), query=query, deadline=deadline)
 
     async def ask(self, document: Redacted[Json]) -> Answer:
-        """The value of the query, or the fault in its place; bounded by the deadline."""
+        """The value of the query, or the fault in its place; bounded by the deadline from when it has a place."""
         try:
-            async with asyncio.timeout(self._deadline):
+            async with self._places, asyncio.timeout(self._deadline):
                 return await self._asked(document.value)
         except TimeoutError:
             return self._faulty(f"no answer within {self._deadline:g} s")
@@ -139,13 +148,16 @@ class OpaPolicy:
 
     async def _of_one_version(self, client: AsyncOpaClient, document: Json) -> Answer:
         """Value and hash belong together: a reload between the two is seen and the question asked again."""
-        before = await loaded_hash(client)
+        before = await self._hash(client)
         while True:
             found = await client.query_rule(document, self._path)
-            after = await loaded_hash(client)
+            after = await self._hash(client)
             if before == after:
                 return self._answer(found, after)
             before = after
+
+    async def _hash(self, client: AsyncOpaClient) -> str:
+        return self._source.known_hash or await loaded_hash(client)
 
     def _answer(self, found: object, policy_hash: str) -> Answer:
         if not policy_hash:
@@ -162,8 +174,8 @@ class OpaPolicy:
 
 async def loaded_hash(client: AsyncOpaClient) -> str:
     """SHA-256 of the policy text that OPA has; of several modules, of their hashes; empty: none."""
-    names = await client.get_policies_list()
-    modules = [(await client.get_policy(quote(name)))["result"] for name in names]
+    # Without a name it is all of them, texts included, which the client's own list leaves out.
+    modules = (await client.get_policy(""))["result"]
     texts = [str(module["raw"]) for module in modules if not _is_system(module)]
     return hash_of_policy(texts) if texts else ""
 
@@ -183,6 +195,8 @@ def _is_system(module: Mapping[str, Any]) -> bool:
 def _sentence(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientResponseError):
         return f"OPA answered {error.status}"
+    if isinstance(error, PolicyNotFoundError):
+        return "OPA does not show its policies to who asks without its token"
     return f"OPA cannot be reached: {type(error).__name__}"
 
 
@@ -204,8 +218,15 @@ default allow := false
 allow if input.identity == "{token}"
 """
 
-Notify = Callable[[str, str], None]
-"""Told a CamelCase reason and a sentence: PolicyLoaded, PolicyRejected, PolicyMissing, OpaStarted, OpaLost."""
+QUIET: Final = frozenset({"PolicyLoaded", "OpaStarted"})
+"""News that ask for nobody; the others are PolicyRejected, PolicyMissing, PolicyNotLoaded and OpaLost."""
+
+Notify = Callable[[str, str], Awaitable[None]]
+"""Told a CamelCase reason and a sentence; never raises."""
+
+
+async def _nobody(reason: str, message: str) -> None:
+    """Whoever only asks has nobody to tell."""
 
 
 def find_binary(name: str = "opa") -> str | None:
@@ -219,14 +240,18 @@ class OpaServer:
     def __init__(self, binary: str, policy: Path, *, notify: Notify | None = None) -> None:
         self._binary = binary
         self._policy = policy
-        self._notify = notify or (lambda reason, message: None)
+        self._notify = notify or _nobody
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._endpoint: Endpoint | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._text = ""
         self._refused = ""
+        self._refusal = ""
         self._fault = "OPA has not started"
+        self._loading = False
+        self._putting = asyncio.Lock()
+        """Held while OPA gets a text: one that comes back must not get an older one than a reload has just read."""
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -239,9 +264,19 @@ class OpaServer:
         return self._fault
 
     @property
+    def refusal(self) -> str:
+        """Why the text in the file is not the one in force; empty: it is, or there is none."""
+        return self._refusal if self._text else ""
+
+    @property
     def policy_hash(self) -> str:
         """Of the policy in force; empty: none."""
         return hash_of_policy([self._text]) if self._text else ""
+
+    @property
+    def known_hash(self) -> str:
+        """Only this process may change it; empty while a new text is on its way: OPA alone knows then."""
+        return "" if self._loading else self.policy_hash
 
     @property
     def pid(self) -> int | None:
@@ -287,27 +322,34 @@ class OpaServer:
         try:
             text = await asyncio.to_thread(self._policy.read_text)
         except (OSError, UnicodeDecodeError) as error:
-            self._missing(error)
+            await self._missing_file(error)
             return
-        if text in (self._text, self._refused):
+        if text == self._text:
+            self._refused = self._refusal = ""
+        if text == self._refused or (text == self._text and not self._loading):
             return
         if found := await self._compile(text):
-            self._reject(text, found)
+            await self._reject(text, found)
             return
-        if self._endpoint is not None:
-            await _put(self._endpoint, text)
-        self._text, self._refused, self._fault = text, "", ""
-        self._notify("PolicyLoaded", f"policy {self.policy_hash} is in force")
+        async with self._putting:
+            # It stays so where OPA does not answer: nobody but OPA knows then which text it has.
+            self._loading = True
+            if self._endpoint is not None:
+                await _put(self._endpoint, text)
+            self._text, self._refused, self._refusal, self._fault = text, "", "", ""
+            self._loading = False
+        await self._notify("PolicyLoaded", f"policy {self.policy_hash} is in force")
 
-    def _missing(self, error: Exception) -> None:
+    async def _missing_file(self, error: Exception) -> None:
         if not self._text and "missing" not in self._fault:
             self._fault = f"the policy file is missing: {type(error).__name__}"
-            self._notify("PolicyMissing", self._fault)
+            await self._notify("PolicyMissing", self._fault)
 
-    def _reject(self, text: str, why: str) -> None:
-        self._refused = text
-        self._fault = self._fault if self._text else f"the policy does not compile: {why}"
-        self._notify("PolicyRejected", f"the policy does not compile: {why}")
+    async def _reject(self, text: str, why: str) -> None:
+        self._refused, self._refusal = text, f"the policy does not compile: {why}"
+        if not self._text:
+            self._fault = self._refusal
+        await self._notify("PolicyRejected", self._refusal)
 
     async def _compile(self, text: str) -> str:
         """The first fault of a policy, empty where it has none; no network, clock or chance in it."""
@@ -334,9 +376,10 @@ class OpaServer:
             endpoint = Endpoint("127.0.0.1", _free_port(), token=secrets.token_urlsafe(32))
             self._process = await self._spawn(endpoint)
             if await self._answers(endpoint):
-                await _put(endpoint, self._text)
-                self._endpoint = endpoint
-                self._notify("OpaStarted", f"OPA runs as process {self._process.pid}")
+                async with self._putting:
+                    await _put(endpoint, self._text)
+                    self._endpoint = endpoint
+                await self._notify("OpaStarted", f"OPA runs as process {self._process.pid}")
                 return
             await _end(self._process)
         raise Unavailable("OPA", f"{self._binary} does not start")
@@ -379,7 +422,7 @@ class OpaServer:
             assert self._process is not None
             code = await self._process.wait()
             self._endpoint = None
-            self._notify("OpaLost", f"OPA ended with {code}")
+            await self._notify("OpaLost", f"OPA ended with {code}")
             await _patiently(self._launch)
 
     async def _watch(self) -> None:
@@ -388,7 +431,7 @@ class OpaServer:
             try:
                 await self.reload()
             except Exception as error:  # the next look may succeed; the policy in force stays
-                self._notify("PolicyNotLoaded", f"the policy could not be loaded: {type(error).__name__}")
+                await self._notify("PolicyNotLoaded", f"the policy could not be loaded: {type(error).__name__}")
 
     async def _run(self, *arguments: str) -> tuple[int, str]:
         """One short command of the binary: exit code and what it printed."""

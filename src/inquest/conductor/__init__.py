@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.investigation import Investigation
 from inquest.conductor.advice import Recommendations
 from inquest.conductor.approvals import Approvals
 from inquest.conductor.cases import Cases
 from inquest.conductor.catalogue import Catalogue
 from inquest.conductor.executions import Executions
-from inquest.conductor.house import APPROVAL, House
+from inquest.conductor.house import APPROVAL, INVESTIGATION, House
+from inquest.conductor.reading import parsed
 from inquest.conductor.signals import Signals
 from inquest.errors import NotFound
 
@@ -58,6 +60,13 @@ class Conductor:
     async def unguarded(self) -> tuple[str, ...]:
         """Admission policies that are missing or changed; while there is one, no approval is used."""
         return await Approvals(self.house).policies_missing()
+
+    async def recall(self) -> None:
+        """What models cost in the hour before this process began."""
+        if self.house.budget is None or self.house.model is None:
+            return
+        known = parsed(Investigation, await self.house.status.list(INVESTIGATION))
+        self.house.budget.recall(known, await self.house.now())
 
     async def sweep(self) -> None:
         """What was deleted while nobody watched leaves nothing behind, and what is past its time goes."""

@@ -40,6 +40,7 @@ from inquest.story.recommending import (
     topic_of,
     without_model,
 )
+from inquest.telemetry import MODEL_WITHHELD
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -77,7 +78,10 @@ class Recommendations:
         if inv is not None and inv.status.phase in TERMINAL_PHASES:
             return None
         actions = await self._actions()
-        if self.house.model is None:
+        withheld = self.house.model_withheld
+        if self.house.model is None or withheld:
+            if withheld:
+                MODEL_WITHHELD.labels("recommendation").inc()
             return await self._by_code(found, inv, actions)
         await self._by_model(found, inv, actions)
         return None

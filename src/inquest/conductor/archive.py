@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -40,14 +40,21 @@ MOST_BYTES: Final = 2_000_000
 """Of the texts that are sent at once: a batch is stored whole or not at all, and a service takes 8 MiB of JSON."""
 
 
+Last = Callable[[Investigation], Awaitable[timedelta | None]]
+
+
 @dataclass(frozen=True)
 class Archive:
     """Stores an ended case once."""
 
     house: House
 
-    async def store(self, inv: Investigation) -> timedelta | None:
-        """Records out, condition Recorded, slots gone; gives when to try again where DataStorage is away or refuses."""
+    async def store(self, inv: Investigation, last: Last) -> timedelta | None:
+        """Records out, condition Recorded, slots gone; gives when to try again where DataStorage is away or refuses.
+
+        `last` is what has to be done before the slots go; it says when to look again while it is not done. It waits for
+        no DataStorage.
+        """
         inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, inv.name, inv.namespace))
         if not inv.is_recorded:
             try:
@@ -55,6 +62,7 @@ class Archive:
                 await self._hear(inv)
             except Retryable as error:
                 await self._told(inv, false("DataStorageUnavailable", str(error)))
+                await last(inv)
                 return RETRY
             except Tampered as error:
                 # Its slots are evidence of what was done to them: they stay until the Investigation goes.
@@ -64,8 +72,12 @@ class Archive:
                 # One word stands for both (resources, 3.6); the text tells a refusal from a service that is away.
                 log.warning("case not stored", investigation=inv.name, fault=str(error))
                 await self._told(inv, false("DataStorageUnavailable", str(error)))
+                await last(inv)
                 return REFUSED_RETRY
             await self._told(inv, true("Stored"), kept)
+        again = await last(inv)
+        if again is not None:
+            return again
         gone = await self.house.journal.forget(inv.uid)
         if gone:
             log.info("case closed", investigation=inv.name, slots=gone, **_figures(inv))

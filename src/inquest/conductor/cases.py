@@ -76,6 +76,10 @@ SIGHT_SECONDS: Final = 5.0
 
 A slot fences off who owns the case no more, and a person's stop rings at once; this is for what did not ring.
 """
+NOTICE_LOOK: Final = timedelta(seconds=30)
+"""Between two looks at a notice that is on its way: as long as the first pause between its tries."""
+LATEST_NOTICE: Final = timedelta(days=1)
+"""A receiver that is away for so long is not waited for, however often the operator starts."""
 MAX_STARTS_WITHOUT_SLOT: Final = 3
 MAX_LOSSES: Final = 5
 MAX_FAULTS: Final = 3
@@ -240,7 +244,8 @@ class Cases:
             step = steps.next_step(work.case, view)
             if isinstance(step, steps.Wait):
                 await self._publish(work)
-                return max(timedelta(seconds=1), step.until - view.now)
+                wait = max(timedelta(seconds=1), step.until - view.now)
+                return min(wait, NOTICE_LOOK) if _is_telling(work.investigation) else wait
             before = work.case
             with tracing.within(work.investigation.uid, _stretch(step)):
                 facts = await self._perform(work, step)
@@ -521,22 +526,29 @@ class Cases:
             text = self.house.redactor.text(said.message)
             await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 
-    async def _notify(self, work: Work, told: dict[str, NoticeSent], now: datetime) -> tuple[NoticeSent, ...]:
-        """Tell what the journal says is worth telling and the status does not know: also after a crash in between."""
-        inv = work.investigation
-        known = {notice.key: notice for notice in inv.status.notices}
+    async def _notify(
+        self, inv: Investigation, case: Case, told: dict[str, NoticeSent], now: datetime
+    ) -> tuple[NoticeSent, ...]:
+        """Tell what the journal says is worth telling and nobody has got yet, as far as the status knows.
+
+        Asked again the herald says where it stands; after a restart it begins anew, under the same key.
+        """
+        known = {notice.key: _unless_late(notice, now) for notice in inv.status.notices}
         wants_all = self.house.settings.herald.notify_self_resolved
-        for number, said in _notices(work.case, notices.notice_or_self_resolved if wants_all else notices.notice):
+        for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.notice):
             key = f"{inv.uid}/{said.type}/{number}"
-            if key in known or key in told:
+            seen = known.get(key)
+            if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
                 continue
             message = Notice(key, said.type, said.priority, said.title, said.body, inv.namespace, inv.name, said.owners)
-            await self.house.herald.tell(await self.house.redacted(message))
+            state = await self._say(message)
+            at = seen.at if seen is not None and state is NoticeState.PENDING else now
             priority = NoticePriority(said.priority)
-            told[key] = NoticeSent(
-                key=key, type=NoticeType(said.type), priority=priority, state=NoticeState.SENT, at=now
-            )
+            told[key] = NoticeSent(key=key, type=NoticeType(said.type), priority=priority, state=state, at=at)
         return tuple({**known, **told}.values())
+
+    async def _say(self, message: Notice) -> NoticeState:
+        return await self.house.herald.tell(await self.house.redacted(message))
 
     async def _publish(self, work: Work) -> None:
         """The status as it follows from the journal; the terminal one is the last write.
@@ -564,7 +576,7 @@ class Cases:
             changes["phase_started_at"] = now
         if inv.status.context is not None and inv.status.context.set_at is not None:
             changes.pop("context", None)
-        changes["notices"] = await self._notify(work, told, now)
+        changes["notices"] = await self._notify(inv, work.case, told, now)
         written = await publish(
             self.house,
             INVESTIGATION,
@@ -608,10 +620,28 @@ class Cases:
             if (meta.get("annotations") or {}).get(INVESTIGATION_ANNOTATION) == f"{inv.namespace}/{inv.name}":
                 await self.house.status.delete(LEASE, meta["name"], self.house.namespace, uid=meta["uid"])
         await Approvals(self.house).close(inv)
-        again = await self.archive.store(inv)
+        again = await self.archive.store(inv, self._deliver)
         if inv.spec.signal_ref is not None:
             self.house.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
         return again
+
+    async def _deliver(self, inv: Investigation) -> timedelta | None:
+        """What somebody has not got yet is told while the journal is there to say it; gives when to look again.
+
+        Every replica looks at a case that has ended; who had it tells, and only where that one is gone another does.
+        """
+        if not _is_telling(inv):
+            return None
+        found, now = await self.ownership.read(inv.namespace, inv.name), await self.house.now()
+        if await self.ownership.is_elsewhere(found):
+            return NOTICE_LOOK
+        journal = await self.house.journal.read(inv.uid)
+        stand = await self._notify(found, fold(journal), {}, now)
+        written = await publish(
+            self.house, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
+        )
+        latest = Investigation.from_object(written) if written is not None else found
+        return NOTICE_LOOK if _is_telling(latest) else None
 
     async def _ring_for_held(self, inv: Investigation) -> None:
         """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
@@ -637,6 +667,16 @@ class Cases:
         await self.house.herald.event(inv.to_object(), "JournalTampered", text, warning=True)
         log.error("journal tampered", investigation=inv.name, fault=str(error))
         return None
+
+
+def _is_telling(inv: Investigation) -> bool:
+    return any(notice.state is NoticeState.PENDING for notice in inv.status.notices)
+
+
+def _unless_late(notice: NoticeSent, now: datetime) -> NoticeSent:
+    """Given up after its time, also where the journal or the settings no longer say what it was."""
+    is_late = notice.state is NoticeState.PENDING and now - (notice.at or now) > LATEST_NOTICE
+    return notice.model_copy(update={"state": NoticeState.FAILED, "at": now}) if is_late else notice
 
 
 MOST_CLOSED: Final = 1_000

@@ -34,11 +34,12 @@ from inquest.api.shared import (
 from inquest.conductor.gauges import Gauges
 from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
+from inquest.conductor.pods import pods_of
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.signals import resolved_time
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
-from inquest.ports import Json
-from inquest.story import plot
+from inquest.ports import Json, Notice
+from inquest.story import notices, plot
 from inquest.story.effectiveness import (
     LOOK_BACK,
     Assessment,
@@ -361,15 +362,7 @@ class Executions:
         """The pods of a workload by its selector; None for a kind that has none."""
         if target.kind == "Pod":
             return (shown,)
-        # A custom resource may hold anything there, a text as well.
-        spec = shown.get("spec")
-        found = spec.get("selector") if isinstance(spec, Mapping) else None
-        selector = found.get("matchLabels") if isinstance(found, Mapping) else None
-        if not isinstance(selector, Mapping) or not selector:
-            return None
-        labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-        listing = await self.house.cluster.list(POD, target.namespace or "", labels=labels)
-        return listing.items if listing.complete else None
+        return await pods_of(self.house.cluster, shown, target.namespace or "")
 
     # --- the end -------------------------------------------------------------------------------------------------
 
@@ -415,7 +408,19 @@ class Executions:
             reason, message, warning = change.event
             text = self.house.redactor.text(message)
             await self.house.herald.event(found.to_object(), reason, text, warning=warning)
+        blocked = ExecutionPhase.BLOCKED
+        if change.changes.get("phase") is blocked and found.status.phase is not blocked:
+            await self._tell_people(found, change)
         self.house.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
+
+    async def _tell_people(self, found: WorkflowExecution, change: Change) -> None:
+        """It waits for another one: once for each that holds it."""
+        inv = await self._investigation(found)
+        holder = str(change.changes.get("blocked_by") or "")
+        told = notices.waiting(found, inv, holder, str(change.changes["message"]), self.house.settings.cluster_name)
+        key = f"{found.uid}/Blocked/{holder}"
+        message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name, told.owners)
+        await self.house.herald.tell(await self.house.redacted(message))
 
     async def _job(self, found: WorkflowExecution) -> Json | None:
         name = job(found, namespace=self.house.execution_namespace)["metadata"]["name"]

@@ -10,7 +10,7 @@ from typing import Final
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.meta import rfc3339
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
-from inquest.api.shared import ExecutionPhase, PinnedTarget, TargetRef, VoidReason, WorkflowPin
+from inquest.api.shared import ExecutionPhase, PinnedTarget, Registration, TargetRef, VoidReason, WorkflowPin
 from inquest.conductor.catalogue import by_version, content_hash, content_of, versions
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
 from inquest.conductor.reading import parsed
@@ -19,7 +19,6 @@ from inquest.errors import InquestError, NotFound, Retryable
 from inquest.story.context import ResourceContext
 from inquest.story.freeze import OpenWindow, open_windows
 from inquest.story.remedy import GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
-from inquest.story.selection import CatalogueFilters
 from inquest.story.triage import BUILT_IN_PROTECTED
 
 ACTIVE = "Active"
@@ -116,7 +115,7 @@ class Guards:
 
     async def _workflow(self, workflow: WorkflowPin) -> tuple[str, bool]:
         try:
-            record = await self.house.datastorage.workflow(workflow.workflow_id or workflow.id, ANY)
+            record = await self.house.datastorage.workflow(workflow.workflow_id or workflow.id, None)
         except NotFound:
             return "", False
         except Retryable as away:
@@ -131,7 +130,7 @@ class Guards:
         newest = max(await versions(self.house, workflow.id), key=by_version, default=None)
         if newest is None:
             raise away
-        return content_hash(content_of(newest)), True
+        return content_hash(content_of(newest)), newest.status.registration not in TAKEN_OUT
 
     async def _scope(self, context: ResourceContext, target: TargetRef) -> tuple[tuple[Mapping[str, str], ...], bool]:
         near = (context.target_labels, context.root_labels)
@@ -179,8 +178,8 @@ class Guards:
         )
 
 
-ANY = CatalogueFilters(severity="", component="", environment="", priority="")
-"""No filter: a workflow is looked up by its id alone."""
+TAKEN_OUT = frozenset({Registration.DISABLED, Registration.SUPERSEDED, Registration.INVALID})
+"""What the catalogue said of a workflow when it was last there; one that waits for it has said nothing yet."""
 
 
 def bare(target: TargetRef) -> TargetRef:

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from inquest.api.meta import GROUP, VERSION
+from inquest.conductor.budget import HourlyBudget
 from inquest.journal import Journal
 from inquest.ports import (
     Alerts,
@@ -87,8 +88,22 @@ class House:
     """Ring for (kind, namespace, name, uid): somebody should look at it soon."""
     metrics: Metrics | None = None
     """None: metrics are not part of a verification."""
+    budget: HourlyBudget | None = None
+    """None: models may cost what they do."""
     alerts: Alerts | None = None
     """None: nobody is asked whether an alert still fires."""
+
+    def take_up(self, settings: Settings) -> None:
+        """Swap the settings whole; every room asks this house for them wherever it uses one."""
+        # The one field that changes: the rooms share this value, and a copy would reach none of them.
+        object.__setattr__(self, "settings", settings)
+
+    @property
+    def model_withheld(self) -> str:
+        """Why the model that is configured is not to be asked now; empty: it may be."""
+        if self.budget is None or self.model is None:
+            return ""
+        return self.budget.withheld(self.settings.budget.tokens_per_hour)
 
     @property
     def namespace(self) -> str:

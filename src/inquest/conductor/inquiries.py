@@ -26,7 +26,7 @@ from inquest.story import outcome, plot, steps
 from inquest.story.briefing import Habits
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import examine
-from inquest.story.doubts import speaks_of_requests
+from inquest.story.doubts import speaks_of_measures, speaks_of_requests, speaks_of_throttling
 from inquest.story.evidence import Evidence, EvidenceStatus, Snapshot
 from inquest.story.gate import Sufficiency
 from inquest.story.health import health
@@ -38,6 +38,7 @@ from inquest.story.playbooks import matching
 from inquest.story.prompting import Playbook
 from inquest.story.seeding import seed_call, seeded
 from inquest.story.summary import summarised, summary_request, wants_summary
+from inquest.telemetry import MODEL_WITHHELD
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -69,8 +70,12 @@ class Inquiries:
         # Who writes in a tenant's namespace may ask for less than the settings give, never for more.
         at_home = inv.namespace == self.house.namespace
         timeout = timedelta_from_duration(asked.timeout) if asked.timeout else None
+        withheld = self.house.model_withheld
+        if withheld:
+            MODEL_WITHHELD.labels("case").inc()
+            log.warning("model withheld", investigation=inv.name, why=withheld)
         return plot.Pinned(
-            model=model.name if self.house.model is not None else "",
+            model=model.name if self.house.model is not None and not withheld else "",
             max_turns=_granted(asked.max_turns, own.max_turns, at_home),
             max_tool_calls=_granted(asked.max_tool_calls, own.max_tool_calls, at_home),
             max_calls_per_tool=own.max_calls_per_tool,
@@ -83,6 +88,9 @@ class Inquiries:
             verify=chosen.effectiveness.enabled,
             home=self.house.namespace,
             habits=self._habits(),
+            model_withheld=withheld,
+            custom_labels=chosen.classification.custom_labels,
+            repeat_threshold=chosen.history.repeat_threshold,
         )
 
     def _habits(self) -> Habits:
@@ -104,8 +112,15 @@ class Inquiries:
 
     async def snapshot(self, work: Work, step: steps.TakeSnapshot) -> plot.SnapshotTaken:
         signal = work.case.opened.spec.signal
-        seen = await self.house.eyes.snapshot(step.target, signal.firing_time)
-        found = await self._seeded(work, replace(seen, about_requests=speaks_of_requests(signal)))
+        at_home = work.case.opened.pinned.home in ("", work.case.opened.namespace)
+        seen = await self.house.eyes.snapshot(step.target, signal.firing_time, beyond=at_home)
+        about = replace(
+            seen,
+            about_requests=speaks_of_requests(signal),
+            about_measures=speaks_of_measures(signal),
+            about_throttling=speaks_of_throttling(signal),
+        )
+        found = await self._seeded(work, about)
         # In a thread: of many pods it takes a quarter of a second, and leases are renewed meanwhile.
         findings, failed = await asyncio.to_thread(examine, found)
         for gap in failed:

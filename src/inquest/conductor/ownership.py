@@ -58,7 +58,7 @@ class Ownership:
         owner = found.status.owner
         if owner is not None and owner.replica == self.house.replica:
             return Claim(found, Author(self.house.replica, owner.epoch))
-        if owner is not None and owner.replica and not await self._is_dead(owner.replica):
+        if await self.is_elsewhere(found):
             return None
         epoch = owner.epoch + 1 if owner else 1
         if await self._is_suspect(found) and not await self._tried_alone(found, epoch):
@@ -67,6 +67,13 @@ class Ownership:
             return await self._swap(found, epoch, attempts=(found.status.attempts or 0) + 1)
         except Conflict:
             return None
+
+    async def is_elsewhere(self, found: Investigation) -> bool:
+        """Whether another living replica has the case, or had it when it ended."""
+        owner = found.status.owner
+        if owner is None or not owner.replica or owner.replica == self.house.replica:
+            return False
+        return not await self._is_dead(owner.replica)
 
     async def _is_suspect(self, found: Investigation) -> bool:
         """Whether its last start ended without a new slot: it, or a neighbour, has killed the process."""

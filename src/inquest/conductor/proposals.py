@@ -47,7 +47,9 @@ class Proposals:
         finding = case.findings[0]
         records = [one for action in selection.actions_for(finding) for one in await self._records(action, filters)]
         context = steps.context_of(case)
-        reply = selection.choose(finding, records, selection.Around(context.labels, context.quota))
+        reply = selection.choose(
+            finding, records, selection.Around(context.labels, context.quota, filters.custom_labels)
+        )
         if reply.choice is None:
             return plot.Unchosen(reply.reasoning, now)
         return await self.check(reply, filters, context.root.kind, 1)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from inquest.api.shared import TargetRef
 from inquest.conductor.house import POD, House
+from inquest.conductor.pods import pods_of, spec_of
 from inquest.errors import InquestError
 from inquest.ports import Json, ResourceKind
 from inquest.story.blast import blast
 from inquest.story.judgement import Blast
-from inquest.story.labels import selects
 
 SERVICE = ResourceKind("", "v1", "Service", "services", True)
 BUDGET = ResourceKind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True)
@@ -33,8 +33,8 @@ class Radius:
             return Blast()
         namespace = target.namespace or ""
         services, budgets = await self._list(SERVICE, namespace), await self._list(BUDGET, namespace)
-        template = ((shown or {}).get("spec") or {}).get("template") or {}
-        return blast(pods, services, budgets, template)
+        template = spec_of(shown).get("template")
+        return blast(pods, services, budgets, template if isinstance(template, dict) else {})
 
     async def _shown(self, target: TargetRef) -> Json | None:
         try:
@@ -50,16 +50,14 @@ class Radius:
             return (shown,)
         if target.kind == "Node":
             return await self._list(POD, "", fields=f"spec.nodeName={target.name}")
-        selector = (shown.get("spec") or {}).get("selector")
-        if not isinstance(selector, dict) or not selector.keys() <= {"matchLabels", "matchExpressions"}:
-            return None
-        labels = ",".join(f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items()))
-        found = await self._list(POD, target.namespace or "", labels=labels)
-        return found and tuple(pod for pod in found if selects(selector, pod["metadata"].get("labels") or {}))
-
-    async def _list(self, kind: ResourceKind, namespace: str, *, labels: str = "", fields: str = "") -> Items:
         try:
-            listing = await self.house.cluster.list(kind, namespace, labels=labels, fields=fields)
+            return await pods_of(self.house.cluster, shown, target.namespace or "")
+        except InquestError:
+            return None
+
+    async def _list(self, kind: ResourceKind, namespace: str, *, fields: str = "") -> Items:
+        try:
+            listing = await self.house.cluster.list(kind, namespace, fields=fields)
         except InquestError:
             return None
         return listing.items if listing.complete else None

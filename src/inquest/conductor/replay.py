@@ -82,7 +82,7 @@ class Replay:
         """As triage would create it; in the operator's own namespace, so that it may look anywhere."""
         resource = await self.house.eyes.context(signal.spec.target)
         around = Surroundings(resource.namespace_labels, resource.root_labels, resource.deleted)
-        context = classify(signal.spec, around).context
+        context = classify(signal.spec, around, custom_keys=self.house.settings.classification.custom_labels).context
         uid = str(uuid5(NAMESPACE_URL, f"replay:{signal.metadata.namespace}/{signal.name}"))
         metadata = ObjectMeta(name=signal.name, namespace=self.house.namespace, uid=uid)
         ref = ObjectRef(name=signal.name, uid=signal.metadata.uid or uid)

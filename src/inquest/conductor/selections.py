@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from inquest.api.shared import (
-    Environment,
-)
 from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import House
 from inquest.conductor.inquiries import Inquiries
@@ -17,10 +14,11 @@ from inquest.errors import (
     Unavailable,
 )
 from inquest.story import outcome, plot, steps
+from inquest.story.classified import reclassified
 from inquest.story.conversation import Invocation
 from inquest.story.history import UNAVAILABLE
 from inquest.story.judgement import Question, policy_document, ruling
-from inquest.story.signal import Surroundings, classify
+from inquest.story.signal import Surroundings
 from inquest.story.steps.concluding import seen_again
 
 
@@ -69,14 +67,13 @@ class Selections:
 
     async def rule(self, work: Work, step: steps.Rule) -> plot.Fact:
         threshold = self.house.settings.policy.confidence_threshold
-        environment = await self._environment(work, step.question)
+        question = await self._classified(work, step.question)
         document = policy_document(
             replace(
-                step.question,
+                question,
                 confidence_threshold=threshold,
-                environment=environment,
-                freeze_windows=await self._open_windows(step.question),
-                blast=await Radius(self.house).of(step.question.remediation_target or step.question.target),
+                freeze_windows=await self._open_windows(question),
+                blast=await Radius(self.house).of(question.remediation_target or question.target),
             )
         )
         answer = await self.house.policy.ask(await self.house.redacted(document))
@@ -88,7 +85,7 @@ class Selections:
             rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
             confidence_threshold=threshold,
             at=now,
-            environment=environment,
+            environment=question.environment,
         )
         return plot.Ruled(found, now)
 
@@ -96,16 +93,13 @@ class Selections:
         found = Guards(self.house).open_windows(question.remediation_target or question.target, await self.house.now())
         return tuple(window.name for window in found)
 
-    async def _environment(self, work: Work, question: Question) -> Environment:
-        """What the labels around the remediation target say, unless a case of the operator's namespace overrides it.
-
-        Who may write in a tenant's namespace must not be able to talk a production target out of its approval.
-        """
-        said = work.case.opened.spec.signal.environment
-        if said is not None and work.investigation.namespace == self.house.namespace:
-            return said
-        target = question.remediation_target or question.target
-        context = await self.house.eyes.context(bare(target))
+    async def _classified(self, work: Work, question: Question) -> Question:
+        """The question with the words of the business that policy may rely on."""
+        said = work.case.opened.spec.signal
+        at_home = work.investigation.namespace == self.house.namespace
+        if at_home and said.environment is not None:
+            return replace(question, environment=said.environment)
+        context = await self.house.eyes.context(bare(question.remediation_target or question.target))
         around = Surroundings(context.namespace_labels, context.root_labels)
-        plain = work.case.opened.spec.signal.model_copy(update={"environment": None, "labels": {}})
-        return classify(plain, around).context.environment or Environment.UNKNOWN
+        keys = self.house.settings.classification.custom_labels
+        return reclassified(question, said, around, at_home=at_home, custom_keys=keys)

@@ -44,7 +44,16 @@ from inquest.api.signal import Recommendation, RecommendationSource, Signal, Sig
 from inquest.conductor.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import fault, parsed
-from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, InquestError, NotFound, Retryable, UnknownKind
+from inquest.errors import (
+    AlreadyExists,
+    AmbiguousKind,
+    Conflict,
+    Forbidden,
+    InquestError,
+    NotFound,
+    Retryable,
+    UnknownKind,
+)
 from inquest.ports import Json, Notice, Redacted, ResourceKind
 from inquest.story import history as history_of
 from inquest.story import notices
@@ -61,6 +70,7 @@ from inquest.story.triage import (
     Observed,
     OpenCase,
     TriageRules,
+    is_beyond,
     rate_limited,
     triage,
 )
@@ -113,6 +123,13 @@ class Signals:
     def __post_init__(self) -> None:
         rules = self._rules()
         self._turns = Turns(rules.rate, rules.rate_per_namespace)
+
+    def _taking(self) -> Turns:
+        """The turns at the rates of now; turns of other rates say nothing about these."""
+        rules = self._rules()
+        if self._turns.rates != (rules.rate, rules.rate_per_namespace):
+            self._turns = Turns(rules.rate, rules.rate_per_namespace)
+        return self._turns
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
@@ -215,7 +232,7 @@ class Signals:
         if decision.reason == RATE_LIMITED and decision.until:
             if waits:
                 return max(timedelta(seconds=1), decision.until - surveyed.observed.now)
-            turn = self._turns.take(found.spec.severity, found.spec.target.namespace or "", decision.until)
+            turn = self._taking().take(found.spec.severity, found.spec.target.namespace or "", decision.until)
             decision = replace(decision, until=turn)
         if decision.phase is SignalPhase.PENDING:
             return await self._wait(found, decision, surveyed.observed.now)
@@ -284,7 +301,7 @@ class Signals:
             return Surveyed(observed, _no_context(), None, str(error))
         namespaced = any(kind.namespaced for kind in kinds)
         observed = replace(observed, namespaced=namespaced)
-        if namespaced and not target.namespace:
+        if (namespaced and not target.namespace) or is_beyond(target.namespace or "", observed.rules):
             return Surveyed(observed, _no_context(), None)
         return await self._with_resource(found, observed)
 
@@ -300,7 +317,13 @@ class Signals:
     async def _with_cases(self, found: Signal, observed: Observed, resource: ResourceContext | None) -> Surveyed:
         labels, unknown_scope = await self._scope(found.spec.target, resource)
         around = _surroundings(resource, labels)
-        context = classify(found.spec, around, proactive_names=self.house.settings.intake.predictions).context
+        settings = self.house.settings
+        context = classify(
+            found.spec,
+            around,
+            custom_keys=settings.classification.custom_labels,
+            proactive_names=settings.intake.predictions,
+        ).context
         fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
         investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
         history = await known_history(self.house, resource)
@@ -344,6 +367,9 @@ class Signals:
             await self.house.cluster.get(NAMESPACE, name) if name else None
         except NotFound:
             return False
+        except Forbidden:
+            # It is not known to be absent; without its labels the scope is unknown, and that is said.
+            return True
         return True
 
     async def _investigations(self, fingerprint: str, namespace: str) -> tuple[Investigation, ...]:
@@ -634,6 +660,7 @@ class Signals:
         chosen = self.house.settings.triage
         return TriageRules(
             operator_namespace=self.house.namespace,
+            namespaces=frozenset(self.house.settings.kubernetes.namespaces),
             noise=BUILT_IN_NOISE | set(chosen.noise),
             require_label=self.house.settings.scope.require_label,
             chain=chain_rules(self.house),

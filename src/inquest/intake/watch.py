@@ -13,7 +13,7 @@ import asyncio
 import heapq
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -56,6 +56,17 @@ class Waiting:
 
     firing: Firing
     due: datetime
+    number: int
+    """Of its place in line; an older one is no place any more."""
+
+
+@dataclass
+class _Line:
+    """Those of one severity: with ten thousand that wait nobody looks at all of them for each event."""
+
+    keys: dict[str, None] = field(default_factory=dict)
+    order: list[tuple[datetime, int, str]] = field(default_factory=list)
+    """A heap of due times, numbers and keys."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,9 @@ class Lookout:
     def __init__(self, most: int = MOST_HELD) -> None:
         self._most = most
         self._waiting: dict[str, Waiting] = {}
+        self._lines: dict[int, _Line] = {}
+        """By severity; none of them is empty."""
+        self._numbers = 0
         self._known: dict[str, Known] = {}
 
     def __len__(self) -> int:
@@ -84,43 +98,80 @@ class Lookout:
         if known is not None and last <= known.last:
             return
         due = max(now, known.told + TELL_AGAIN if known else waits_until(firing) or now)
-        if waiting is not None:
-            self._waiting[key] = Waiting(firing, min(due, waiting.due))
-        elif len(self._waiting) < self._most or self._make_room(_rank(firing)):
-            self._waiting[key] = Waiting(firing, due)
+        if waiting is not None and waiting.due <= due:
+            self._waiting[key] = replace(waiting, firing=firing)
+        elif waiting is not None or len(self._waiting) < self._most or self._make_room(_rank(firing)):
+            self._queue(key, firing, due)
 
     def due(self, now: datetime, most: int) -> list[Firing]:
         """The most severe of what is due, and among equals what waits longest."""
-        found = [one for one in self._waiting.values() if one.due <= now]
-        first = heapq.nsmallest(most, found, key=lambda one: (-_rank(one.firing), one.due))
-        return [one.firing for one in first]
+        found: list[str] = []
+        for rank in sorted(self._lines, reverse=True):
+            found += self._first(self._lines[rank], now, most - len(found))
+        return [self._waiting[key].firing for key in found]
+
+    def _first(self, line: _Line, now: datetime, most: int) -> list[str]:
+        taken: list[tuple[datetime, int, str]] = []
+        while line.order and len(taken) < most:
+            due, number, key = line.order[0]
+            waiting = self._waiting.get(key)
+            if waiting is not None and waiting.number == number and due > now:
+                break
+            entry = heapq.heappop(line.order)
+            if waiting is not None and waiting.number == number:
+                taken.append(entry)
+        for entry in taken:
+            # They stand in line until they were told.
+            heapq.heappush(line.order, entry)
+        return [key for _, _, key in taken]
 
     def told(self, firing: Firing, now: datetime) -> None:
         """It was told; what came meanwhile waits its minute."""
         key, last = _sighted(firing)
+        self._known.pop(key, None)
         self._known[key] = Known(now, last)
-        waiting = self._waiting.pop(key, None)
+        waiting = self._drop(key)
         if waiting is not None and _sighted(waiting.firing)[1] > last:
-            self._waiting[key] = Waiting(waiting.firing, now + TELL_AGAIN)
+            self._queue(key, waiting.firing, now + TELL_AGAIN)
 
     def failed(self, firing: Firing, now: datetime) -> None:
         """It could not be told now."""
         key, _ = _sighted(firing)
         if waiting := self._waiting.get(key):
-            self._waiting[key] = replace(waiting, due=now + FAILED_AGAIN)
+            self._queue(key, waiting.firing, now + FAILED_AGAIN)
 
     def forget(self, now: datetime) -> None:
         """What was told long enough ago; and the oldest where it is too much."""
-        over = [key for key, known in self._known.items() if known.told + ONE_SIGNAL < now]
-        for key in (*over, *list(self._known)[: max(0, len(self._known) - MOST_KNOWN * self._most)]):
-            self._known.pop(key, None)
+        while self._known:
+            # They stand in the order in which they were told.
+            oldest = next(iter(self._known))
+            if self._known[oldest].told + ONE_SIGNAL >= now and len(self._known) <= MOST_KNOWN * self._most:
+                return
+            del self._known[oldest]
 
     def _make_room(self, rank: int) -> bool:
-        least = min(self._waiting, key=lambda key: _rank(self._waiting[key].firing))
-        if _rank(self._waiting[least].firing) >= rank:
+        least = min(self._lines)
+        if least >= rank:
             return False
-        del self._waiting[least]
+        self._drop(next(iter(self._lines[least].keys)))
         return True
+
+    def _queue(self, key: str, firing: Firing, due: datetime) -> None:
+        """Put it in line, or in another place of it."""
+        self._numbers += 1
+        self._waiting[key] = Waiting(firing, due, self._numbers)
+        line = self._lines.setdefault(_rank(firing), _Line())
+        line.keys[key] = None
+        heapq.heappush(line.order, (due, self._numbers, key))
+
+    def _drop(self, key: str) -> Waiting | None:
+        waiting = self._waiting.pop(key, None)
+        if waiting is not None:
+            rank = _rank(waiting.firing)
+            del self._lines[rank].keys[key]
+            if not self._lines[rank].keys:
+                del self._lines[rank]
+        return waiting
 
 
 def _rank(firing: Firing) -> int:
@@ -139,47 +190,52 @@ class EventWatch:
     def __init__(self, house: House, feed: Feed, *, most: int = MOST_HELD) -> None:
         self._house, self._feed, self._reception = house, feed, Reception(house)
         self._lookout = Lookout(most)
-        self._noise = BUILT_IN_NOISE | set(house.settings.triage.noise)
         self._cared_for = alru_cache(maxsize=most, ttl=SCOPE_SECONDS)(self._is_cared_for)
         self._labels_of = alru_cache(maxsize=most, ttl=NAMESPACE_SECONDS)(self._namespace)
-        self.fault = "not begun yet"
+        self._faults = dict.fromkeys(house.settings.kubernetes.namespaces or ("",), "not begun yet")
+
+    @property
+    def fault(self) -> str:
         """Why events are not seen right now; empty when they are."""
+        told = ((place, fault) for place, fault in self._faults.items() if fault)
+        return "; ".join(f"{place}: {fault}" if place else fault for place, fault in told)
 
     async def run(self) -> None:
-        """Read and tell side by side."""
+        """Read and tell side by side; where single namespaces are looked after, each has a stream of its own."""
         async with asyncio.TaskGroup() as together:
-            together.create_task(self._read())
+            for place in self._faults:
+                together.create_task(self._read(place))
             together.create_task(self._tell())
 
     # --- reading ------------------------------------------------------------------------------------------------
 
-    async def _read(self) -> None:
+    async def _read(self, place: str) -> None:
         pause = PAUSE_FIRST
         while True:
             try:
-                await self._follow()
+                await self._follow(place)
                 pause = PAUSE_FIRST
             except InquestError as error:
-                if not self.fault:
+                if not self._faults[place]:
                     pause = PAUSE_FIRST
-                self.fault = str(error)[:500]
+                self._faults[place] = fault = str(error)[:500]
                 INTAKE_WATCH_FAILURES.inc()
-                _log.warning("the watch of events begins again", error=self.fault, pause=pause)
+                _log.warning("the watch of events begins again", namespace=place, error=fault, pause=pause)
                 pause = min(PAUSE_LAST, 2 * pause)
             # Also after a good end: a server that ends every watch at once is not asked in a loop.
             await self._house.clock.sleep(pause)
 
-    async def _follow(self) -> None:
-        async with aclosing(self._feed.follow(EVENT, fields=ONLY)) as events:
+    async def _follow(self, place: str) -> None:
+        async with aclosing(self._feed.follow(EVENT, place, fields=ONLY)) as events:
             async for event in events:
-                self.fault = ""
-                self._saw(event, await self._house.now())
-        self.fault = ""
+                self._faults[place] = ""
+                if event:
+                    self._saw(event, await self._house.now())
 
     def _saw(self, event: Json, now: datetime) -> None:
         chosen = self._house.settings
         told = read_event(event, "", Circumstances(now, chosen.cluster_name, {}, chosen.intake.predictions))
-        if isinstance(told, Firing) and told.content.name not in self._noise:
+        if isinstance(told, Firing) and told.content.name not in (*BUILT_IN_NOISE, *chosen.triage.noise):
             self._lookout.saw(told, now)
         elif not isinstance(told, Firing):
             INTAKE_NOTICES.labels(WAY, "dropped" if isinstance(told, Dropped) else "refused").inc()

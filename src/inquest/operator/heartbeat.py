@@ -5,13 +5,14 @@ Durations are measured on our monotonic clock only; the time stamps in the Lease
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 import structlog
 
-from inquest.api.names import replica_lease_name
+from inquest import __version__
+from inquest.api.names import FAULTS_ANNOTATION, VERSION_ANNOTATION, replica_lease_name
 from inquest.errors import AlreadyExists, Conflict, Fenced, InquestError, NotFound
 from inquest.operator.watcher import LEASE
 from inquest.ports import Clock, Json, Redactor, Status
@@ -22,6 +23,8 @@ DURATION_SECONDS: Final = 15
 RENEW_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 2.0
 DEADLINE_SECONDS: Final = 10.0
+MAX_FAULT: Final = 4_000
+"""Characters of one line."""
 
 
 class ReplicaLease:
@@ -35,9 +38,14 @@ class ReplicaLease:
         *,
         namespace: str,
         replica: str,
+        faults: Callable[[], Mapping[str, str]] = dict,
         written: Callable[[str, int], None] = lambda kind, version: None,
     ) -> None:
-        """`replica` is `<pod name>/<boot id>`; `written` is told each version, which the watch then owes."""
+        """`replica` is `<pod name>/<boot id>`; `written` is told each version, which the watch then owes.
+
+        `faults` stand on the Lease with the version of the program: there `inquest doctor` finds them.
+        """
+        self._faults = faults
         self._status, self._redactor, self._clock, self._written = status, redactor, clock, written
         self._namespace, self._holder = namespace, replica
         self._name = replica_lease_name(replica.partition("/")[0])
@@ -117,8 +125,14 @@ class ReplicaLease:
     def _lease(self, version: str = "") -> Json:
         meta = {"name": self._name, "namespace": self._namespace, "labels": {"app.kubernetes.io/managed-by": "inquest"}}
         meta |= {"resourceVersion": version} if version else {}
+        meta["annotations"] = {VERSION_ANNOTATION: __version__, FAULTS_ANNOTATION: _told(self._faults())}
         now = self._clock.now().astimezone(UTC)
         return {"metadata": meta, "spec": {**_spec(now, is_new=not version), "holderIdentity": self._holder}}
+
+
+def _told(faults: Mapping[str, str]) -> str:
+    """A line each, bounded: an annotation may hold little, and the log has the whole."""
+    return "\n".join(f"{name}: {' '.join(fault.split())}"[:MAX_FAULT] for name, fault in faults.items())
 
 
 def _spec(now: datetime, *, is_new: bool) -> Json:

@@ -6,27 +6,32 @@ Nothing is claimed before the rights were asked about and found not to be too ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
 from inquest import __version__
-from inquest.access import CHECK_SECONDS, excess
-from inquest.api.names import EXECUTION_LABEL
+from inquest.access import CHECK_SECONDS, Missing, excess, missing
+from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
+from inquest.api.rbac import TOKENS, lost_in_namespaces
+from inquest.conductor.house import NAMESPACE
 from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, key_of, rank_of
-from inquest.errors import InquestError
+from inquest.errors import Forbidden, InquestError
 from inquest.operator.health import Line, health_app, measure_lag, metrics_app, serving
 from inquest.operator.heartbeat import ReplicaLease
 from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
+from inquest.reloading import SettingsFile
 from inquest.serving import stop_signal
 from inquest.settings import Settings
-from inquest.telemetry import set_up_logging, tracing
+from inquest.telemetry import log_from, set_up_logging, tracing
 from inquest.wiring import Redactor, Wired, opened, receiving, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
@@ -35,11 +40,17 @@ POLICY_SECONDS: Final = 15.0
 """Between two looks for the approval policy."""
 POLICIES_SECONDS: Final = 60.0
 """Between two looks for the admission policies."""
+NAMESPACES_ASKED: Final = 20
+"""Managed namespaces in which missing rights are looked for; by name."""
 CATALOGUE_SECONDS: Final = 20.0
 """Longest wait for the catalogue at start; what is missing then is registered as it rings."""
 SWEEP_SECONDS: Final = 60.0
 READY_LOOK_SECONDS: Final = 0.2
 QUEUE_AGE_SECONDS: Final = 300.0
+
+
+def _kept(refusal: str) -> str:
+    return f"the last good one rules, for {refusal}" if refusal else ""
 
 
 @dataclass
@@ -69,12 +80,18 @@ class Process:
     settings: Settings
     redactor: Redactor
     """The one that the log uses: a key that is learned later must be masked there too."""
+    file: Path | None = None
+    """Where the settings came from; None: nothing is looked at again."""
     directory: Directory = field(default_factory=Directory)
     dispatcher: Dispatcher | None = None
     stop_case: Callable[[str, str], None] = lambda namespace, name: None
     lease: ReplicaLease | None = None
     too_many: tuple[str, ...] = ("not asked yet",)
     """Rights that Inquest should not have; while there is one, nothing is claimed."""
+    missing: tuple[Missing, ...] = ()
+    """Rights that its roles should give; what stops working is said, and everything else goes on."""
+    faults: Callable[[], Mapping[str, str]] = dict
+    """What is wrong now, by the line of the readiness probe that says so."""
     unguarded: tuple[str, ...] = ("not looked for yet",)
     """Admission policies that are missing or changed; while there is one, no approval is used."""
     unruled: str = "not looked for yet"
@@ -88,19 +105,32 @@ class Process:
         ):
             await self._check_rights(wired)
             self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
-            supervisor = supervisor_for(wired.kube, self._ring, wired.clock)
+            supervisor = self._supervisor(wired)
             lease = self.lease = self._lease(wired, supervisor)
             await lease.renew()
             events = watching_events(wired)
-            await self._serve(stack, wired, supervisor, events_fault=lambda: events.fault if events else "")
+            settings = SettingsFile(self.file, self.settings, partial(self._take_up, wired)) if self.file else None
+            await self._serve(
+                stack,
+                wired,
+                supervisor,
+                Line("events", lambda: events.fault if events else "", required=False),
+                Line("settings", lambda: settings.fault() if settings else "", required=False),
+            )
             self.stop_case = wired.conductor.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
             tasks += [asyncio.create_task(events.run())] if events else []
+            tasks += [asyncio.create_task(settings.run(wired.clock))] if settings else []
             try:
                 await self.begin(wired, self.dispatcher)
                 await _first(stop.wait(), *tasks)
             finally:
                 await self._let_go(wired, lease, tasks)
+
+    def _take_up(self, wired: Wired, settings: Settings) -> None:
+        self.settings = settings
+        wired.conductor.house.take_up(settings)
+        log_from(settings.log_level)
 
     def offer(self, kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
         """Ring for an object by name; one that was never seen will ring by itself."""
@@ -165,6 +195,12 @@ class Process:
             if key is not None and self.dispatcher is not None:
                 self.dispatcher.offer(key, rank=Rank.CRITICAL)
 
+    def _supervisor(self, wired: Wired) -> Supervisor:
+        chosen, execution = self.settings.kubernetes, self.settings.execution.namespace
+        if chosen.namespaces:
+            log.info("looks after single namespaces", namespaces=chosen.namespaces, without=lost_in_namespaces())
+        return supervisor_for(wired.kube, self._ring, wired.clock, namespaces=chosen.watched, execution=execution)
+
     def _lease(self, wired: Wired, supervisor: Supervisor) -> ReplicaLease:
         house = wired.conductor.house
         return ReplicaLease(
@@ -173,6 +209,7 @@ class Process:
             wired.clock,
             namespace=house.namespace,
             replica=wired.replica,
+            faults=lambda: self.faults(),
             written=supervisor.pulse.expects,
         )
 
@@ -200,9 +237,7 @@ class Process:
             raise AssertionError("the dispatcher is made first")
         return Resync(self.dispatcher, pages, OURS, wired.clock, listed=supervisor.pulse.expects)
 
-    async def _serve(
-        self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor, *, events_fault: Callable[[], str]
-    ) -> None:
+    async def _serve(self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor, *others: Line) -> None:
         alive = (
             Line("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
             Line("queue", self._queue_fault),
@@ -213,10 +248,12 @@ class Process:
             Line("kinds and watch", supervisor.unready),
             Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
             Line("rights", lambda: ", ".join(self.too_many)),
-            Line("policy", lambda: self.unruled, required=False),
+            Line("missing rights", lambda: "; ".join(one.text for one in self.missing), required=False),
+            Line("policy", lambda: self.unruled or _kept(wired.policy_refused()), required=False),
             Line("admission policies", lambda: ", ".join(self.unguarded), required=False),
-            Line("events", events_fault, required=False),
+            *others,
         )
+        self.faults = lambda: {line.name: fault for line in (*alive, *ready) if (fault := line.fault())}
         server = self.settings.server
         app = health_app(alive=alive, ready=ready)
         health = await stack.enter_async_context(serving(app, server.host, server.health_port))
@@ -232,10 +269,45 @@ class Process:
 
     async def _check_rights(self, wired: Wired) -> None:
         house = wired.conductor.house
-        namespaces = (house.namespace, house.execution_namespace)
+        namespaces = (house.namespace, house.execution_namespace, *self.settings.kubernetes.namespaces)
         self.too_many = await excess(wired.kube.status, namespaces, tolerated=self.settings.access_allow_excess)
         if self.too_many:
             log.error("rights that must not be there", rights=self.too_many)
+        await self._check_missing(wired)
+
+    async def _check_missing(self, wired: Wired) -> None:
+        """What an installation took away on purpose is no failure, but what it costs is said once, not case by case."""
+        house, cluster = wired.conductor.house, wired.kube.cluster
+        try:
+            chosen = self.settings.kubernetes.namespaces
+            managed = () if chosen else await self._managed(wired)
+            found = await missing(
+                wired.kube.status,
+                cluster,
+                home=house.namespace,
+                execution=house.execution_namespace,
+                managed=managed,
+                namespaces=chosen,
+                also=(TOKENS,) if self._judges_tokens() else (),
+            )
+        except InquestError as error:
+            log.warning("missing rights could not be asked about", error=str(error))
+            return
+        if found and found != self.missing:
+            log.warning("rights that are missing", rights=[one.text for one in found])
+        self.missing = found
+
+    def _judges_tokens(self) -> bool:
+        """Whether the door for senders asks the API server whose token it is."""
+        door = self.settings.intake
+        return door.enabled and door.authentication == "kubernetes" and door.token_file is None
+
+    async def _managed(self, wired: Wired) -> tuple[str, ...]:
+        try:
+            found = await wired.kube.status.list(NAMESPACE, labels=f"{MANAGED_LABEL}=true")
+        except Forbidden:
+            return ()
+        return tuple(sorted(str(one["metadata"]["name"]) for one in found))[:NAMESPACES_ASKED]
 
     async def _ask_again(self, wired: Wired) -> None:
         while True:
@@ -269,7 +341,15 @@ class Process:
     async def begin(self, wired: Wired, dispatcher: Dispatcher) -> None:
         """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
         await self._fill_catalogue(wired)
+        await self._recall(wired)
         dispatcher.start()
+
+    async def _recall(self, wired: Wired) -> None:
+        """A restart gives the models no new budget; what cannot be read does not keep cases waiting."""
+        try:
+            await wired.conductor.recall()
+        except InquestError as error:
+            log.warning("what models cost before is not known", error=str(error))
 
     async def _fill_catalogue(self, wired: Wired) -> None:
         if self.too_many:
@@ -317,14 +397,14 @@ async def _first(*awaited: Any) -> None:
         task.result()
 
 
-async def operate(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT; a second one is a crash like any other."""
-    redactor = Redactor(settings.secrets())
+async def operate(settings: Settings, file: Path | None = None) -> None:
+    """Run until SIGTERM or SIGINT; a second one is a crash like any other. A change of the file is noticed."""
+    redactor = Redactor(settings.secrets(), env_values=settings.redaction.env_values)
     set_up_logging(level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.text(text).value)
     stop = stop_signal()
     send_the_rest = tracing.set_up(settings.telemetry, version=__version__, instance=settings.replica)
     try:
-        await Process(settings, redactor).run(stop)
+        await Process(settings, redactor, file).run(stop)
     finally:
         await asyncio.to_thread(send_the_rest)
 

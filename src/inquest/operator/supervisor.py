@@ -18,7 +18,7 @@ from inquest.adapters.kube import Kube
 from inquest.api.meta import GROUP, VERSION
 from inquest.api.registry import PLURALS
 from inquest.errors import InquestError
-from inquest.operator.watcher import Doorbell, Plan, Ring
+from inquest.operator.watcher import Doorbell, Ring, plan_of
 from inquest.ports import Clock
 from inquest.telemetry import WATCH_RESTARTS
 
@@ -73,12 +73,12 @@ class Pulse:
 
 
 def supervisor_for(
-    kube: Kube, ring: Callable[[Ring], None], clock: Clock, *, namespaces: Sequence[str] = ()
+    kube: Kube, ring: Callable[[Ring], None], clock: Clock, *, namespaces: Sequence[str] = (), execution: str = ""
 ) -> Supervisor:
-    """The supervisor of the real watch; no namespaces means all of them."""
+    """The supervisor of the real watch; no namespaces means all of them, else Jobs are watched in `execution`."""
 
     async def make(hear: Callable[[Ring], None]) -> Doorbell:
-        return Doorbell(Plan(await kube.login(), namespaces=namespaces), hear)
+        return Doorbell(plan_of(await kube.login(), namespaces, execution), hear)
 
     async def missing() -> frozenset[str]:
         return frozenset(PLURALS) - await kube.served(GROUP, VERSION)

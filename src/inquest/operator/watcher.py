@@ -1,5 +1,8 @@
 """One incarnation of kopf, on a thread and an event loop of its own; it knows nothing but keys.
 
+kopf watches all its kinds in the same namespaces. Kinds that stand elsewhere have a kopf of their own beside it, on
+another thread; when one of them ends, all do, and the incarnation is over.
+
 When kopf ends it cancels every task of its loop, also those that are not its own, and a handler that was running
 when the process died leaves no trace (reliability, K1 and K5). So no work happens here: a handler rings and returns.
 """
@@ -33,6 +36,8 @@ class Watched:
 
     kind: ResourceKind
     labels: str = ""
+    namespaces: Sequence[str] = ()
+    """In these alone; empty: where the plan says."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,21 @@ class Plan:
     watched: Sequence[Watched] = WATCHED
     namespaces: Sequence[str] = ()
 
+    def by_place(self) -> Mapping[tuple[str, ...], Sequence[Watched]]:
+        """The kinds by the namespaces in which they are watched."""
+        found: dict[tuple[str, ...], list[Watched]] = {}
+        for one in self.watched:
+            found.setdefault(tuple(one.namespaces or self.namespaces), []).append(one)
+        return found
+
+
+def plan_of(login: Login, namespaces: Sequence[str] = (), execution: str = "") -> Plan:
+    """Everything everywhere; with namespaces what stands in these, and the Jobs where workflows run."""
+    if not namespaces:
+        return Plan(login)
+    watched = [one for one in WATCHED if one.kind != JOB]
+    return Plan(login, (*watched, Watched(JOB, MANAGED, (execution,))), namespaces)
+
 
 class Doorbell:
     """Start once, stop once; a new incarnation is a new doorbell."""
@@ -71,58 +91,62 @@ class Doorbell:
         self._plan, self._ring = plan, ring
         self._main = asyncio.get_running_loop()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._live, name="kopf", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._live, args=(watched, places), name="kopf", daemon=True)
+            for places, watched in plan.by_place().items()
+        ]
         self.ended = asyncio.Event()
         self.cause = "stopped"
 
     def start(self) -> None:
         """Begin to watch; rings arrive on the event loop that made this doorbell."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def alive(self) -> bool:
         """Whether kopf runs; that it also delivers is proved elsewhere."""
-        return self._thread.is_alive()
+        return all(thread.is_alive() for thread in self._threads)
 
     async def stop(self, seconds: float = STOP_SECONDS) -> bool:
         """Stop by the flag and wait; says whether the thread ended in time."""
         self._stop.set()
-        if self._thread.ident is not None:
-            await asyncio.to_thread(self._thread.join, seconds)
-        return not self._thread.is_alive()
+        begun = [thread for thread in self._threads if thread.ident is not None]
+        await asyncio.gather(*(asyncio.to_thread(thread.join, seconds) for thread in begun))
+        return not any(thread.is_alive() for thread in self._threads)
 
-    def _live(self) -> None:
+    def _live(self, watched: Sequence[Watched], places: Sequence[str]) -> None:
         try:
-            asyncio.run(self._incarnation())
+            asyncio.run(self._incarnation(watched, places))
         except Exception as error:
             self.cause = f"{type(error).__name__}: {error}"
         finally:
             self._tell_main(self.ended.set)
 
-    async def _incarnation(self) -> None:
+    async def _incarnation(self, watched: Sequence[Watched], places: Sequence[str]) -> None:
         try:
             await kopf.operator(
-                registry=self._registry(),
-                settings=settings_for(self._plan.watched),
+                registry=self._registry(watched),
+                settings=settings_for(watched),
                 stop_flag=self._stop,
                 standalone=True,
-                clusterwide=not self._plan.namespaces,
-                namespaces=list(self._plan.namespaces),
+                clusterwide=not places,
+                namespaces=list(places),
             )
         finally:
-            # kopf waits for the flag in an executor thread, which would keep this event loop from closing.
+            # kopf waits for the flag in an executor thread, which would keep this event loop from closing; and the
+            # others end with this one.
             self._stop.set()
             # TLS connections close in the background; a loop that ends before they have leaks their sockets.
             await asyncio.sleep(CLOSING_SECONDS)
 
-    def _registry(self) -> kopf.OperatorRegistry:
+    def _registry(self, watched: Sequence[Watched]) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
 
         async def login(**_: Any) -> kopf.ConnectionInfo:
             return connection_from_login(self._plan.login)
 
         kopf.on.login(registry=registry)(login)
-        for watched in self._plan.watched:
-            kind = watched.kind
+        for kind in (one.kind for one in watched):
             kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=kind.plural)(self._handler(kind))
         return registry
 

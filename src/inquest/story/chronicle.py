@@ -217,7 +217,7 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
         drift_hash=context.drift_hash or None,
         detected_labels=context.labels,
         quota_details=quota,
-        history=_history(resolved),
+        history=_history(resolved, case.opened.pinned.repeat_threshold),
         lessons=tuple(shown(line, 500) for line in _lessons(case)),
     )
     # The status keeps the context of the diagnosis: it is written once, when selection has ended.
@@ -230,15 +230,16 @@ def _lessons(case: Case) -> tuple[str, ...]:
     return memory_lines(taken.memory) if taken is not None else ()
 
 
-def _history(resolved: plot.ContextResolved) -> api.History | None:
+def _history(resolved: plot.ContextResolved, repeat_threshold: int) -> api.History | None:
     found = resolved.history
     if not found.available:
         return None
+    warnings = history_warnings(found, repeat_threshold=repeat_threshold)
     return api.History(
         regression_detected=found.regression_detected,
         entries=len(found.recent) + len(found.older),
         ineffective=ineffective_count(found),
-        warnings=tuple(shown(warning.text, 500) for warning in history_warnings(found))[:10],
+        warnings=tuple(shown(warning.text, 500) for warning in warnings)[:10],
     )
 
 
@@ -613,10 +614,16 @@ def verdicts(case: Case) -> dict[str, ConditionVerdict]:
         return found
     found |= {name: unknown("InProgress") for name in ("InvestigationComplete", "AnalysisComplete", "WorkflowResolved")}
     opened = case.first(plot.Opened)
-    found["ModelAvailable"] = true("Reachable") if opened and opened.pinned.model else true("NotNeeded")
+    found["ModelAvailable"] = _model_condition(opened.pinned) if opened else true("NotNeeded")
     for part in (_evidence_condition, _target_condition, _selection_conditions, _ruling_conditions, _end_conditions):
         found |= part(case)
     return found
+
+
+def _model_condition(pinned: plot.Pinned) -> ConditionVerdict:
+    if pinned.model_withheld:
+        return false("BudgetExhausted", pinned.model_withheld)
+    return true("Reachable") if pinned.model else true("NotNeeded")
 
 
 def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:

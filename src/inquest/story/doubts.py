@@ -1,8 +1,8 @@
 """Why a target with nothing wrong in its objects is still not called healthy (behaviours, section 13.1).
 
-Healthy has to hold for the object and for what the Signal says. Two things speak against it that no object shows: the
-target's own newest words are errors; or the Signal speaks of requests, and what carries them to the target was not
-read or is in trouble itself.
+Healthy has to hold for the object and for what the Signal says. Three things speak against it that no object shows: the
+target's own newest words are errors; the Signal speaks of requests, and what carries them to the target was not
+read or is in trouble itself; or it speaks of a figure, which the Kubernetes API does not tell.
 """
 
 from __future__ import annotations
@@ -44,8 +44,30 @@ _REQUESTS: Final = re.compile(
 
 def speaks_of_requests(signal: SignalContent) -> bool:
     """Whether a Signal complains of requests that fail or are slow."""
-    words = " ".join((signal.name or "", signal.message or "", signal.description or ""))
-    return _REQUESTS.search(words) is not None
+    return _REQUESTS.search(_words(signal)) is not None
+
+
+_MEASURES: Final = re.compile(
+    r"throttl|filling ?up|saturat|\b(?:lag|backlog)\b|only \d[\d.]*\s?% free|almost out of|running out of"
+    r"|(?:disk|memory|cpu|volume|heap|inode|queue|pool)s?[ _-]?(?:usage|utili[sz]ation|space)\b"
+    r"|(?:high|low) (?:disk|memory|cpu|heap)\b",
+    re.IGNORECASE,
+)
+_THROTTLES: Final = re.compile(r"throttl", re.IGNORECASE)
+
+
+def speaks_of_measures(signal: SignalContent) -> bool:
+    """Whether a Signal complains of a figure that the Kubernetes API does not tell."""
+    return _MEASURES.search(_words(signal)) is not None
+
+
+def speaks_of_throttling(signal: SignalContent) -> bool:
+    """Whether a Signal says that something is held back by its CPU limit."""
+    return _THROTTLES.search(_words(signal)) is not None
+
+
+def _words(signal: SignalContent) -> str:
+    return " ".join((signal.name or "", signal.message or "", signal.description or ""))
 
 
 def doubts(snapshot: Snapshot, pods: Collection[Observed]) -> tuple[str, ...]:
@@ -54,6 +76,7 @@ def doubts(snapshot: Snapshot, pods: Collection[Observed]) -> tuple[str, ...]:
         *_of_words(snapshot, pods),
         *_of_routes(snapshot, pods),
         *(_of_ways(snapshot, pods) if snapshot.about_requests else ()),
+        *(("the Signal speaks of a figure that no object shows",) if snapshot.about_measures else ()),
     )
 
 

@@ -168,6 +168,10 @@ class Snapshot:
     """When the trouble began, as the Signal says it."""
     about_requests: bool = False
     """Whether the Signal complains of requests that fail or are slow."""
+    about_measures: bool = False
+    """Whether it speaks of a figure that no object shows: how full, how much, how far behind."""
+    about_throttling: bool = False
+    """Whether it says that a CPU limit holds something back."""
 
     @cached_property
     def _by_kind(self) -> Mapping[str, tuple[tuple[int, Observed], ...]]:

@@ -35,9 +35,9 @@ class FreezeWindow:
         return not self.namespaces or not namespace or namespace in self.namespaces
 
     def closes(self, now: datetime) -> datetime | None:
-        """When the occurrence that is open at an aware `now` ends, in UTC; the first to end where several are open."""
-        ends = (start + self.duration for start in self._starts(now))
-        return next((end for end in ends if end > now), None)
+        """When the window that is open at an aware `now` ends, in UTC: the last end, where several times overlap."""
+        ends = [start + self.duration for start in self._starts(now)]
+        return max((end for end in ends if end > now), default=None)
 
     def _starts(self, now: datetime) -> Iterator[datetime]:
         """Every start that may still be open, in order, and some before."""
@@ -62,6 +62,21 @@ def open_windows(windows: Iterable[FreezeWindow], namespace: str, now: datetime)
     """Those that hold a target in this namespace, in the order of the settings."""
     found = ((window.name, window.closes(now)) for window in windows if window.covers(namespace))
     return tuple(OpenWindow(name, until) for name, until in found if until is not None)
+
+
+MOST_AT_ONCE: Final = 1000
+"""Times that may be open together: each look walks through them."""
+
+
+def overlap_fault(window: FreezeWindow) -> str:
+    """Why a window opens too often for its length; empty: it does not."""
+    begin = datetime(2000, 1, 1, tzinfo=UTC)
+    for number, start in enumerate(CronSim(window.schedule, begin)):
+        if start - begin >= window.duration:
+            break
+        if number >= MOST_AT_ONCE:
+            return f"opens more than {MOST_AT_ONCE} times within its own duration: make one long window of it"
+    return ""
 
 
 def schedule_fault(schedule: str) -> str:

@@ -28,6 +28,7 @@ from inquest.story.relations import (
 WINDOW: Final = timedelta(hours=1)
 """How far back a termination still counts as of this incident."""
 UNREADY_GRACE: Final = timedelta(seconds=60)
+ADDRESS_GRACE: Final = timedelta(minutes=5)
 NEIGHBOUR: Final = "neighbour"
 WITNESS: Final = "witness"
 BYSTANDERS: Final = (NEIGHBOUR, "system", "cluster")
@@ -510,12 +511,22 @@ def _reaches(used: Any, limit: Any) -> bool:
 
 
 def _service_issues(snapshot: Snapshot, concern: _Concern) -> Iterator[str]:
-    """A Service whose slices were read and hold no ready endpoint."""
+    """A Service whose slices were read and hold no ready endpoint; the target's own without its address."""
     for service in snapshot.of_kind("Service"):
+        if concern.is_family(service) and lacks_address(service.object, snapshot.taken_at):
+            yield f"Service/{service.name}: no address of a load balancer"
         slices = [each.object for each in snapshot.of_kind("EndpointSlice") if _serves(each, service)]
         selects = (service.object.get("spec") or {}).get("selector")
         if selects and slices and not any(_has_ready(each) for each in slices) and concern.holds(service):
             yield f"Service/{service.name}: no ready endpoint"
+
+
+def lacks_address(service: Json, now: datetime) -> bool:
+    """Whether a Service of type LoadBalancer has waited for its address for longer than a cloud needs."""
+    spec, born = service.get("spec") or {}, moment(service.get("metadata", {}).get("creationTimestamp"))
+    given = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    old = born is None or now - born > ADDRESS_GRACE
+    return spec.get("type") == "LoadBalancer" and not given and not spec.get("externalIPs") and old
 
 
 def _serves(found: Observed, service: Observed) -> bool:

@@ -44,6 +44,7 @@ from inquest.story.payload import (
     fitted,
     is_kind,
     is_name,
+    read_each,
     refused,
     texts_of,
     time_of,
@@ -153,11 +154,7 @@ def _cluster(label: str, around: Circumstances) -> str:
 
 def read_specs(payload: object, around: Circumstances) -> Batch:
     """The spec of a Signal, or a list of them; one with `resolvedTime` says that it is over."""
-    if not isinstance(payload, list):
-        return (_spec(payload, "", around),)
-    if len(payload) > MOST_NOTICES:
-        return refused("", f"at most {MOST_NOTICES} in one request", too_many=True)
-    return tuple(_spec(item, f"[{number}]", around) for number, item in enumerate(payload))
+    return read_each(payload, _spec, around)
 
 
 def _spec(item: object, place: str, around: Circumstances) -> Told:

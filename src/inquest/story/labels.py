@@ -95,6 +95,20 @@ def drives(autoscaler: Json, ref: TargetRef) -> bool:
     return (scaled.get("kind"), scaled.get("name")) == (ref.kind, ref.name)
 
 
+def injected_into(pod: Json, maker: Json | None) -> frozenset[str]:
+    """Names of containers that a pod holds and the template it was made from does not: a webhook put them there.
+
+    Empty where the template is not known, and of a maker that is no workload.
+    """
+    planned = template_of(maker).get("spec") if maker and maker.get("kind") != "Pod" else None
+    return _container_names(pod.get("spec") or {}) - _container_names(planned) if planned else frozenset()
+
+
+def _container_names(pod_spec: Json) -> frozenset[str]:
+    listed = (each for key in ("containers", "initContainers") for each in pod_spec.get(key) or ())
+    return frozenset(str(each.get("name")) for each in listed)
+
+
 def template_of(root: Json) -> Json:
     """The pod template of a workload; a pod is its own."""
     if root.get("kind") == "Pod":

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -54,18 +54,26 @@ def questions(target: TargetRef, queries: Mapping[str, str]) -> tuple[Question, 
 
 def metric(question: Question, data: Any, *, started: datetime, ended: datetime) -> Metric:
     """The first point before the run and the last after it; neither, where one of them is not there."""
-    points = tuple(_points(data))
+    points = _points(data)
     known = bool(points) and points[0][0] <= started and points[-1][0] >= ended
     before, after = (points[0][1], points[-1][1]) if known else (None, None)
     return Metric(question.name, before, after, lower_is_better=question.name not in HIGHER_IS_BETTER)
 
 
-def _points(data: Any) -> Iterator[tuple[datetime, float]]:
-    """Of the one series that a query gives; of several nobody knows which is meant. A share of nothing is no figure."""
+def _points(data: Any) -> tuple[tuple[datetime, float], ...]:
+    """Of the one series that a query gives; of several nobody knows which is meant. What is no number is no figure."""
     series = data.get("result") if isinstance(data, Mapping) else None
-    if not isinstance(series, list) or len(series) != 1:
-        return
-    for at, text in series[0].get("values") or ():
+    if not isinstance(series, list) or len(series) != 1 or not isinstance(series[0], Mapping):
+        return ()
+    try:
+        return tuple(_finite(series[0].get("values") or ()))
+    except (TypeError, ValueError, OverflowError, OSError):
+        return ()
+
+
+def _finite(values: Iterable[Any]) -> Iterator[tuple[datetime, float]]:
+    """A share of nothing is no figure."""
+    for at, text in values:
         value = float(text)
         if math.isfinite(value):
             yield datetime.fromtimestamp(float(at), UTC), value

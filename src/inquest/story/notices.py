@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from inquest.api.investigation import PinnedSignal
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import Investigation, PinnedSignal
 from inquest.api.meta import rfc3339
 from inquest.api.names import read_label
 from inquest.api.shared import Phase, Reason, SignalPhase, SourceType, SubReason, TargetRef
 from inquest.api.signal import Signal, SignalContext
 from inquest.story import plot
 from inquest.story.chronicle import alternatives_of, claims_of, shown_target
+from inquest.story.classified import signal_of
 from inquest.story.context import ResourceContext
 from inquest.story.framing import shown
 from inquest.story.plot import Case
@@ -115,7 +117,7 @@ def _asking(case: Case, asked: plot.ApprovalRequested, title: str, priority: str
 
 
 def _asked_with(case: Case) -> str:
-    return _APPROVAL_PRIORITY.get(str(case.opened.spec.signal.priority), "Low")
+    return _APPROVAL_PRIORITY.get(str(signal_of(case).priority), "Low")
 
 
 def _silence(case: Case) -> Told | None:
@@ -197,6 +199,28 @@ def self_resolved(case: Case) -> Told | None:
 def notice_or_self_resolved(case: Case) -> Told | None:
     """The same for who wants to hear of that too."""
     return notice(case) or self_resolved(case)
+
+
+# --- of an execution ------------------------------------------------------------------------------------------
+
+
+def waiting(found: WorkflowExecution, inv: Investigation | None, holder: str, why: str, cluster: str) -> Told:
+    """A workflow that does not begin, because of another one; `holder` is the Job that is waited for, empty: none."""
+    target, case = found.spec.target, found.spec.investigation_ref.name
+    stop = '{"spec":{"cancel":true}}'
+    body = "\n".join(
+        (
+            f"Investigation: {found.namespace}/{case}",
+            f"Cluster: {(inv.spec.signal.cluster_name if inv else None) or cluster}",
+            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
+            *((f"Held by: Job {holder}",) if holder else ()),
+            "It begins by itself when it may, and is given up after an hour.",
+            f"Look at it: kubectl describe wfe {found.name} -n {found.namespace}",
+            f"Stop it: kubectl patch inv {case} -n {found.namespace} --type=merge -p '{stop}'",
+        )
+    )
+    owner = owner_of_signal(target, inv.spec.signal if inv else None)
+    return Told("StatusUpdate", "Low", f"{found.spec.workflow.id} waits: {why}", body, (owner,))
 
 
 # --- of a Signal ----------------------------------------------------------------------------------------------

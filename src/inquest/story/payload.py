@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -182,6 +182,15 @@ def refused(field: str, rule: str, *, too_many: bool = False) -> Refused:
     return Refused(clean(field)[:MOST_SHOWN], clean(rule)[:MOST_SHOWN], too_many)
 
 
+def read_each(payload: object, read: Callable[[object, str, Circumstances], Told], around: Circumstances) -> Batch:
+    """One thing, or a list of them in their order, each read with its place."""
+    if not isinstance(payload, list):
+        return (read(payload, "", around),)
+    if len(payload) > MOST_NOTICES:
+        return refused("", f"at most {MOST_NOTICES} in one request", too_many=True)
+    return tuple(read(item, f"[{number}]", around) for number, item in enumerate(payload))
+
+
 def unfit(error: ValidationError, place: str) -> Refused:
     """The first thing that the schema of a Signal has against it."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
@@ -219,6 +228,7 @@ __all__ = [
     "fitted",
     "is_kind",
     "is_name",
+    "read_each",
     "refused",
     "texts_of",
     "time_of",

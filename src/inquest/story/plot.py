@@ -21,7 +21,7 @@ from inquest.story.briefing import Brief, Habits
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.evidence import Evidence, Finding, Gap, Health, Snapshot
-from inquest.story.history import History
+from inquest.story.history import REPEAT_THRESHOLD, History
 from inquest.story.judgement import Ruling
 from inquest.story.memory import Memory
 from inquest.story.outcome import Verdict
@@ -30,7 +30,7 @@ from inquest.story.rca import Caution, Diagnosis
 from inquest.story.remedy import Proposal
 from inquest.story.reply import SelectionReply
 from inquest.story.selection import Validation
-from inquest.story.signal import fingerprint_of_signal
+from inquest.story.signal import DEFAULT_CUSTOM_LABELS, fingerprint_of_signal
 
 # --- what a case was started with ------------------------------------------------------------------------
 
@@ -56,6 +56,12 @@ class Pinned:
     """The operator's namespace: only a case that was opened there may look into others."""
     habits: Habits = field(default_factory=Habits)
     """How invocation 1 goes about its work."""
+    model_withheld: str = ""
+    """Why there is no model although one is configured."""
+    custom_labels: tuple[str, ...] = DEFAULT_CUSTOM_LABELS
+    """Keys of the labels that rank workflows, where triage has not read them."""
+    repeat_threshold: int = REPEAT_THRESHOLD
+    """Runs of one workflow without effect, after which the history warns of it."""
 
     def limit(self, phase: Phase) -> timedelta:
         """Share of the one budget that a phase may use up to its end (resources, section 14.1)."""

@@ -660,6 +660,8 @@ class Around:
 
     labels: DetectedLabels | None = None
     quota: Mapping[str, Quota] = field(default_factory=dict)
+    custom: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Custom labels, as discovery was asked with them."""
 
     @property
     def is_git_ops(self) -> bool:
@@ -683,7 +685,8 @@ def choose(finding: Finding, records: Sequence[WorkflowRecord], around: Around |
         return _none(
             finding, f"no action type answers {finding.category} of {finding.object.display}: a person must act"
         )
-    offered = [one for action in actions for one in records if one.action_type == action and is_offered(one)]
+    ranked = sorted(records, key=lambda record: _is_for_others(record, known))
+    offered = [one for action in actions for one in ranked if one.action_type == action and is_offered(one)]
     lasting = [record for record in offered if not _is_taken_back(record, finding, known)]
     taken = [record for record in lasting if not known.is_git_ops or _changes_source(record)]
     if offered and not lasting:
@@ -706,6 +709,13 @@ def choose(finding: Finding, records: Sequence[WorkflowRecord], around: Around |
     )
 
 
+def _is_for_others(record: WorkflowRecord, known: Around) -> bool:
+    """It names another team, tier or the like; discovery puts it level with one that names none (datastorage, 6.3)."""
+    custom = _labels(record).get("custom")
+    named = custom.items() if isinstance(custom, Mapping) else ()
+    return any(value not in ("*", *known.custom.get(key, ())) for key, value in named)
+
+
 def _is_taken_back(record: WorkflowRecord, finding: Finding, known: Around) -> bool:
     """An autoscaler sets the replicas itself, but for a workload at zero, which it leaves alone."""
     scaled = known.labels is not None and bool(known.labels.hpa_enabled)
@@ -714,10 +724,15 @@ def _is_taken_back(record: WorkflowRecord, finding: Finding, known: Around) -> b
 
 def _changes_source(record: WorkflowRecord) -> bool:
     """An action on the source, or a workflow that its author made for targets under GitOps."""
-    labels = record.content.get("spec", {}).get("labels", {})
-    detected = labels.get("detected", {}) if isinstance(labels, Mapping) else {}
+    detected = _labels(record).get("detected", {})
     made_for = isinstance(detected, Mapping) and ("gitOpsManaged" in detected or "gitOpsTool" in detected)
     return record.action_type in SOURCE_ACTIONS or made_for
+
+
+def _labels(record: WorkflowRecord) -> Mapping[str, Any]:
+    """What its author says of where it fits."""
+    labels = record.content.get("spec", {}).get("labels", {})
+    return labels if isinstance(labels, Mapping) else {}
 
 
 def _list(records: Iterable[WorkflowRecord]) -> str:

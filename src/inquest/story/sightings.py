@@ -20,7 +20,6 @@ from inquest.api.signal import SignalContent
 from inquest.story.payload import (
     MOST_NAME,
     MOST_NAMESPACE,
-    MOST_NOTICES,
     MOST_SOURCE,
     NAME_RULE,
     Batch,
@@ -35,6 +34,7 @@ from inquest.story.payload import (
     fitted,
     is_kind,
     is_name,
+    read_each,
     refused,
     time_of,
     unfit,
@@ -65,11 +65,7 @@ def severity_of_event(reason: str) -> Severity:
 
 def read_events(payload: object, around: Circumstances) -> Batch:
     """An Event of either API group, or a list of them, in their order."""
-    if not isinstance(payload, list):
-        return (read_event(payload, "", around),)
-    if len(payload) > MOST_NOTICES:
-        return refused("", f"at most {MOST_NOTICES} in one request", too_many=True)
-    return tuple(read_event(event, f"[{number}]", around) for number, event in enumerate(payload))
+    return read_each(payload, read_event, around)
 
 
 def read_event(event: object, place: str, around: Circumstances) -> Told:

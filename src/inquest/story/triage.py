@@ -50,6 +50,8 @@ class TriageRules:
     """The settings that triage reads (resources, 15.1)."""
 
     operator_namespace: str = "inquest-system"
+    namespaces: frozenset[str] = frozenset()
+    """Of targets that are looked after; empty: all."""
     noise: frozenset[str] = BUILT_IN_NOISE
     require_label: bool = True
     chain: ChainRules = field(default_factory=ChainRules)
@@ -192,6 +194,10 @@ def out_of_scope(seen: Observed) -> Decision | None:
     """Nobody has put the target into Inquest's care."""
     if _reaches_too_far(seen):
         return _blocked(seen, "OutOfScope", "a Signal of this namespace may name targets in it only", _scope_look(seen))
+    if is_beyond(seen.target_namespace, seen.rules):
+        known = ", ".join(sorted(seen.rules.namespaces))
+        message = f"this operator looks after targets in {known}, and has no right to read others"
+        return _blocked(seen, "OutOfScope", message, _scope_look(seen))
     if seen.scope_unknown or is_managed(seen.scope_labels, require_label=seen.rules.require_label):
         return None
     message = 'label the namespace with inquest.dev/managed="true" to have it looked after'
@@ -315,6 +321,11 @@ def _noises(seen: Observed) -> Iterable[tuple[bool, str]]:
 def _is_ours(seen: Observed) -> bool:
     labels = seen.scope_labels[0] if seen.scope_labels else {}
     return (seen.spec.target.api_version or "").startswith(OWN_GROUP) or labels.get(MANAGED_BY) == "inquest"
+
+
+def is_beyond(namespace: str, rules: TriageRules) -> bool:
+    """Whether a target there is none that may be read; without a namespace it is the cluster's."""
+    return bool(rules.namespaces) and namespace not in rules.namespaces
 
 
 def _reaches_too_far(seen: Observed) -> bool:

@@ -24,6 +24,11 @@ class Turns:
         self._full: dict[tuple[int, str], int] = {}
         """By severity and namespace: every minute before this one is full."""
 
+    @property
+    def rates(self) -> tuple[int, int]:
+        """Of all Signals and of those of one namespace, in a minute."""
+        return self._rate, self._rate_per_namespace
+
     def take(self, severity: Severity, namespace: str, earliest: datetime) -> datetime:
         """The first time from `earliest` on that not enough others of its severity or above have taken."""
         begin, who = int(earliest.timestamp()) // MINUTE, (severity.rank, namespace)

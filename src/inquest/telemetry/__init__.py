@@ -6,9 +6,10 @@
 Labels are bounded and carry no name of a resource, signal or workflow (pipeline, section 19).
 """
 
-from inquest.telemetry.logs import Redact, redaction, set_up_logging
+from inquest.telemetry.logs import Redact, log_from, redaction, set_up_logging
 from inquest.telemetry.metrics import (
     ACCESS_EXCESS,
+    ACCESS_MISSING,
     API_REQUESTS,
     ATTEMPTS,
     CLAIMS,
@@ -36,9 +37,11 @@ from inquest.telemetry.metrics import (
     MODEL_RETRIES,
     MODEL_SECONDS,
     MODEL_TOKENS,
+    MODEL_WITHHELD,
     NOTICES,
     OUTCOMES,
     POLICY_DEGRADED,
+    POLICY_NEWS,
     QUEUE_DEPTH,
     QUEUE_DROPPED,
     QUEUE_OLDEST,
@@ -46,6 +49,9 @@ from inquest.telemetry.metrics import (
     REGISTRY,
     REPLIES,
     REPLY_DEFENCES,
+    SETTINGS_REFUSED,
+    SETTINGS_RELOADS,
+    SETTINGS_WAITING,
     TOOL_CALLS,
     TOOL_SECONDS,
     TOOL_TRUNCATED,
@@ -60,6 +66,7 @@ from inquest.telemetry.metrics import (
 
 __all__ = [
     "ACCESS_EXCESS",
+    "ACCESS_MISSING",
     "API_REQUESTS",
     "ATTEMPTS",
     "CLAIMS",
@@ -87,9 +94,11 @@ __all__ = [
     "MODEL_RETRIES",
     "MODEL_SECONDS",
     "MODEL_TOKENS",
+    "MODEL_WITHHELD",
     "NOTICES",
     "OUTCOMES",
     "POLICY_DEGRADED",
+    "POLICY_NEWS",
     "QUEUE_DEPTH",
     "QUEUE_DROPPED",
     "QUEUE_OLDEST",
@@ -97,6 +106,9 @@ __all__ = [
     "REGISTRY",
     "REPLIES",
     "REPLY_DEFENCES",
+    "SETTINGS_REFUSED",
+    "SETTINGS_RELOADS",
+    "SETTINGS_WAITING",
     "TOOL_CALLS",
     "TOOL_SECONDS",
     "TOOL_TRUNCATED",
@@ -108,6 +120,7 @@ __all__ = [
     "count",
     "exposition",
     "know",
+    "log_from",
     "redaction",
     "set_up_logging",
 ]

@@ -27,12 +27,18 @@ def set_up_logging(
         redaction(redact),
     ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        # First, so that no line is redacted that nobody will read.
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
     _route_through(structlog.stdlib.ProcessorFormatter(processors=_last(form), foreign_pre_chain=shared), level, stream)
+
+
+def log_from(level: str) -> None:
+    """From now on the least severity that is logged."""
+    logging.getLogger().setLevel(level.upper())
 
 
 def redaction(redact: Redact) -> structlog.typing.Processor:
@@ -84,6 +90,6 @@ def _route_through(formatter: logging.Formatter, level: str, stream: TextIO | No
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    log_from(level)
     for name, least in _QUIET.items():
         logging.getLogger(name).setLevel(least)

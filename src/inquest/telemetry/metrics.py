@@ -58,7 +58,14 @@ ATTEMPTS: Final = _counter("attempts", "Passes of a handler, by result.", ["resu
 JOURNAL_BYTES: Final = _gauge("journal_bytes", "Compressed bytes in the journals of open cases.")
 UNRECORDED: Final = _gauge("unrecorded_cases", "Closed cases that DataStorage has not stored yet.")
 ACCESS_EXCESS: Final = _gauge("access_excess", "Rights that Inquest should not have.", ["rule"])
+ACCESS_MISSING: Final = _gauge("access_missing", "Rights that Inquest's roles give and its account does not have.")
+SETTINGS_RELOADS: Final = _counter("settings_reloads", "Changed settings files, by result.", ["result"])
+SETTINGS_REFUSED: Final = _gauge("settings_refused", "1 while the settings file is refused and earlier ones stay.")
+SETTINGS_WAITING: Final = _gauge("settings_waiting", "Changed settings that need a restart.")
 POLICY_DEGRADED: Final = _counter("policy_degraded", "Rulings made without a usable policy answer.")
+POLICY_NEWS: Final = _counter(
+    "policy_news", "What befell the policy and the OPA that the operator runs itself, by reason.", ["reason"]
+)
 REDACTIONS: Final = _counter("redactions", "Values that the redactor replaced.", ["rule"])
 WITHHELD: Final = _counter("withheld", "Texts withheld because the redactor failed.")
 LOOP_LAG: Final = _gauge("event_loop_lag_seconds", "Lag of the event loop's last heartbeat.")
@@ -97,6 +104,11 @@ MODEL_REQUESTS: Final = _counter("llm_requests", "Model calls.", ["phase", "mode
 MODEL_SECONDS: Final = _seconds("llm_request_duration", "Time of a model call.", ["phase", "model"])
 MODEL_TOKENS: Final = _counter("llm_tokens", "Tokens, as the endpoint reports them.", ["phase", "model", "type"])
 MODEL_RETRIES: Final = _counter("llm_retries", "Repeated model calls.", ["phase", "model", "reason"])
+MODEL_WITHHELD: Final = _counter(
+    "llm_withheld",
+    "Cases and looks at recommendations that went without a model: the budget of the hour was used up.",
+    ["what"],
+)
 REPLIES: Final = _counter("reply", "Replies read, by result.", ["phase", "result"])
 REPLY_DEFENCES: Final = _counter("reply_defence", "Defences that a reply needed.", ["defence"])
 TOOL_CALLS: Final = _counter("tool_calls", "Tool calls.", ["tool", "status"])
@@ -180,8 +192,10 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
         ("alertmanager", "signals", "kubernetes-event", "events"),
         ("created", "joined", "resolved", "dropped", "refused"),
     ),
+    POLICY_NEWS: (("PolicyLoaded", "PolicyRejected", "PolicyMissing", "PolicyNotLoaded", "OpaStarted", "OpaLost"),),
     WATCH_RESTARTS: (("ended", "silent", "stalled"),),
     ATTEMPTS: (("done", "retry", "fenced", "failed", "cancelled"),),
+    MODEL_WITHHELD: (("case", "recommendation"),),
     REPLIES: (PHASES, ("clean", "coerced", "corrected", "unusable")),
     REPLY_DEFENCES: (("array", "fence", "scan", "sections", "double", "coercion", "truncation"),),
     GUARDRAILS: (GUARD_WORDS,),

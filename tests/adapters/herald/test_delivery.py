@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,14 +14,14 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.herald import Hook, KubeHerald, Routed, WebhookReceiver
-from inquest.api.investigation import Investigation
+from inquest.api.investigation import Investigation, NoticeState
 from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.shared import Phase
 from inquest.conductor.cases import Cases
 from inquest.conductor.ownership import Claim
 from inquest.conductor.work import Work
 from inquest.journal import Author, Log
-from inquest.ports import Notice, Redacted, seal
+from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
 from inquest.settings import HeraldSettings, Settings
 from inquest.story import outcome, plot
 from inquest.story.history import History
@@ -55,7 +56,10 @@ def sink() -> Sink:
 
 def process(sink: Sink, settings: Settings | None = None) -> Cases:
     """An operator that has just started: what it told before is forgotten."""
-    herald = KubeHerald(cast(Any, None), SystemClock(), [sink.receiver()])
+    return process_with(KubeHerald(cast(Any, None), SystemClock(), [sink.receiver()]), settings)
+
+
+def process_with(herald: KubeHerald, settings: Settings | None = None) -> Cases:
     return Cases(
         cast(Any, SimpleNamespace(herald=herald, redacted=_sealed, clock=None, settings=settings or Settings()))
     )
@@ -74,7 +78,7 @@ def investigation(**status: Any) -> Investigation:
 async def shown(operator: Cases, **status: Any) -> tuple[NoticeSent, ...]:
     """What the operator tells when it writes the status of a case that waits for a person."""
     work = Work(Claim(investigation(**status), Author("r", 1)), Log("u-1"), waiting())
-    return await operator._notify(work, {}, cases.AT)
+    return await operator._notify(work.investigation, work.case, {}, cases.AT)
 
 
 def waiting() -> Case:
@@ -105,6 +109,92 @@ async def test_one_process_tells_what_it_could_not_record_once(sink: Sink) -> No
     assert len(sink.got) == 1
 
 
+class Away:
+    """A receiver that nobody can reach for so many tries, and then hears."""
+
+    name = "away"
+
+    def __init__(self, fails: int) -> None:
+        self.fails, self.got = fails, list[str]()
+
+    async def deliver(self, notice: Redacted[Notice]) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise OSError("away")
+        self.got.append(notice.value.key)
+
+
+def aware(receiver: Away) -> Cases:
+    """An operator that has just started and tells this receiver."""
+    return process_with(KubeHerald(cast(Any, None), SystemClock(), [Routed(receiver)]))
+
+
+async def test_what_nobody_got_before_a_restart_is_told_anew_and_says_so() -> None:
+    receiver = Away(fails=1)
+    (pending,) = await shown(aware(receiver))
+    (sent,) = await shown(aware(receiver), notices=[pending.to_object()])
+    for _ in range(3):
+        await shown(aware(receiver), notices=[sent.to_object()])
+
+    assert (pending.state, sent.state) == (NoticeState.PENDING, NoticeState.SENT)
+    assert receiver.got == [pending.key]
+
+
+async def test_a_notice_that_was_given_up_or_is_a_day_old_is_not_told_again() -> None:
+    (pending,) = await shown(aware(Away(fails=1)))
+    failed = pending.model_copy(update={"state": NoticeState.FAILED})
+    late = pending.model_copy(update={"at": cases.AT - timedelta(days=1, seconds=1)})
+    receiver = Away(fails=0)
+
+    found = [await shown(aware(receiver), notices=[one.to_object()]) for one in (failed, late)]
+
+    assert [one.state for (one,) in found] == [NoticeState.FAILED] * 2
+    assert receiver.got == []
+
+
+async def test_a_notice_that_nobody_can_name_any_more_is_given_up_after_a_day() -> None:
+    (pending,) = await shown(aware(Away(fails=1)))
+    nameless = [pending.model_copy(update={"key": "u-1/StatusUpdate/99"}).to_object()]
+    operator, inv = aware(Away(fails=0)), investigation(notices=nameless)
+
+    waits = await operator._notify(inv, Case(), {}, cases.AT + timedelta(days=1))
+    gone = await operator._notify(inv, Case(), {}, cases.AT + timedelta(days=1, seconds=1))
+
+    assert [one.state for one in (*waits, *gone)] == [NoticeState.PENDING, NoticeState.FAILED]
+
+
+@dataclass
+class Ended(World):
+    """A case that has ended with a notice on its way; another replica had it, and its Lease is there or gone."""
+
+    journal: Any = None
+
+    async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
+        if kind.kind == "Lease" and name == "inquest-replica-b":
+            return {"spec": {"holderIdentity": "b/1", "renewTime": "now"}} if self.is_healthy else {"spec": {}}
+        return await super().read(kind, name, namespace)
+
+    async def log(self, uid: str) -> Any:
+        facts = cases.closing(outcome.internal_error("no trace"), seconds=90).facts
+        return SimpleNamespace(entries=[SimpleNamespace(payload=plot.dump(fact)) for fact in facts])
+
+    def operator(self) -> Cases:
+        parts = {"journal": SimpleNamespace(read=self.log), "replica": "a/1", "clock": SystemClock()}
+        return Cases(replace(self.house(), **cast(Any, parts)))
+
+
+@pytest.mark.parametrize(("lives", "told"), [(True, 0), (False, 1)])
+async def test_of_all_replicas_only_who_had_the_case_tells_while_it_lives(lives: bool, told: int) -> None:
+    world = Ended(is_healthy=lives)
+    pending = {"key": "uid-inv-1/Escalation/1", "type": "Escalation", "priority": "High", "state": "Pending"}
+    a_case(world, "inv-1", HOME, phase="Failed", owner={"replica": "b/1", "epoch": 1}, notices=[pending])
+
+    again = await world.operator()._deliver(Investigation.from_object(world.held["Investigation", HOME, "inv-1"]))
+
+    assert [one.key for one in world.told] == ["uid-inv-1/Escalation/1"] * told
+    assert (again is not None) is lives
+
+
 @pytest.mark.parametrize(("wanted", "types"), [(False, []), (True, ["StatusUpdate"])])
 async def test_what_went_away_by_itself_is_told_where_the_settings_say_so(
     sink: Sink, wanted: bool, types: list[str]
@@ -113,7 +203,7 @@ async def test_what_went_away_by_itself_is_told_where_the_settings_say_so(
     gone = advance(before, plot.Closed(outcome.signal_resolved(), cases.AT))
     operator = process(sink, Settings(herald=HeraldSettings(notify_self_resolved=wanted)))
 
-    await operator._notify(Work(Claim(investigation(), Author("r", 1)), Log("u-1"), gone), {}, cases.AT)
+    await operator._notify(investigation(), gone, {}, cases.AT)
 
     assert [found["type"] for found in sink.got] == types
 
@@ -128,8 +218,8 @@ class Heard(World):
         super().__post_init__()
         self.herald = KubeHerald(cast(Any, None), SystemClock(), [self.sink.receiver()])
 
-    async def tell(self, notice: Redacted[Notice]) -> None:
-        await self.herald.tell(notice)
+    async def tell(self, notice: Redacted[Notice]) -> NoticeState:
+        return await self.herald.tell(notice)
 
 
 def forty(world: World) -> Iterator[str]:

@@ -14,6 +14,7 @@ from inquest.adapters.herald import Hook as Address
 from inquest.adapters.herald import KubeHerald, Routed, WebhookReceiver
 from inquest.adapters.herald.delivery import EVENT
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
+from inquest.api.investigation import NoticeState
 from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
 from tests.cluster.conftest import cluster, namespace
 from tests.cluster.kube import Cluster
@@ -108,6 +109,13 @@ class Hook:
         return httpx2.Response(200)
 
 
+async def comes_to(herald: KubeHerald, state: NoticeState) -> None:
+    """Asked again, which tells nobody twice."""
+    async with asyncio.timeout(60):
+        while await herald.tell(notice("a")) is not state:  # noqa: ASYNC110 - nothing else tells of it
+            await asyncio.sleep(0.01)
+
+
 async def test_a_notice_is_told_once_for_each_key(kube: Kube) -> None:
     hook = Hook()
     herald = KubeHerald(kube.status, SystemClock(), [hook.receiver()])
@@ -123,13 +131,27 @@ async def test_a_failing_receiver_is_tried_again_later_and_harms_no_other(kube: 
     clock, bad, good = SteppedClock(), Hook(failures=2), Hook()
     herald = KubeHerald(kube.status, clock, [bad.receiver(), good.receiver()])
 
-    await herald.tell(notice("a"))
+    assert await herald.tell(notice("a")) is NoticeState.PENDING
     assert (bad.got, len(good.got)) == ([], 1)
-    await clock.advance(30)
-    assert bad.got == []
-    await clock.advance(60)
+    for pause in (30, 60):
+        await clock.slept_on(1)
+        assert bad.got == []
+        await clock.advance(pause)
 
-    assert len(bad.got) == 1
+    await comes_to(herald, NoticeState.SENT)
+    assert (len(bad.got), len(good.got)) == (1, 1)
+
+
+async def test_a_notice_that_is_given_up_stands_as_failed(kube: Kube) -> None:
+    clock = SteppedClock()
+    herald = KubeHerald(kube.status, clock, [Hook(failures=99).receiver(), Hook().receiver()])
+
+    for pause in (30, 60, 120, 240, 480):
+        assert await herald.tell(notice("a")) is NoticeState.PENDING
+        await clock.slept_on(1)
+        await clock.advance(pause)
+
+    await comes_to(herald, NoticeState.FAILED)
 
 
 async def test_a_receiver_that_stays_away_leaves_no_task_behind(kube: Kube) -> None:

@@ -14,9 +14,10 @@ import pytest
 from inquest.api.rbac import INVESTIGATOR, OPERATOR
 from inquest.api.shared import TargetRef
 from inquest.conductor.house import House
-from inquest.errors import InquestError, NotFound, Unavailable
+from inquest.errors import Forbidden, InquestError, NotFound, Unavailable
 from inquest.intake.watch import MOST_HELD, TELL_AGAIN, EventWatch, Lookout
 from inquest.ports import Json, ResourceKind
+from inquest.settings import Settings
 from inquest.story.context import ResourceContext
 from inquest.story.payload import Circumstances, Firing
 from inquest.story.sightings import read_event
@@ -132,16 +133,26 @@ class Stream:
 
     there: list[Json] = field(default_factory=list)
     ends: list[InquestError] = field(default_factory=list)
+    stays: bool = False
     lists: int = 0
     slept: list[float] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    refused: frozenset[str] = frozenset()
 
     async def follow(self, kind: ResourceKind, namespace: str = "", *, fields: str = "") -> AsyncGenerator[Json]:
-        assert (kind.plural, namespace, fields) == ("events", "", "type=Warning")
+        assert (kind.plural, fields) == ("events", "type=Warning")
+        self.places.append(namespace)
         self.lists += 1
         for one in self.there:
-            yield one
+            if namespace in ("", (one.get("involvedObject") or {}).get("namespace")):
+                yield one
+        if namespace in self.refused:
+            raise Forbidden(f"events of {namespace} may not be read")
         if self.ends:
             raise self.ends.pop(0)
+        yield {}
+        if self.stays:
+            await asyncio.Event().wait()
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -203,6 +214,22 @@ async def test_events_that_are_there_become_signals_and_a_list_again_changes_not
     assert [call for call in server.calls if not call.startswith("read")] == writes
 
 
+async def test_where_single_namespaces_are_looked_after_each_has_a_stream_and_a_fault_of_its_own(
+    server: Server,
+) -> None:
+    stream = Stream([event()], stays=True, refused=frozenset({"pay"}))
+    house = house_of(server, stream, Eyes(MANAGED))
+    chosen = house.settings.kubernetes.model_copy(update={"namespaces": ("shop", "pay")})
+    house.take_up(house.settings.model_copy(update={"kubernetes": chosen}))
+    watch = EventWatch(house, stream)
+    async with watching(watch) as until:
+        await until(lambda: bool(signals(server)) and stream.places.count("pay") > 2)
+        fault = watch.fault
+
+    assert set(stream.places) == {"shop", "pay"}
+    assert fault == "pay: events of pay may not be read"
+
+
 async def test_a_watch_that_breaks_begins_again_with_a_list_and_ever_longer_pauses(server: Server) -> None:
     gone = [Unavailable("the API server", "its watch ended: too old resource version") for _ in range(8)]
     stream = Stream(ends=list(gone))
@@ -215,6 +242,18 @@ async def test_a_watch_that_breaks_begins_again_with_a_list_and_ever_longer_paus
     assert "too old" in fault
     # Beside the teller's own second, which it sleeps between two looks.
     assert [pause for pause in stream.slept if pause > 1][:6] == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0]
+
+
+async def test_a_watch_of_a_quiet_cluster_is_no_fault(server: Server) -> None:
+    """Nothing may come for minutes: that all is seen must not wait for the next event."""
+    stream = Stream(ends=[Unavailable("the API server", "away")], stays=True)
+    watch = EventWatch(house_of(server, stream, Eyes()), stream)
+
+    assert watch.fault
+    async with watching(watch) as until:
+        await until(lambda: stream.lists == 2 and not watch.fault)
+
+    assert "Signal" not in {kind for kind, _ in server.held}
 
 
 async def test_what_could_not_be_told_is_told_later(server: Server) -> None:
@@ -259,6 +298,18 @@ async def test_noise_gets_no_signal_and_ends_nothing(server: Server, noise: Json
         await until(lambda: stream.lists > 3 and bool(signals(server)))
 
     assert [one["spec"]["name"] for one in signals(server)] == ["BackOff"]
+
+
+async def test_an_event_that_became_noise_meanwhile_gets_no_signal(server: Server) -> None:
+    stream = Stream([event(), event(reason="Failed")])
+    house = house_of(server, stream, Eyes(MANAGED))
+    watch = EventWatch(house, stream)
+
+    house.take_up(Settings(triage={"noise": ["BackOff"]}))
+    async with watching(watch) as until:
+        await until(lambda: stream.lists > 3 and bool(signals(server)))
+
+    assert [one["spec"]["name"] for one in signals(server)] == ["Failed"]
 
 
 async def test_a_storm_of_different_events_is_held_in_bounds_and_told_in_the_end(server: Server) -> None:

@@ -311,7 +311,7 @@ def change(word: str, name: str, **more: object) -> Json:
 
 
 async def followed(kube: Kube) -> list[str]:
-    return [found["metadata"]["name"] async for found in kube.cluster.follow(POD, fields="type=Warning")]
+    return [found["metadata"]["name"] async for found in kube.cluster.follow(POD, fields="type=Warning") if found]
 
 
 async def test_what_there_is_comes_first_and_then_what_changes() -> None:

@@ -255,6 +255,8 @@ async def test_events_are_followed_as_they_come(kube: Kube, namespace: str) -> N
     seen: list[str] = []
     async with asyncio.timeout(60), aclosing(kube.cluster.follow(event, namespace, fields="type=Warning")) as events:
         async for one in events:
+            if not one:
+                continue
             seen.append(one["metadata"]["name"])
             if seen == ["before"]:
                 await kube.status.create(event, told("normal", "Normal"))

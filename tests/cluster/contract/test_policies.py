@@ -136,10 +136,38 @@ def test_a_request_that_the_operator_has_not_opened_is_not_decided(operator: Kub
     _refused(decide(person("jane", "inquest-approver"), "Rejected", "jane"), "this request is closed")
 
 
-def test_other_changes_need_no_right_to_approve(opened: Opened, operator: Kubectl) -> None:
-    opened("Approved")
+def test_an_approver_neither_keeps_nor_frees_a_request(opened: Opened, person: Person, kubectl: Kubectl) -> None:
+    opened()
+    jane, refusal = person("jane", "inquest-approver"), "changing them needs the verb delete on this request"
+    kept: Object = {"metadata": {"finalizers": ["example.org/kept"]}}
+    freed: Object = {"metadata": {"finalizers": None}}
 
-    assert operator.merge("rar", NAME, {"metadata": {"labels": {"seen": "yes"}}}).accepted
+    _refused(jane.merge("rar", NAME, kept), refusal)
+    assert kubectl.merge("rar", NAME, kept).accepted
+    _refused(jane.merge("rar", NAME, freed), refusal)
+
+    assert kubectl.merge("rar", NAME, freed).accepted, "who may delete it may free it"
+
+
+def test_an_approver_gives_a_request_no_owner(opened: Opened, person: Person) -> None:
+    opened()
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "u-1"}
+
+    answer = person("jane", "inquest-approver").merge("rar", NAME, {"metadata": {"ownerReferences": [owner]}})
+
+    assert not answer.accepted
+    assert "delete" in answer.err, "said by the API server's own guard where it is on, else by the policy"
+
+
+def test_other_changes_need_no_right_to_approve(opened: Opened, kubectl: Kubectl, person: Person) -> None:
+    opened("Approved")
+    rule = ("--verb=get,patch", "--resource=remediationapprovalrequests.inquest.dev")
+    kubectl("create", "role", "labels", *rule)
+    kubectl("create", "rolebinding", "labels", "--role=labels", "--user=kim")
+    kim = person("kim")
+    eventually(lambda: kim.may("patch", "remediationapprovalrequests.inquest.dev"), what="kim may patch")
+
+    assert kim.merge("rar", NAME, {"metadata": {"labels": {"seen": "yes"}}}).accepted
 
 
 # --- several people --------------------------------------------------------------------------------------
@@ -330,7 +358,7 @@ def test_the_operator_carries_on_what_a_signal_says(operator: Kubectl, cluster: 
 
 def _live(cluster: Cluster) -> list[Object]:
     kinds = (f"{what}admissionpolicy{part}" for what in ("validating", "mutating") for part in ("", "binding"))
-    found: list[Object] = json.loads(cluster.operator("get", ",".join(kinds), "-o", "json"))["items"]
+    found: list[Object] = json.loads(cluster.kubectl("get", ",".join(kinds), "-o", "json"))["items"]
     return found
 
 

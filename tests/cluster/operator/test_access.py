@@ -7,9 +7,12 @@ from functools import partial
 
 import pytest
 
-from inquest.access import MUST_NOT, AccessCheck, excess
+from inquest.access import MUST_NOT, excess, missing
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
+from inquest.api.rbac import EXECUTION as EXECUTION_RULES
+from inquest.api.rbac import HOME as HOME_RULES
+from inquest.api.rbac import INVESTIGATOR, OPERATOR, Rule, loss_of
 from inquest.errors import Unavailable
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
@@ -63,12 +66,33 @@ async def test_a_question_that_nobody_answers_is_no_clean_bill() -> None:
             await excess(kube.status)
 
 
-async def test_nothing_is_claimed_before_the_rights_are_known(own: Kube) -> None:
-    clock = SystemClock()
-    async with Kube(given(Login("http://127.0.0.1:1", token="t")), clock) as nowhere:
-        unknown = AccessCheck(nowhere.status, clock, tuple)
-        await unknown.look()
-    known = AccessCheck(own.status, clock, tuple)
-    await known.look()
+# --- rights that are missing ------------------------------------------------------------------------------------------
 
-    assert (unknown.fault(), known.fault()) == ("rights are not verified yet", "")
+HOME, EXECUTION = "inquest-system", "inquest-workflows"
+
+
+async def test_the_operators_own_account_misses_nothing(own: Kube, namespace: str) -> None:
+    assert await missing(own.status, own.cluster, home=HOME, execution=EXECUTION, managed=[namespace]) == ()
+
+
+async def test_a_right_that_was_taken_away_is_named_with_what_stops_working(
+    cluster: Cluster, kubectl: Kubectl, namespace: str
+) -> None:
+    login = await account(cluster, kubectl, ("get", "pods"), ("get", "pods/log"))
+    async with Kube(given(login), SystemClock()) as kube:
+        found = await missing(kube.status, kube.cluster, home=HOME, execution=EXECUTION, managed=[namespace])
+
+    told = {one.text for one in found}
+    assert f"list pods in {namespace}: {loss_of('', 'pods')}" in told
+    assert f"get, list services in {namespace}: {loss_of('', 'services')}" in told
+    assert f"get, list nodes: {loss_of('', 'nodes')}" in told
+    assert not [text for text in told if "certificates.cert-manager.io" in text], "nobody misses what is not served"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [OPERATOR, HOME_RULES, EXECUTION_RULES, INVESTIGATOR],
+    ids=["operator", "home", "execution", "investigator"],
+)
+def test_every_right_that_is_given_says_what_stops_without_it(rules: tuple[Rule, ...]) -> None:
+    assert all(loss_of(rule.group, resource) for rule in rules for resource in rule.resources)

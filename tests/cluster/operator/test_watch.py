@@ -9,12 +9,13 @@ from typing import TypeVar
 
 import pytest
 
+from inquest import __version__
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube
 from inquest.dispatcher import Dispatcher, Due, Key, Lane, Resync, rank_of
 from inquest.operator.heartbeat import ReplicaLease
 from inquest.operator.supervisor import Pulse, supervisor_for
-from inquest.operator.watcher import OURS, Doorbell, Plan, Ring
+from inquest.operator.watcher import LEASE, OURS, Doorbell, Plan, Ring
 from inquest.ports import Json, Redacted, seal
 from tests.cluster.kube import Kubectl, proposal
 from tests.cluster.operator.conftest import BOUND, Rings, until
@@ -168,6 +169,25 @@ async def test_a_namesake_that_starts_later_takes_the_lease_and_the_first_is_fen
 
     assert (first.holds(), second.holds()) == (False, True)
     await second.release()
+
+
+async def test_a_lease_says_the_version_of_its_replica_and_what_is_wrong_with_it_now(own: Kube) -> None:
+    faults = {"policy": "no OPA\nis running"}
+    lease = ReplicaLease(
+        own.status, Redactor(), SystemClock(), namespace=HOME, replica="told-0/a", faults=lambda: dict(faults)
+    )
+    await lease.renew()
+    first = await own.status.read(LEASE, "inquest-replica-told-0", HOME)
+    faults.clear()
+    await lease.renew()
+    second = await own.status.read(LEASE, "inquest-replica-told-0", HOME)
+    await lease.release()
+
+    found = [one["metadata"]["annotations"] for one in (first, second)]
+    assert found == [
+        {"inquest.dev/version": __version__, "inquest.dev/faults": "policy: no OPA is running"},
+        {"inquest.dev/version": __version__, "inquest.dev/faults": ""},
+    ]
 
 
 async def test_a_lease_that_is_not_renewed_fences_its_own_replica(own: Kube) -> None:

@@ -53,8 +53,7 @@ class Operator:
     def start(self) -> None:
         """Start it and wait until it works; one that does not is ended, for it would disturb the next."""
         self._starts += 1
-        path = self.folder / "settings.yaml"
-        path.write_text(yaml.safe_dump(_merged(self._settings(), self.changes)))
+        path = self._written()
         with self._latest.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "inquest.cli.main", "run", "--settings", str(path)],
@@ -69,6 +68,23 @@ class Operator:
             tail = self._tail()
             self.kill()
             raise AssertionError(f"{error}:\n{tail}") from None
+
+    def change(self, **changes: Any) -> None:
+        """Change its settings while it runs, and wait until it has taken them up."""
+        before = self._taken_up()
+        self.write(**changes)
+        eventually(lambda: self._taken_up() > before, what=f"{', '.join(changes)} taken up", seconds=READY_SECONDS)
+
+    def write(self, **changes: Any) -> None:
+        """Change the file under it."""
+        self.changes.update(changes)
+        self._written()
+
+    def forget(self, *groups: str) -> None:
+        """Take changes out of the file again."""
+        for name in groups:
+            self.changes.pop(name)
+        self._written()
 
     def stop(self) -> None:
         """Stop it as the kubelet would."""
@@ -100,6 +116,14 @@ class Operator:
         port = next(line["health"] for line in reversed(self.lines()) if line.get("event") == "serving")
         answer = httpx2.get(f"http://127.0.0.1:{port}/readyz?verbose", timeout=10, trust_env=False)
         return answer.status_code, answer.text
+
+    def _written(self) -> Path:
+        path = self.folder / "settings.yaml"
+        path.write_text(yaml.safe_dump(_merged(self._settings(), self.changes)))
+        return path
+
+    def _taken_up(self) -> int:
+        return sum(line.get("event") == "settings taken up" for line in self.lines())
 
     @property
     def _latest(self) -> Path:

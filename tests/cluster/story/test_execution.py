@@ -110,6 +110,11 @@ def test_a_job_of_somebody_else_is_never_touched(staging: World) -> None:
     staging.api.delete("Job", foreign["metadata"]["name"], EXECUTION_NAMESPACE)
 
 
+def _told(world: World, uid: str) -> list[Object]:
+    """The notices about an object, as the log has them."""
+    return [line for line in world.operator.lines() if str(line.get("key", "")).startswith(uid)]
+
+
 def test_a_busy_target_is_waited_for(staging: World) -> None:
     """C-TR-4; in part C-WF-2, second column."""
     holder = lock(
@@ -122,6 +127,11 @@ def test_a_busy_target_is_waited_for(staging: World) -> None:
     assert word(blocked, "reason") == ("ResourceBusy",)
     assert blocked["status"]["blockedBy"]
     staging.tells(blocked, "ExecutionBlocked")
+    uid, name = blocked["metadata"]["uid"], blocked["metadata"]["name"]
+    staging.until(lambda: bool(_told(staging, uid)), "a notice that it waits")
+    (told,) = _told(staging, uid)
+    assert told["type"] == "StatusUpdate"
+    assert f"kubectl describe wfe {name}" in told["body"]
 
     staging.api.delete("Job", holder["metadata"]["name"], EXECUTION_NAMESPACE)
     staging.touch("WorkflowExecution", blocked)

@@ -29,18 +29,12 @@ def world(inhabit: Inhabit) -> World:
 
 @contextmanager
 def calendar(world: World, *windows: dict[str, Any]) -> Iterator[None]:
-    """The operator with these windows; settings are read at its start."""
-    _restarted(world, freeze_windows=[{**window, "namespaces": [world.namespace]} for window in windows])
+    """The operator with these windows, which it takes up while it runs."""
+    world.operator.change(freeze_windows=[{**window, "namespaces": [world.namespace]} for window in windows])
     try:
         yield
     finally:
-        _restarted(world, freeze_windows=[])
-
-
-def _restarted(world: World, **changes: Any) -> None:
-    world.operator.stop()
-    world.operator.changes.update(changes)
-    world.operator.start()
+        world.operator.change(freeze_windows=[])
 
 
 def ends_soon() -> tuple[dict[str, Any], datetime]:
@@ -55,7 +49,7 @@ def held(world: World, signal: Object, words: str) -> Object:
     """The case, once it says what holds it."""
     case = world.opened(signal)
     return world.shows(
-        "Investigation", case["metadata"]["name"], lambda seen: words in seen["status"].get("message", "")
+        "Investigation", case["metadata"]["name"], lambda seen: words in seen.get("status", {}).get("message", "")
     )
 
 
@@ -87,11 +81,11 @@ def test_a_window_holds_what_was_ruled_and_lets_it_go_when_it_ends(world: World)
 
 def test_a_window_of_other_namespaces_holds_nothing(world: World) -> None:
     world.broken()
-    _restarted(world, freeze_windows=[{**ALWAYS, "namespaces": ["somewhere-else"]}])
+    world.operator.change(freeze_windows=[{**ALWAYS, "namespaces": ["somewhere-else"]}])
     try:
         assert word(world.case(world.signal(), "Executing", "Failed"), "phase") == ("Executing",)
     finally:
-        _restarted(world, freeze_windows=[])
+        world.operator.change(freeze_windows=[])
 
 
 @pytest.fixture

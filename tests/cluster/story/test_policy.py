@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from inquest.api.rbac import NAMESPACE
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import conditions, phase_of
 
@@ -28,5 +29,7 @@ def test_a_broken_policy_asks_a_person(inhabit: Inhabit) -> None:
     world.tells(case, "PolicyDegraded")
     world.until(lambda: world.operator.readiness()[0] == 200, "ready in spite of it")
     assert "policy" in world.operator.readiness()[1]
+    told = [(event["involvedObject"]["name"], event["reason"]) for event in world.api.list("Event", NAMESPACE)]
+    assert ("inquest-story", "PolicyRejected") in told
     world.approve(request)
     assert phase_of(world.case_of(request, "Executing")) == "Executing"

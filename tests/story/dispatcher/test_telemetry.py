@@ -55,6 +55,21 @@ def test_a_line_that_cannot_be_redacted_is_withheld(lines: io.StringIO) -> None:
     assert (found["event"], found["level"]) == ("line withheld", "error")
 
 
+def test_a_line_below_the_level_costs_no_redaction(lines: io.StringIO) -> None:
+    redacted: list[str] = []
+
+    def note(text: str) -> str:
+        redacted.append(text)
+        return text
+
+    set_up_logging(level="info", redact=note, stream=lines)
+
+    structlog.stdlib.get_logger("inquest").debug("request", path="/api/v1")
+    structlog.stdlib.get_logger("inquest").info("serving", port="8080")
+
+    assert sorted(redacted) == ["8080", "serving"]
+
+
 def test_known_label_sets_begin_at_zero() -> None:
     text = exposition().decode()
 

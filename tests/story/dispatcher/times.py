@@ -15,6 +15,7 @@ class SteppedClock:
         self._now = 0.0
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._asleep = asyncio.Event()
 
     def now(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self._now)
@@ -25,6 +26,7 @@ class SteppedClock:
     async def sleep(self, seconds: float) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), woken))
+        self._asleep.set()
         await woken
 
     async def advance(self, seconds: float) -> None:
@@ -38,6 +40,13 @@ class SteppedClock:
             await settled()
         self._now = until
         await settled()
+
+    async def slept_on(self, sleepers: int) -> None:
+        """Until so many sleep: what goes through a thread on its way there is waited for by no turns of the loop."""
+        async with asyncio.timeout(60):
+            while sum(not woken.done() for _, _, woken in self._sleepers) != sleepers:
+                self._asleep.clear()
+                await self._asleep.wait()
 
 
 async def settled() -> None:

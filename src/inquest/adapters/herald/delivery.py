@@ -18,6 +18,7 @@ import structlog
 
 from inquest.adapters.herald.receivers import LogReceiver, Receiver
 from inquest.adapters.herald.routes import Routed
+from inquest.api.investigation import NoticeState
 from inquest.api.meta import rfc3339
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
 from inquest.ports import Clock, Json, Notice, Redacted, ResourceKind, Status
@@ -56,28 +57,32 @@ class KubeHerald:
         self._receivers: tuple[Routed, ...] = (Routed(LogReceiver()), *receivers)
         self._posted: OrderedDict[str, _Posted] = OrderedDict()
         self._texts: OrderedDict[str, set[str]] = OrderedDict()
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._told: OrderedDict[str, NoticeState] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
-        """End what is under way. A notice that was not delivered by then stays with the log and the status."""
+        """End what is under way. What was not delivered by then stands as Pending in the status of its case."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # --- notices ------------------------------------------------------------------------------------
 
-    async def tell(self, notice: Redacted[Notice]) -> None:
+    async def tell(self, notice: Redacted[Notice]) -> NoticeState:
         """Tell each receiver that it is for, once for each key, all at a time; one that fails is tried again later."""
-        first = [self._begun(self._first(each.receiver, notice), each.receiver) for each in self._due(notice.value)]
+        meant = [each for each in self._receivers if each.gets(notice.value)]
+        first = [self._begun(self._first(each, notice), each.receiver) for each in meant if self._is_new(each, notice)]
         if first:
             await asyncio.wait(first, timeout=FIRST_TRY_SECONDS)
+        found = {self._told.get(_mark(each, notice.value), NoticeState.SENT) for each in meant}
+        return next((state for state in (NoticeState.PENDING, NoticeState.FAILED) if state in found), NoticeState.SENT)
 
-    def _due(self, notice: Notice) -> list[Routed]:
-        found = [each for each in self._receivers if each.gets(notice) and _mark(each, notice) not in self._told]
-        for each in found:
-            _remember(self._told, _mark(each, notice), None)
-        return found
+    def _is_new(self, each: Routed, notice: Redacted[Notice]) -> bool:
+        mark = _mark(each, notice.value)
+        if mark in self._told:
+            return False
+        _remember(self._told, mark, NoticeState.PENDING)
+        return True
 
     def _begun(self, work: Coroutine[Any, Any, None], receiver: Receiver) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=f"notice/{receiver.name}")
@@ -85,11 +90,12 @@ class KubeHerald:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _first(self, receiver: Receiver, notice: Redacted[Notice]) -> None:
-        if not await self._delivered(receiver, notice):
-            self._begun(self._retry(receiver, notice), receiver)
+    async def _first(self, each: Routed, notice: Redacted[Notice]) -> None:
+        if not await self._delivered(each, notice):
+            self._begun(self._retry(each, notice), each.receiver)
 
-    async def _delivered(self, receiver: Receiver, notice: Redacted[Notice]) -> bool:
+    async def _delivered(self, each: Routed, notice: Redacted[Notice]) -> bool:
+        receiver = each.receiver
         try:
             await receiver.deliver(notice)
         except Exception as error:
@@ -97,14 +103,16 @@ class KubeHerald:
             _log.warning("notice not delivered", receiver=receiver.name, key=notice.value.key, error=_brief(error))
             return False
         NOTICES.labels(receiver.name, "delivered").inc()
+        _remember(self._told, _mark(each, notice.value), NoticeState.SENT)
         return True
 
-    async def _retry(self, receiver: Receiver, notice: Redacted[Notice]) -> None:
+    async def _retry(self, each: Routed, notice: Redacted[Notice]) -> None:
         for attempt in range(TRIES - 1):
             await self._clock.sleep(min(LAST_PAUSE, FIRST_PAUSE * float(2**attempt)))
-            if await self._delivered(receiver, notice):
+            if await self._delivered(each, notice):
                 return
-        _log.error("notice given up", receiver=receiver.name, key=notice.value.key, tries=TRIES)
+        _remember(self._told, _mark(each, notice.value), NoticeState.FAILED)
+        _log.error("notice given up", receiver=each.receiver.name, key=notice.value.key, tries=TRIES)
 
     # --- events -------------------------------------------------------------------------------------
 

@@ -7,16 +7,16 @@ into kinds, `cluster` and `status` are the ports.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from inquest.adapters.kube.cluster import KubeCluster
 from inquest.adapters.kube.discovery import Discovery
-from inquest.adapters.kube.login import Login, Source, from_kubeconfig, given, in_cluster
+from inquest.adapters.kube.login import Login, Source, from_kubeconfig, given, in_cluster, usual_kubeconfig
 from inquest.adapters.kube.reviews import KubeReviews
 from inquest.adapters.kube.status import KubeStatus
-from inquest.adapters.kube.transport import Traffic, Transport
+from inquest.adapters.kube.transport import REQUEST_SECONDS, Traffic, Transport
 from inquest.api.meta import GROUP
 from inquest.ports import Clock
 
@@ -24,11 +24,21 @@ from inquest.ports import Clock
 class Kube:
     """Both ports on one connection; close it when done."""
 
-    def __init__(self, source: Source, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
-        self._transport = Transport(source, clock, jitter)
+    def __init__(
+        self,
+        source: Source,
+        clock: Clock,
+        jitter: Callable[[], float] = random.random,
+        *,
+        seconds: float | None = REQUEST_SECONDS,
+        namespaces: Sequence[str] = (),
+    ) -> None:
+        """`seconds` bound one request; None: nothing does. `namespaces`: those of our own objects; empty: all."""
+        self._transport = Transport(source, clock, jitter, seconds)
         self._discovery = Discovery(self._transport, clock)
         self.cluster = KubeCluster(self._transport, self._discovery)
-        self.status = KubeStatus(self._transport)
+        self.status = KubeStatus(self._transport, namespaces)
+        self._namespaces = tuple(namespaces)
 
     @property
     def traffic(self) -> Traffic:
@@ -47,7 +57,7 @@ class Kube:
     def sender_reviews(self, namespace: str) -> KubeReviews:
         """Who sends to the intake, and may they: `create` on Signals of that namespace is what they need."""
         right = {"verb": "create", "group": GROUP, "resource": "signals", "namespace": namespace}
-        return KubeReviews(self._transport, right)
+        return KubeReviews(self._transport, right, inside=namespace if self._namespaces else "")
 
     async def served(self, group: str, version: str) -> frozenset[str]:
         """Plurals that a group version serves right now."""
@@ -76,4 +86,5 @@ __all__ = [
     "from_kubeconfig",
     "given",
     "in_cluster",
+    "usual_kubeconfig",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from inquest.adapters.kube import paths
@@ -64,12 +65,24 @@ class KubeCluster:
         return (await self._transport.send(request)).text()
 
     async def follow(self, kind: ResourceKind, namespace: str = "", *, fields: str = "") -> AsyncGenerator[Json]:
+        async with aclosing(self.changes(kind, namespace, fields=fields)) as changes:
+            async for change in changes:
+                if not change.gone:
+                    yield change.object
+
+    async def changes(self, kind: ResourceKind, namespace: str = "", *, fields: str = "") -> AsyncGenerator[Change]:
+        """The same with the objects that go; one that went while nobody watched is told by nobody.
+
+        An empty one says that all that there were have been told.
+        """
         path = paths.collection(_readable(kind), namespace)
         version = ""
         async for page in pages(self._transport, kind, path, fields=fields, limit=None):
             version = page.resource_version
             for found in page.items:
-                yield found
+                yield Change(found)
+        # There may be none for long: that all were seen is news too.
+        yield Change({})
         query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(WATCH_SECONDS)}
         query |= {"resourceVersion": version} | ({"fieldSelector": fields} if fields else {})
         request = Request("GET", path, "watch", kind.plural, query, max_bytes=MAX_CHANGE_BYTES)
@@ -77,11 +90,19 @@ class KubeCluster:
             async for line in lines:
                 changed = _changed(line)
                 if changed is not None:
-                    yield {"apiVersion": kind.api_version, "kind": kind.kind, **changed}
+                    yield Change({"apiVersion": kind.api_version, "kind": kind.kind, **changed.object}, changed.gone)
 
 
-def _changed(line: bytes) -> Json | None:
-    """The object of a line of a watch; None where it is gone, or only the place in the stream is told."""
+@dataclass(frozen=True)
+class Change:
+    """An object as it is now, or as it was last."""
+
+    object: Json
+    gone: bool = False
+
+
+def _changed(line: bytes) -> Change | None:
+    """What a line of a watch says; None where only the place in the stream is told."""
     try:
         told = json.loads(line) if line.strip() else {}
         word, found = (told.get("type"), told.get("object")) if told else ("", {})
@@ -89,7 +110,9 @@ def _changed(line: bytes) -> Json | None:
         raise Unavailable(SYSTEM, "a line of its watch is no JSON object") from error
     if word == "ERROR":
         raise Unavailable(SYSTEM, f"its watch ended: {(found or {}).get('message') or 'no reason given'}"[:200])
-    return found if word in ("ADDED", "MODIFIED") and isinstance(found, dict) else None
+    if word not in ("ADDED", "MODIFIED", "DELETED") or not isinstance(found, dict):
+        return None
+    return Change(found, word == "DELETED")
 
 
 async def read_list(

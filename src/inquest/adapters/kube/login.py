@@ -9,11 +9,12 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import load_kube_config
 from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.kube_config import KubeConfigMerger
 
 from inquest.errors import Misconfigured
 
@@ -30,6 +31,8 @@ class Login:
     token_file: Path | None = None
     cert_file: str = ""
     key_file: str = field(default="", repr=False)
+    impersonate: str = ""
+    """User to act as; the account needs the right to."""
 
     def bearer(self) -> str:
         """The token as of now, empty when a certificate speaks for us."""
@@ -49,23 +52,40 @@ def given(login: Login) -> Source:
     return read
 
 
-def from_kubeconfig(path: Path, context: str | None = None) -> Source:
-    """The login of a kubeconfig file, credential plugins included."""
+def usual_kubeconfig() -> str:
+    """The files that kubectl would take: those of `KUBECONFIG`, else that of the home folder; empty for none."""
+    named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    return named if any(Path(one).is_file() for one in named.split(os.pathsep) if one) else ""
+
+
+def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonate: str = "") -> Source:
+    """The login of a kubeconfig file, or of several as `KUBECONFIG` lists them, credential plugins included."""
 
     async def read() -> Login:
         configuration = Configuration()
         try:
+            _must_be_there(files)
             await load_kube_config(  # type: ignore[no-untyped-call]
-                str(path), context, client_configuration=configuration, persist_config=False
+                str(files), context, client_configuration=configuration, persist_config=False
             )
+            wanted = impersonate or _impersonated(_merged(files), context)
         except (ConfigException, OSError) as error:
-            raise Misconfigured(f"kubeconfig {path.name} cannot be used: {error}") from error
-        return _login_from_configuration(configuration)
+            raise _unusable(files, error) from error
+        return _login_from_configuration(configuration, wanted)
 
     return read
 
 
-def in_cluster(folder: Path = SERVICE_ACCOUNT) -> Source:
+def namespace_of(files: Path | str, context: str | None = None) -> str:
+    """The namespace that a context of a kubeconfig names; empty where it names none."""
+    try:
+        _must_be_there(files)
+        return str(_context(_merged(files), context).safe_get("namespace") or "")
+    except (ConfigException, OSError) as error:
+        raise _unusable(files, error) from error
+
+
+def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: str = "") -> Source:
     """The login of the pod's own service account."""
 
     async def read() -> Login:
@@ -73,12 +93,40 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT) -> Source:
         if not host or not port:
             raise Misconfigured("no kubeconfig is set and this process does not run in a pod")
         address = f"[{host}]" if ":" in host else host
-        return Login(f"https://{address}:{port}", str(folder / "ca.crt"), token_file=folder / "token")
+        server = f"https://{address}:{port}"
+        return Login(server, str(folder / "ca.crt"), token_file=folder / "token", impersonate=impersonate)
 
     return read
 
 
-def _login_from_configuration(configuration: Configuration) -> Login:
+def _must_be_there(files: Path | str) -> None:
+    if not any(Path(one).is_file() for one in str(files).split(os.pathsep) if one):
+        raise FileNotFoundError("there is no such file")
+
+
+def _unusable(files: Path | str, error: Exception) -> Misconfigured:
+    return Misconfigured(f"kubeconfig {Path(str(files)).name} cannot be used: {error}")
+
+
+def _merged(files: Path | str) -> Any:
+    return KubeConfigMerger(str(files)).config  # type: ignore[no-untyped-call]
+
+
+def _context(config: Any, context: str | None) -> Any:
+    return config["contexts"].get_with_name(context or config["current-context"])["context"]
+
+
+def _impersonated(config: Any, context: str | None) -> str:
+    """Whom the user of a context acts as; the client library does not look at it, and would act as itself."""
+    name = _context(config, context).safe_get("user")
+    found = config["users"].get_with_name(name, safe=True) if name and config.safe_get("users") else None
+    user = (found.safe_get("user") or {}) if found is not None else {}
+    if any(user.get(more) for more in ("as-groups", "as-uid", "as-user-extra")):
+        raise ConfigException(f"user {name}: as-groups, as-uid and as-user-extra are not supported")
+    return str(user.get("as") or "")
+
+
+def _login_from_configuration(configuration: Configuration, impersonate: str = "") -> Login:
     header = str(configuration.api_key.get("BearerToken") or "")
     return Login(
         server=configuration.host,
@@ -86,4 +134,5 @@ def _login_from_configuration(configuration: Configuration) -> Login:
         token=header.split(" ", 1)[-1],
         cert_file=configuration.cert_file or "",
         key_file=configuration.key_file or "",
+        impersonate=impersonate,
     )

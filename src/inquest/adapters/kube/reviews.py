@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from inquest.adapters.kube import paths
 from inquest.adapters.kube.transport import Request, Transport
 from inquest.errors import Unavailable
-from inquest.ports import Json
+from inquest.ports import Json, ResourceKind
 
 AUTHENTICATION: Final = "authentication.k8s.io"
 AUTHORIZATION: Final = "authorization.k8s.io"
@@ -16,12 +17,13 @@ AUTHORIZATION: Final = "authorization.k8s.io"
 class KubeReviews:
     """TokenReview, then SubjectAccessReview for one right; needs the right to create both, no other.
 
-    `attributes` are the `resourceAttributes` of that right, as Kubernetes names them.
+    `attributes` are the `resourceAttributes` of that right, as Kubernetes names them. `inside` a namespace the second
+    question is a LocalSubjectAccessReview, for which a Role is enough; the first always needs a right in the cluster.
     """
 
-    def __init__(self, transport: Transport, attributes: Mapping[str, str]) -> None:
+    def __init__(self, transport: Transport, attributes: Mapping[str, str], *, inside: str = "") -> None:
         self._transport = transport
-        self._attributes = dict(attributes)
+        self._attributes, self._inside = dict(attributes), inside
 
     async def authenticate(self, token: str) -> Json | None:
         """Username, uid, groups and extra of whose token it is; None for one that is not valid."""
@@ -37,14 +39,17 @@ class KubeReviews:
         """Whether that user, groups and extra included, has the right."""
         asked = {"user": user.get("username", ""), "resourceAttributes": self._attributes}
         known = {name: user[name] for name in ("uid", "groups", "extra") if user.get(name)}
-        status = await self._status(AUTHORIZATION, "SubjectAccessReview", {**asked, **known})
+        kind = "LocalSubjectAccessReview" if self._inside else "SubjectAccessReview"
+        status = await self._status(AUTHORIZATION, kind, {**asked, **known}, self._inside)
         return bool(status.get("allowed")) and not status.get("denied")
 
-    async def _status(self, group: str, kind: str, spec: Json) -> Json:
+    async def _status(self, group: str, kind: str, spec: Json, namespace: str = "") -> Json:
         # A review stores nothing: it counts as a read and may be repeated.
-        version, plural = f"{group}/v1", f"{kind.lower()}s"
-        body = {"apiVersion": version, "kind": kind, "spec": spec}
-        reply = await self._transport.send(Request("POST", f"/apis/{version}/{plural}", "create", plural, body=body))
+        asked = ResourceKind(group, "v1", kind, f"{kind.lower()}s", bool(namespace))
+        frame = {"metadata": {"namespace": namespace}} if namespace else {}
+        body = {"apiVersion": asked.api_version, "kind": kind, **frame, "spec": spec}
+        path = paths.collection(asked, namespace)
+        reply = await self._transport.send(Request("POST", path, "create", asked.plural, body=body))
         status = reply.json().get("status")
         if not isinstance(status, dict):
             raise Unavailable("the API server", f"its {kind} has no status")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from inquest.adapters.kube import paths
-from inquest.adapters.kube.cluster import pages, read_list
+from inquest.adapters.kube.cluster import PAGE, pages, read_list
 from inquest.adapters.kube.transport import Request, Transport
 from inquest.api.meta import FIELD_MANAGER
 from inquest.errors import Conflict, Invalid, NotFound
@@ -15,15 +15,21 @@ from inquest.ports import Access, Json, Redacted, ResourceKind
 
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
-REVIEWS: Final = "/apis/authorization.k8s.io/v1"
+TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
+WHOAMI: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_SELF: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 HEARTBEATS: Final = "leases"
 
 
 class KubeStatus:
-    """Reads past every cache, and writes that lose no update."""
+    """Reads past every cache, and writes that lose no update.
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    With `namespaces` a list of all namespaces is one list of each of these, since the wide one is refused; what only
+    the whole cluster can answer about somebody else's rights is asked inside the namespace.
+    """
+
+    def __init__(self, transport: Transport, namespaces: Sequence[str] = ()) -> None:
+        self._transport, self._namespaces = transport, tuple(namespaces)
 
     async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
         path = paths.item(kind, name, namespace)
@@ -32,14 +38,40 @@ class KubeStatus:
     async def list(
         self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[Json, ...]:
-        path = paths.collection(kind, namespace)
-        listing = await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=None)
-        return listing.items
+        found: list[Json] = []
+        for path in self._collections(kind, namespace):
+            found += (await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=None)).items
+        return tuple(found)
 
     async def pages(self, kind: ResourceKind, namespace: str = "") -> AsyncIterator[tuple[Json, ...]]:
         """The list page by page, for whoever keeps little of each; an expired one raises Unavailable."""
-        async for page in pages(self._transport, kind, paths.collection(kind, namespace), limit=None):
-            yield page.items
+        for path in self._collections(kind, namespace):
+            async for page in pages(self._transport, kind, path, limit=None):
+                yield page.items
+
+    def _collections(self, kind: ResourceKind, namespace: str) -> tuple[str, ...]:
+        places = self._namespaces if kind.namespaced and not namespace else ()
+        return tuple(paths.collection(kind, place) for place in places or (namespace,))
+
+    async def table(self, kind: ResourceKind, namespace: str = "", *, labels: str = "", name: str = "") -> Json:
+        """The objects, or the one of a name, as the API server prints them: `columnDefinitions` and `rows`.
+
+        A row carries the `metadata` of its object in `object`.
+        """
+        path = paths.item(kind, name, namespace) if name else paths.collection(kind, namespace)
+        query = {"limit": str(PAGE)} | ({"labelSelector": labels} if labels else {})
+        found = await self._page(kind, path, query)
+        rows: list[Json] = []
+        while True:
+            rows += found.get("rows") or []
+            token = (found.get("metadata") or {}).get("continue")
+            if not token:
+                return {**found, "rows": rows}
+            found = await self._page(kind, path, {**query, "continue": str(token)})
+
+    async def _page(self, kind: ResourceKind, path: str, query: dict[str, str]) -> Json:
+        verb = "get" if path.rsplit("/", 1)[-1] != kind.plural else "list"
+        return (await self._transport.send(Request("GET", path, verb, kind.plural, query, accept=TABLE))).json()
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         path = paths.collection(kind, _place(kind, obj.value))
@@ -62,6 +94,22 @@ class KubeStatus:
         body = {key: value for key, value in obj.value.items() if key not in ("apiVersion", "kind")}
         body["metadata"] = {key: value for key, value in frame.items() if key != "managedFields"}
         return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE)
+
+    async def change(self, kind: ResourceKind, found: Json, change: Redacted[Json], manager: str) -> Json:
+        """Merge patch of that very object by a person: by its uid, whatever else was written to it meanwhile.
+
+        Conflict where another object has its name now. A `resourceVersion` in the change binds it to that version.
+        """
+        frame = found["metadata"]
+        path = paths.item(kind, str(frame["name"]), str(frame.get("namespace", "")))
+        body = {**change.value, "metadata": {**(change.value.get("metadata") or {}), "uid": frame["uid"]}}
+        return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE)
+
+    async def whoami(self) -> str:
+        """The user name by which the API server knows whoever asks."""
+        request = Request("POST", WHOAMI, "create", "selfsubjectreviews", body={**_SELF})
+        status = (await self._transport.send(request)).json().get("status") or {}
+        return str((status.get("userInfo") or {}).get("username") or "")
 
     async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -88,7 +136,8 @@ class KubeStatus:
 
     async def allowed_for(self, user: str, groups: Sequence[str], access: Access, name: str = "") -> bool:
         spec = {**_attributes(access, name), "user": user, "groups": list(groups)}
-        return await self._ask("subjectaccessreviews", spec)
+        place = access.namespace if self._namespaces else ""
+        return await self._ask("localsubjectaccessreviews" if place else "subjectaccessreviews", spec, place)
 
     async def rules(self, namespace: str) -> Json:
         """The `status` of a SelfSubjectRulesReview; it may be incomplete."""
@@ -97,14 +146,15 @@ class KubeStatus:
     async def now(self) -> datetime:
         return await self._transport.now()
 
-    async def _ask(self, plural: str, spec: Json) -> bool:
-        return bool((await self._review(plural, spec)).get("status", {}).get("allowed", False))
+    async def _ask(self, plural: str, spec: Json, namespace: str = "") -> bool:
+        return bool((await self._review(plural, spec, namespace)).get("status", {}).get("allowed", False))
 
-    async def _review(self, plural: str, spec: Json) -> Json:
+    async def _review(self, plural: str, spec: Json, namespace: str = "") -> Json:
         # A review stores nothing: it counts as a read and may be repeated.
-        kind = _REVIEW_KINDS[plural]
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
-        request = Request("POST", f"{REVIEWS}/{plural}", "create", plural, body=body)
+        kind = ResourceKind("authorization.k8s.io", "v1", _REVIEW_KINDS[plural], plural, bool(namespace))
+        frame = {"metadata": {"namespace": namespace}} if namespace else {}
+        body = {**_type(kind), **frame, "spec": spec}
+        request = Request("POST", paths.collection(kind, namespace), "create", plural, body=body)
         return (await self._transport.send(request)).json()
 
     async def _write(
@@ -125,6 +175,7 @@ class KubeStatus:
 _REVIEW_KINDS: Final = {
     "selfsubjectaccessreviews": "SelfSubjectAccessReview",
     "subjectaccessreviews": "SubjectAccessReview",
+    "localsubjectaccessreviews": "LocalSubjectAccessReview",
     "selfsubjectrulesreviews": "SelfSubjectRulesReview",
 }
 

@@ -39,7 +39,6 @@ REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
 WRITES_PER_SECOND: Final = 20.0
 WRITE_BURST: Final = 40.0
-WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
 CLOCK_SAMPLES: Final = 5
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 """A page of 500 objects of the largest size etcd takes would be larger, and too much for a small pod."""
@@ -148,8 +147,11 @@ class ServerClock:
 class Transport:
     """The one way to the API server."""
 
-    def __init__(self, source: Source, clock: Clock, random: Callable[[], float]) -> None:
+    def __init__(
+        self, source: Source, clock: Clock, random: Callable[[], float], seconds: float | None = REQUEST_SECONDS
+    ) -> None:
         self._source, self._clock, self._random = source, clock, random
+        self._whole = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         self._login: Login | None = None
         self._clients: list[ApiClient] = []
         self._opening = asyncio.Lock()
@@ -226,7 +228,7 @@ class Transport:
         login, client = await self._open()
         sent = self._clock.monotonic()
         with _foreign_errors(request):
-            async with _response(client, login, request) as response:
+            async with _response(client, login, request, self._whole) as response:
                 reply = Reply(response.status, response.headers, await _bounded(response, request))
         self.server_clock.learn(reply.headers.get("Date", ""), sent)
         API_REQUESTS.labels("write" if request.writes else "read", f"{reply.status // 100}xx").inc()
@@ -290,11 +292,13 @@ def proxy_for(server: str) -> str | None:
 
 @asynccontextmanager
 async def _response(
-    client: ApiClient, login: Login, request: Request, bounds: aiohttp.ClientTimeout = WHOLE
+    client: ApiClient, login: Login, request: Request, bounds: aiohttp.ClientTimeout
 ) -> AsyncIterator[aiohttp.ClientResponse]:
     headers = {"Accept": request.accept, "Content-Type": request.content_type, "User-Agent": "inquest"}
     if bearer := login.bearer():
         headers["Authorization"] = f"Bearer {bearer}"
+    if login.impersonate:
+        headers["Impersonate-User"] = login.impersonate
     answer = await client.call_api(
         request.method,
         login.server.rstrip("/") + request.target,

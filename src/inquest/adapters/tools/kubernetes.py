@@ -32,7 +32,9 @@ COUNTED: Final = 10_000
 SAMPLE: Final = 10
 TABLE_ROWS: Final = 500
 METRICS: Final = "metrics.k8s.io/v1beta1"
-NO_LOG: Final = re.compile(r"previous terminated container|is waiting to start|not found.*in pod|not yet|choose one of")
+NO_LOG: Final = re.compile(
+    r"previous terminated container|is waiting to start|not found.*in pod|not yet|choose one of|unable to retrieve"
+)
 
 
 async def resolved(desk: Desk, word: str, api_version: str = "") -> ResourceKind:

@@ -9,6 +9,7 @@ from typing import Final
 
 from inquest.api.shared import ApprovalState, EffectivenessReason, ExecutionPhase, Phase, Resolution
 from inquest.story import ends, plot
+from inquest.story.classified import signal_of
 from inquest.story.judgement import Question, Tally, what_follows
 from inquest.story.plot import Case
 from inquest.story.remedy import HELD, Stand, Standing, undo_is_due
@@ -52,7 +53,7 @@ def analyzing(case: Case, view: View) -> Step:
 
 def question_of(case: Case, selected: plot.Selected) -> Question:
     """All that the policy may look at (resources, section 5.2); the threshold is added where it is asked."""
-    signal, resolved, diagnosis = case.opened.spec.signal, resolved_of(case), diagnosis_of(case)
+    signal, resolved, diagnosis = signal_of(case), resolved_of(case), diagnosis_of(case)
     proposal, merged = selected.proposal, selected.verdict.merged
     pin = proposal.pin
     undo = {"undo": proposal.undo.id} if proposal.undo else {}

@@ -11,6 +11,7 @@ from typing import Final
 from inquest.api.shared import Phase, SourceType, TargetRef
 from inquest.story import ends, outcome, plan, plot, prompting, rca
 from inquest.story.briefing import Brief, brief, tools_of_snapshot
+from inquest.story.classified import signal_of
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, Message, Usage
 from inquest.story.evidence import Evidence, Gap
@@ -303,7 +304,7 @@ def _slots(case: Case) -> tuple[Slot, ...]:
 
 def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
     """What the prompt of invocation 1 is made of."""
-    signal, taken, pinned = case.opened.spec.signal, snapshot_of(case), case.opened.pinned
+    signal, taken, pinned = signal_of(case), snapshot_of(case), case.opened.pinned
     first = case.first(plot.ContextResolved)
     context = first.context if first else None
     room = prompting.snapshot_room(_budgets(pinned).ceiling)
@@ -335,7 +336,7 @@ def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
         snapshot=prompting.reads_of(taken.snapshot.evidence, _cited(case), room=room),
         root_owner=_owner(context) if context else "",
         infrastructure=infrastructure_sentence(context.labels, context.quota) if context else "",
-        history=history_section(first.history) if first else "",
+        history=history_section(first.history, repeat_threshold=pinned.repeat_threshold) if first else "",
         memory=memory_section(taken.memory),
         playbooks=known.playbooks,
         first_tools=known.plan.names,

@@ -9,6 +9,7 @@ from typing import Final
 
 from inquest.api.shared import Mode, Phase, TargetRef
 from inquest.story import outcome, plot, rca, selection
+from inquest.story.classified import signal_of
 from inquest.story.conversation import Invocation, Message, Usage
 from inquest.story.history import history_section
 from inquest.story.inquiry import (
@@ -241,6 +242,7 @@ def _is_of_selection(fact: plot.Fact) -> bool:
 def selection_context(case: Case) -> selection.SelectionContext:
     """What the prompt of invocation 2 is made of."""
     signal, resolved = case.opened.spec.signal, resolved_of(case)
+    told = history_section(resolved.history, repeat_threshold=case.opened.pinned.repeat_threshold)
     return selection.SelectionContext(
         signal_name=signal.signal_name or signal.name,
         severity=str(signal.severity),
@@ -248,9 +250,7 @@ def selection_context(case: Case) -> selection.SelectionContext:
         fields=selection.seven_fields(diagnosis_of(case)),
         predicted=signal.mode is Mode.PROACTIVE,
         infrastructure=infrastructure_sentence(resolved.context.labels, resolved.context.quota),
-        history="\n\n".join(
-            filter(None, (history_section(resolved.history), memory_section(snapshot_of(case).memory)))
-        ),
+        history="\n\n".join(filter(None, (told, memory_section(snapshot_of(case).memory)))),
     )
 
 
@@ -275,7 +275,7 @@ def _last_choice(case: Case, tried: plot.Tried) -> SelectionReply:
 
 def filters_of(case: Case) -> CatalogueFilters:
     """Sent with every discovery request: of the investigation, never of a model."""
-    signal, context = case.opened.spec.signal, context_of(case)
+    signal, context = signal_of(case), context_of(case)
     return CatalogueFilters(
         severity=str(signal.severity),
         component=context.root.kind,
