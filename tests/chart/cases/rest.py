@@ -15,6 +15,13 @@ from hack.rights.known import KNOWN
 from hack.scripted_model import serve
 from hack.scripted_model.script import Script
 from inquest.adapters.tools.guard import CLUSTER_KINDS
+from inquest.api.names import (
+    INVESTIGATION_ANNOTATION,
+    case_lease_name,
+    child_labels,
+    fingerprint,
+    investigation_name,
+)
 from inquest.api.rbac import CLUSTER_SCOPED, INVESTIGATOR
 from tests.chart.cases.broken import NAME, WRONG_COMMAND
 from tests.chart.cases.plays import SECONDS, Team
@@ -48,6 +55,7 @@ def use_the_rest(live: Release) -> None:
     live.site.kubectl("create", "secret", "generic", "inquest-model", "--from-literal=key=not-a-key", "-n", NAMESPACE)
     with serve(curious(), host=live.site.cluster.host_address) as model:
         live.upgrade(live.values(**_open(team, model.base_url)))
+        leave_a_lease(team)
         team.fires()
         team.fires()
         eventually(lambda: len(model.requests) > len(turns()), what="the model has looked at all", seconds=SECONDS)
@@ -72,6 +80,20 @@ def _open(team: Team, endpoint: str) -> dict[str, Any]:
             "retention": "1s",
         },
     }
+
+
+def leave_a_lease(team: Team) -> None:
+    """Of a Signal that was gone before its case was made: who opens the next one finds it taken, and reads it."""
+    of = fingerprint(team.namespace, "Deployment", NAME)
+    gone = investigation_name(of, "a Signal that is gone", 1)
+    meta = {
+        "name": case_lease_name(of),
+        "namespace": NAMESPACE,
+        "labels": child_labels(signal="gone", investigation=gone, fingerprint=of),
+        "annotations": {INVESTIGATION_ANNOTATION: f"{NAMESPACE}/{gone}"},
+    }
+    spec = {"holderIdentity": gone}
+    team.api.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec})
 
 
 def there(live: Release, kind: str) -> set[str]:
