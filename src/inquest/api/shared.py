@@ -369,6 +369,9 @@ class ExecutionPhase(StrEnum):
     ROLLED_BACK = "RolledBack"
 
 
+ENDED_EXECUTIONS: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK})
+
+
 class FailureReason(StrEnum):
     """Why an execution failed."""
 

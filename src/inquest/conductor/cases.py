@@ -16,7 +16,14 @@ import structlog
 
 from inquest.api.conditions import Verdict, false
 from inquest.api.execution import Effectiveness, WorkflowExecution
-from inquest.api.investigation import OWNER_FIELDS, Investigation, NoticePriority, NoticeState, NoticeType
+from inquest.api.investigation import (
+    OWNER_FIELDS,
+    ExecutionSummary,
+    Investigation,
+    NoticePriority,
+    NoticeState,
+    NoticeType,
+)
 from inquest.api.investigation import Notice as NoticeSent
 from inquest.api.names import (
     INVESTIGATION_ANNOTATION,
@@ -27,6 +34,7 @@ from inquest.api.names import (
     undo_name,
 )
 from inquest.api.shared import (
+    ENDED_EXECUTIONS,
     TERMINAL_PHASES,
     ApprovalState,
     EffectivenessReason,
@@ -303,6 +311,7 @@ class Cases:
         """The execution and, once there is one, its undo."""
         inv = work.investigation
         seen = await self._execution(work, execution_name(inv.name), work.case.last(plot.ExecutionCreated))
+        work.run = seen.phase if seen else None
         planned = work.case.last(plot.UndoPlanned)
         if planned is None:
             return replace(view, execution=seen)
@@ -570,6 +579,7 @@ class Cases:
         self.pace.wrote(place)
         self._untold.discard(place)
         changes = chronicle.status_changes(work.case, self._offered(work))
+        changes |= _run_of(work, changes.get("execution"))
         if work.case.phase in (Phase.ANALYZING, Phase.AWAITING_APPROVAL) and place in self._hindrances:
             changes["message"] = self._hindrances[place]
         if changes.get("phase") is not inv.status.phase:
@@ -603,6 +613,7 @@ class Cases:
     async def _finish(self, inv: Investigation) -> timedelta | None:
         """After the terminal status, each time that it rings: its books are closed once, by whoever comes first."""
         self._count_open(inv.namespace, inv.name, None)
+        inv = await self._see_the_run_out(inv)
         said_since = inv.spec.feedback is not None and not inv.is_recorded
         again = None if inv.uid in self._closed and not said_since else await self._close_books(inv)
         if again is None:
@@ -610,6 +621,22 @@ class Cases:
         if REVIEWED_ANNOTATION in inv.metadata.annotations:
             await self._ring_for_held(inv)
         return again
+
+    async def _see_the_run_out(self, inv: Investigation) -> Investigation:
+        """A case that is cancelled ends before its run does: the status does not say Running for ever."""
+        told = inv.status.execution
+        if told is None or told.ref is None or told.phase in ENDED_EXECUTIONS:
+            return inv
+        try:
+            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, told.ref.name, inv.namespace))
+        except NotFound:
+            return inv
+        if found.uid != told.ref.uid or found.status.phase is told.phase:
+            return inv
+        changes = {"execution": told.model_copy(update={"phase": found.status.phase})}
+        now = await self.house.now()
+        written = await publish(self.house, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        return Investigation.from_object(written) if written is not None else inv
 
     async def _close_books(self, inv: Investigation) -> timedelta | None:
         """The Lease goes, the records go out, the slots go (reliability, section 3.8)."""
@@ -709,6 +736,14 @@ def _notices(
             told = of(replace(case, facts=case.facts[:number]))
             if told is not None:
                 yield number, told
+
+
+def _run_of(work: Work, created: ExecutionSummary | None) -> dict[str, ExecutionSummary]:
+    """The journal says which one it is; where it stands is as it was read last."""
+    if created is None:
+        return {}
+    told = work.investigation.status.execution
+    return {"execution": created.model_copy(update={"phase": work.run or (told.phase if told else None)})}
 
 
 def _effect(found: WorkflowExecution) -> ends.Effect:

@@ -73,7 +73,6 @@ MAX_BLOCKED: Final = timedelta(hours=1)
 OVERDUE: Final = timedelta(seconds=30)
 """After the deadline the assessment ends, whatever can be read (resources, section 14.1)."""
 _UNBLOCKED: Final[Mapping[str, None]] = {"blocked_by": None, "blocked_until": None}
-ENDED: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK})
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from inquest.api.investigation import Investigation
+from inquest.api.shared import ExecutionPhase
 from inquest.conductor.house import House
 from inquest.conductor.ownership import Claim
 from inquest.errors import (
@@ -30,6 +31,8 @@ class Work:
     """When the Investigation was last read, in monotonic seconds."""
     resolved: bool | None = None
     """Whether the source says that the Signal is over; None: not asked yet."""
+    run: ExecutionPhase | None = None
+    """Where its execution stood when it was last read; None: not read by this look."""
 
     @property
     def investigation(self) -> Investigation:

@@ -18,6 +18,12 @@ def cancel(world: World, case: Object) -> None:
     world.api.change("Investigation", meta["name"], meta["namespace"], {"spec": {"cancel": True}})
 
 
+def run_of(world: World, case: Object) -> str | None:
+    meta = case["metadata"]
+    found = world.api.get("Investigation", meta["name"], meta["namespace"])
+    return found["status"].get("execution", {}).get("phase")
+
+
 def test_a_case_that_waits_for_a_person_is_cancelled(world: World) -> None:
     world.broken()
     request = world.asked(world.signal())
@@ -39,6 +45,7 @@ def test_a_case_that_runs_is_cancelled_with_its_job(row: str, inhabit: Inhabit) 
     world.broken()
     case = world.case(world.signal(), "Executing")
     job = world.execution(case, "Running")["status"]["job"]["name"]
+    world.until(lambda: run_of(world, case) == "Running", "the case says that its run runs")
 
     cancel(world, case)
 
@@ -49,6 +56,7 @@ def test_a_case_that_runs_is_cancelled_with_its_job(row: str, inhabit: Inhabit) 
     failed = world.execution(case, "Failed")
     assert failed["status"]["failure"]["reason"] == "Cancelled"
     assert "its Job had run for" in failed["status"]["failure"]["message"]
+    world.until(lambda: run_of(world, case) == "Failed", "the ended case says how its run ended")
 
 
 @pytest.mark.parametrize("row", ["R14"])
@@ -65,6 +73,7 @@ def test_what_was_done_is_not_hidden_by_a_late_cancel(row: str, inhabit: Inhabit
     ended = world.reaches("Investigation", case, "Completed", "Cancelled", "Failed")
     assert word(ended, "phase", "resolution") == ("Completed", "Inconclusive")
     assert conditions(ended)["Executed"] == ("True", "JobSucceeded")
+    assert ended["status"]["execution"]["phase"] == "Verifying"
 
 
 def test_a_cancelled_case_does_not_hold_the_next_one_back(world: World) -> None:
