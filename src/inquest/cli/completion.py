@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from cyclopts import App
 
@@ -85,7 +85,7 @@ def _words(app: App, path: Sequence[str], before: Sequence[str], given: int) -> 
 
 def _place(words: Sequence[str]) -> Place:
     """Where the words so far say that names are to be looked for."""
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, equals, value = word.partition("=")
         if option in PLACES:

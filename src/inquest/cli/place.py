@@ -17,7 +17,7 @@ from typing import Annotated, Final, TypeVar
 from cyclopts import Group, Parameter
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube, Source, from_kubeconfig, in_cluster, usual_kubeconfig
+from inquest.adapters.kube import Kube, Persona, Source, from_kubeconfig, in_cluster, usual_kubeconfig
 from inquest.adapters.kube.login import SERVICE_ACCOUNT, namespace_of
 from inquest.api.meta import timedelta_from_duration
 from inquest.api.rbac import NAMESPACE
@@ -42,6 +42,10 @@ class Place:
     """Kubeconfig file; `KUBECONFIG`, else `~/.kube/config`, else the pod's own account unless given."""
     user: Annotated[str, Parameter(name="--as", show_default=False)] = ""
     """User to act as; you need the right to impersonate them."""
+    as_group: Annotated[tuple[str, ...], Parameter(show_default=False, negative="")] = ()
+    """Group to act as, with `--as`; several by repeating it."""
+    as_uid: Annotated[str, Parameter(show_default=False)] = ""
+    """Uid to act as, with `--as`."""
     request_timeout: str = "30s"
     """How long one request may take: `5s`, `2m`, seconds; `0` for ever."""
 
@@ -94,13 +98,20 @@ def at_place(place: Place, work: Callable[[Connection], Awaitable[T]]) -> T:
 
 def _source(place: Place) -> tuple[Source, str]:
     """The login, and the namespace that goes with it."""
+    persona = _persona(place)
     chosen = place.kubeconfig or usual_kubeconfig()
     if not chosen and not place.context:
-        return in_cluster(impersonate=place.user), _pod_namespace()
+        return in_cluster(impersonate=persona), _pod_namespace()
     if not chosen:
         raise Misconfigured("there is no kubeconfig: name one with --kubeconfig or KUBECONFIG")
     context = place.context or None
-    return from_kubeconfig(chosen, context, impersonate=place.user), namespace_of(chosen, context)
+    return from_kubeconfig(chosen, context, impersonate=persona), namespace_of(chosen, context)
+
+
+def _persona(place: Place) -> Persona:
+    if not place.user and (place.as_group or place.as_uid):
+        raise Misconfigured("--as-group and --as-uid say more of a user: name one with --as")
+    return Persona(place.user, place.as_group, place.as_uid)
 
 
 def _pod_namespace(folder: Path = SERVICE_ACCOUNT) -> str:

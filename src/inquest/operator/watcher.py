@@ -207,4 +207,6 @@ def connection_from_login(login: Login) -> kopf.ConnectionInfo:
         token=login.bearer() or None,
         certificate_path=login.cert_file or None,
         private_key_path=login.key_file or None,
+        insecure=login.is_unverified or None,
+        proxy_url=login.proxy or None,
     )

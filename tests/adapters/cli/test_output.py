@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest import errors
-from inquest.adapters.kube.login import from_kubeconfig, namespace_of
+from inquest.adapters.kube.login import Persona, from_kubeconfig, namespace_of
 from inquest.cli.exits import MEANINGS, Exit, exit_of
 from inquest.cli.listing import columns
 from inquest.cli.output import machine_text, one_line, say, table_lines
@@ -123,12 +123,31 @@ async def test_files_of_a_list_are_taken_together_as_kubectl_does(tmp_path: Path
 
 async def test_a_kubeconfig_that_acts_as_somebody_never_acts_as_itself(tmp_path: Path) -> None:
     plain = _kubeconfig(tmp_path / "plain", "plain", {"as": "jane"})
-    groups = _kubeconfig(tmp_path / "groups", "groups", {"as": "jane", "as-groups": ["ops"]})
+    groups = _kubeconfig(tmp_path / "groups", "groups", {"as": "jane", "as-groups": ["ops", "sre"], "as-uid": "7"})
+    nobody = _kubeconfig(tmp_path / "nobody", "nobody", {"as-groups": ["ops"]})
+    extra = _kubeconfig(tmp_path / "extra", "extra", {"as": "jane", "as-user-extra": {"reason": ["why"]}})
 
-    assert (await from_kubeconfig(plain)()).impersonate == "jane"
-    assert (await from_kubeconfig(plain, impersonate="bob")()).impersonate == "bob"
-    with pytest.raises(errors.Misconfigured, match="as-groups"):
-        await from_kubeconfig(groups)()
+    assert (await from_kubeconfig(plain)()).impersonate == Persona("jane")
+    assert (await from_kubeconfig(plain, impersonate=Persona("bob"))()).impersonate == Persona("bob")
+    assert (await from_kubeconfig(groups)()).impersonate == Persona("jane", ("ops", "sre"), "7")
+    # Whoever names another user does not take that one's groups along.
+    assert (await from_kubeconfig(groups, impersonate=Persona("bob"))()).impersonate == Persona("bob")
+    with pytest.raises(errors.Misconfigured, match="need a user"):
+        await from_kubeconfig(nobody)()
+    with pytest.raises(errors.Misconfigured, match="as-user-extra"):
+        await from_kubeconfig(extra)()
+
+
+async def test_how_a_kubeconfig_reaches_its_server_is_kept(tmp_path: Path) -> None:
+    path = _kubeconfig(tmp_path / "one", "one", {})
+    config = yaml.safe_load(path.read_text())
+    how = {"tls-server-name": "api.shop", "proxy-url": "http://proxy.example:3128", "insecure-skip-tls-verify": True}
+    config["clusters"][0]["cluster"] |= how
+    path.write_text(yaml.safe_dump(config))
+
+    login = await from_kubeconfig(path)()
+
+    assert (login.server_name, login.proxy, login.is_unverified) == ("api.shop", "http://proxy.example:3128", True)
 
 
 async def test_a_kubeconfig_that_is_not_there_or_has_no_such_context_is_named(tmp_path: Path) -> None:

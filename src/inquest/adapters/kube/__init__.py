@@ -13,7 +13,7 @@ from typing import Self
 
 from inquest.adapters.kube.cluster import KubeCluster
 from inquest.adapters.kube.discovery import Discovery
-from inquest.adapters.kube.login import Login, Source, from_kubeconfig, given, in_cluster, usual_kubeconfig
+from inquest.adapters.kube.login import Login, Persona, Source, from_kubeconfig, given, in_cluster, usual_kubeconfig
 from inquest.adapters.kube.reviews import KubeReviews
 from inquest.adapters.kube.status import KubeStatus
 from inquest.adapters.kube.transport import REQUEST_SECONDS, Traffic, Transport
@@ -81,6 +81,7 @@ __all__ = [
     "KubeReviews",
     "KubeStatus",
     "Login",
+    "Persona",
     "Source",
     "Traffic",
     "from_kubeconfig",

@@ -6,7 +6,7 @@ A login is a plain value, so that the client and the watcher, which do not share
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,24 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True)
+class Persona:
+    """Whom an account acts as; it needs the right to."""
+
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+    def headers(self) -> Iterator[tuple[str, str]]:
+        """As the API server reads them; a group each."""
+        yield from (("Impersonate-User", one) for one in (self.user,) if one)
+        yield from (("Impersonate-Group", one) for one in self.groups)
+        yield from (("Impersonate-Uid", one) for one in (self.uid,) if one)
+
+
+NOBODY_ELSE: Final = Persona()
+
+
+@dataclass(frozen=True)
 class Login:
     """An address and an account; a token file is read at each use, because the kubelet rotates it."""
 
@@ -31,8 +49,13 @@ class Login:
     token_file: Path | None = None
     cert_file: str = ""
     key_file: str = field(default="", repr=False)
-    impersonate: str = ""
-    """User to act as; the account needs the right to."""
+    impersonate: Persona = NOBODY_ELSE
+    server_name: str = ""
+    """Name in the API server's certificate, where it is not that of the address."""
+    is_unverified: bool = False
+    """The certificate is not looked at, as the kubeconfig says."""
+    proxy: str = ""
+    """Address of an HTTP proxy; empty: the environment's, if any."""
 
     def bearer(self) -> str:
         """The token as of now, empty when a certificate speaks for us."""
@@ -58,7 +81,7 @@ def usual_kubeconfig() -> str:
     return named if any(Path(one).is_file() for one in named.split(os.pathsep) if one) else ""
 
 
-def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonate: str = "") -> Source:
+def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonate: Persona = NOBODY_ELSE) -> Source:
     """The login of a kubeconfig file, or of several as `KUBECONFIG` lists them, credential plugins included."""
 
     async def read() -> Login:
@@ -68,7 +91,7 @@ def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonat
             await load_kube_config(  # type: ignore[no-untyped-call]
                 str(files), context, client_configuration=configuration, persist_config=False
             )
-            wanted = impersonate or _impersonated(_merged(files), context)
+            wanted = impersonate if impersonate.user else _impersonated(_merged(files), context)
         except (ConfigException, OSError) as error:
             raise _unusable(files, error) from error
         return _login_from_configuration(configuration, wanted)
@@ -85,7 +108,7 @@ def namespace_of(files: Path | str, context: str | None = None) -> str:
         raise _unusable(files, error) from error
 
 
-def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: str = "") -> Source:
+def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: Persona = NOBODY_ELSE) -> Source:
     """The login of the pod's own service account."""
 
     async def read() -> Login:
@@ -116,17 +139,22 @@ def _context(config: Any, context: str | None) -> Any:
     return config["contexts"].get_with_name(context or config["current-context"])["context"]
 
 
-def _impersonated(config: Any, context: str | None) -> str:
+def _impersonated(config: Any, context: str | None) -> Persona:
     """Whom the user of a context acts as; the client library does not look at it, and would act as itself."""
     name = _context(config, context).safe_get("user")
     found = config["users"].get_with_name(name, safe=True) if name and config.safe_get("users") else None
     user = (found.safe_get("user") or {}) if found is not None else {}
-    if any(user.get(more) for more in ("as-groups", "as-uid", "as-user-extra")):
-        raise ConfigException(f"user {name}: as-groups, as-uid and as-user-extra are not supported")
-    return str(user.get("as") or "")
+    if user.get("as-user-extra"):
+        raise ConfigException(f"user {name}: as-user-extra is not supported")
+    persona = Persona(
+        str(user.get("as") or ""), tuple(map(str, user.get("as-groups") or ())), str(user.get("as-uid") or "")
+    )
+    if not persona.user and persona != NOBODY_ELSE:
+        raise ConfigException(f"user {name}: as-groups and as-uid need a user to act as")
+    return persona
 
 
-def _login_from_configuration(configuration: Configuration, impersonate: str = "") -> Login:
+def _login_from_configuration(configuration: Configuration, impersonate: Persona) -> Login:
     header = str(configuration.api_key.get("BearerToken") or "")
     return Login(
         server=configuration.host,
@@ -135,4 +163,7 @@ def _login_from_configuration(configuration: Configuration, impersonate: str = "
         cert_file=configuration.cert_file or "",
         key_file=configuration.key_file or "",
         impersonate=impersonate,
+        server_name=configuration.tls_server_name or "",
+        is_unverified=not configuration.verify_ssl,
+        proxy=configuration.proxy or "",
     )

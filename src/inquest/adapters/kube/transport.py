@@ -13,7 +13,7 @@ import statistics
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -23,9 +23,10 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
+from multidict import CIMultiDict
 
 from inquest import errors
-from inquest.adapters.kube.login import Login, Source
+from inquest.adapters.kube.login import NOBODY_ELSE, Login, Source
 from inquest.ports import Clock, Json
 from inquest.telemetry import API_REQUESTS, CLOCK_OFFSET
 
@@ -264,12 +265,12 @@ class Transport:
 
 
 def _differs(one: Login, other: Login) -> bool:
-    return (one.server, one.ca_file, one.cert_file, one.key_file) != (
-        other.server,
-        other.ca_file,
-        other.cert_file,
-        other.key_file,
-    )
+    """Whether they need clients of their own; what goes along with each request does not count."""
+    return _bare(one) != _bare(other)
+
+
+def _bare(login: Login) -> Login:
+    return replace(login, token="", token_file=None, impersonate=NOBODY_ELSE)
 
 
 def _client(login: Login) -> ApiClient:
@@ -278,7 +279,9 @@ def _client(login: Login) -> ApiClient:
     configuration.key_file = login.key_file or None
     # The library would look for a .netrc and for proxies at each request: a tenth of all that a case costs.
     configuration.client_session_kwargs = {"trust_env": False}
-    configuration.proxy = proxy_for(login.server)
+    configuration.proxy = login.proxy or proxy_for(login.server)
+    configuration.verify_ssl = not login.is_unverified
+    configuration.tls_server_name = login.server_name or None
     return ApiClient(configuration)
 
 
@@ -294,11 +297,10 @@ def proxy_for(server: str) -> str | None:
 async def _response(
     client: ApiClient, login: Login, request: Request, bounds: aiohttp.ClientTimeout
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    headers = {"Accept": request.accept, "Content-Type": request.content_type, "User-Agent": "inquest"}
+    headers = CIMultiDict({"Accept": request.accept, "Content-Type": request.content_type, "User-Agent": "inquest"})
     if bearer := login.bearer():
         headers["Authorization"] = f"Bearer {bearer}"
-    if login.impersonate:
-        headers["Impersonate-User"] = login.impersonate
+    headers.extend(login.impersonate.headers())
     answer = await client.call_api(
         request.method,
         login.server.rstrip("/") + request.target,
