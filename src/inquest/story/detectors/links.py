@@ -424,6 +424,13 @@ def _of_certificate(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
         yield ("Secret", seen.namespace, str(secret)), "is filled by"
 
 
+def _of_volume(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+    """The claim that it is kept for, whether or not that one has it by now."""
+    reference = _at(seen.object, "spec", "claimRef")
+    if reference.get("name"):
+        yield ("PersistentVolumeClaim", str(reference.get("namespace") or ""), str(reference["name"])), "is named by"
+
+
 def _of_route(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
     """A Service is reached from outside by the routes that send to it."""
     for where, name in routes_to(seen.object):
@@ -446,6 +453,7 @@ _OUT: Final[Mapping[str, tuple[Rule, ...]]] = {
 }
 _IN: Final[Mapping[str, tuple[Back, ...]]] = {
     **dict.fromkeys(("HTTPRoute", "GRPCRoute"), (_of_route,)),
+    "PersistentVolume": (_of_volume,),
     "NetworkPolicy": (_selecting("is confined by", "podSelector"),),
     "PodDisruptionBudget": (_selecting("is protected by", "selector"),),
     "HorizontalPodAutoscaler": (_scaled,),

@@ -190,6 +190,8 @@ def _named_volume(snapshot: Snapshot, claim: Observed) -> Reason | None:
             Reason(ref, field, str(name), "that volume does not exist", 0.93, told, "volumeMissing") if proof else None
         )
     holder = _holder(volume, claim)
+    if holder and _is_released(volume):
+        return _taken(snapshot, claim, volume)
     if holder:
         told = (*own, *cite(snapshot, volume, quoted("name", holder.rpartition("/")[2])))
         return Reason(ref, field, str(name), f"that volume is bound to {holder}", 0.93, told, "volumeTaken")
@@ -197,10 +199,17 @@ def _named_volume(snapshot: Snapshot, claim: Observed) -> Reason | None:
 
 
 def _holder(volume: Observed, claim: Observed) -> str:
-    """Another claim that has this volume."""
+    """Another claim that has this volume: also one of the same name, which was there before."""
     reference = spec_of(volume.object).get("claimRef") or {}
     place = (str(reference.get("namespace") or ""), str(reference.get("name") or ""))
-    return "" if not reference or place == (claim.namespace, claim.name) else "/".join(place)
+    uid, own = reference.get("uid"), claim.object.get("metadata", {}).get("uid")
+    is_earlier = bool(uid and own) and uid != own
+    return "" if not reference or (place == (claim.namespace, claim.name) and not is_earlier) else "/".join(place)
+
+
+def _is_released(volume: Observed) -> bool:
+    """Its claim is deleted, and it is still kept for that one."""
+    return status_of(volume.object).get("phase") == "Released"
 
 
 def _by_hand(snapshot: Snapshot, claim: Observed) -> Reason | None:
@@ -232,9 +241,8 @@ def _free(snapshot: Snapshot) -> list[Observed]:
 
 def _taken(snapshot: Snapshot, claim: Observed, volume: Observed) -> Reason:
     holder = _holder(volume, claim)
-    released = status_of(volume.object).get("phase") == "Released"
     told = cite(snapshot, volume, quoted("name", holder.rpartition("/")[2]))
-    if released:
+    if _is_released(volume):
         why = f"the volume that fits, {volume.name}, is still reserved for the deleted claim {holder}"
         return Reason(ref_of(volume.object), "spec.claimRef", holder, why, 0.85, told, "volumeReleased")
     why = f"the only volume that fits, {volume.name}, is bound to {holder}"
@@ -327,6 +335,9 @@ def _not_provisioned(snapshot: Snapshot, claim: Observed) -> Reason | None:
         return None
     said = _said(events[0])
     found = _class_of(snapshot, claim)
+    if found is not None and not _provisions(snapshot, claim):
+        # That it makes no volumes is what its provisioner says of itself.
+        return None
     ref = ref_of(found.object) if found else ref_of(claim.object)
     field = "parameters" if found else "spec.storageClassName"
     return Reason(
