@@ -72,7 +72,13 @@ _PART: Final = re.compile(r"(?P<count>\d+) (?P<why>(?:[^,{]|\{[^}]*\})+)")
 _KINDS: Final = (
     ("insufficient", re.compile(r"^Insufficient (?P<what>[\w./-]*\w)|^(?P<pods>Too many pods)")),
     ("taint", re.compile(r"taint \{(?P<what>[^}]*)\}|untolerated taint\(s\)|taints? that the pod didn't tolerate")),
-    ("selector", re.compile(r"didn't match Pod's node affinity/selector|didn't match node selector")),
+    (
+        "selector",
+        re.compile(
+            r"didn't match Pod's node affinity/selector|didn't match node selector"
+            r"|didn't satisfy plugin\(s\) \[NodeAffinity\]"
+        ),
+    ),
     ("claimMissing", re.compile(r"persistentvolumeclaim \"?(?P<what>[\w.-]+)\"? not found")),
     (
         "volumeUnbound",
