@@ -100,7 +100,7 @@ def permission(view: View, said: Said) -> Cause | None:
     if not path:
         return None
     mounted = mount_of(view.container, path)
-    field, value = _identity(view, mounted is not None)
+    field, value = _identity(view, on_volume=mounted is not None)
     return Cause(
         "VolumeMountFailing" if mounted else "ApplicationError",
         view.ref,
@@ -115,7 +115,7 @@ def permission(view: View, said: Said) -> Cause | None:
     )
 
 
-def _identity(view: View, on_volume: bool) -> tuple[str, str]:
+def _identity(view: View, *, on_volume: bool) -> tuple[str, str]:
     """Which field decides as whom it runs, and with which group."""
     pod = (view.container.pod.object.get("spec") or {}).get("securityContext") or {}
     own = view.container.spec.get("securityContext") or {}
@@ -130,12 +130,14 @@ def privileged(view: View, said: Said) -> Cause:
     """A right that its security context does not give."""
     security = view.container.spec.get("securityContext") or {}
     dropped = bool((security.get("capabilities") or {}).get("drop"))
-    field = view.field("securityContext.capabilities" if dropped else "securityContext.runAsUser")
+    field, user = _identity(view, on_volume=False)
+    field = view.field("securityContext.capabilities") if dropped else field
+    is_init = view.container.init and not view.container.is_sidecar
     return Cause(
-        "ApplicationError",
+        "InitContainerFailing" if is_init else "ApplicationError",
         view.ref,
         field,
-        str(security.get("runAsUser", "")),
+        str(security.get("runAsUser", "")) if dropped else user,
         0.82,
         f"it needs a right that its security context does not give ({field}): {said.line}",
         facts={"port": said.named.get("port", said.named.get("low", ""))},

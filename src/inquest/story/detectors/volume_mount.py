@@ -57,6 +57,10 @@ _ELSEWHERE: Final = re.compile(
 _GENERIC: Final = re.compile(r"timed out waiting for the condition|context deadline exceeded")
 _PATH: Final = re.compile(r"(?P<path>/[\w./@+-]{1,300})")
 _DENIED: Final = re.compile(r"permission denied|EACCES|\[Errno 13\]|operation not permitted|EPERM", re.IGNORECASE)
+_PRIVILEGED: Final = re.compile(
+    r"\b(?:chown|chmod|chgrp|mknod|mount)\b[^\n]{0,300}(?:operation not permitted|EPERM)", re.IGNORECASE
+)
+"""What only a privileged process may do; whether it can write is another question."""
 _READ_ONLY: Final = re.compile(r"read-only file system|EROFS|\[Errno 30\]", re.IGNORECASE)
 
 
@@ -292,7 +296,8 @@ def _write(snapshot: Snapshot, pod: Observed, log: LogTail) -> Finding | None:
     """A line that refuses a path below one of the container's mounts."""
     own = [(name, each) for name, each in _all_mounts(pod.object) if name == log.container]
     for line in lines_of(log):
-        refused = _DENIED.search(line) or _READ_ONLY.search(line)
+        is_denied = _DENIED.search(line) and not _PRIVILEGED.search(line)
+        refused = is_denied or _READ_ONLY.search(line)
         found = _mount_named_in(pod.object, line) if refused else None
         if refused and found and found in own and not _is_token(found[1]):
             return _unwritable(snapshot, pod, log, line.strip(), found[1])
