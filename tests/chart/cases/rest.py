@@ -51,11 +51,11 @@ def use_the_rest(live: Release) -> None:
     """A duplicate, an alert that comes and is over, events, every kind in both ways, the end of what is too old."""
     team = live.team(f"rest-{uuid4().hex[:6]}", "staging")
     team.breaks(WRONG_COMMAND)
+    meet_a_lease(team)
     before = {kind: there(live, kind) for kind in (SIGNALS, CASES)}
     live.site.kubectl("create", "secret", "generic", "inquest-model", "--from-literal=key=not-a-key", "-n", NAMESPACE)
     with serve(curious(), host=live.site.cluster.host_address) as model:
         live.upgrade(live.values(**_open(team, model.base_url)))
-        leave_a_lease(team)
         team.fires()
         team.fires()
         eventually(lambda: len(model.requests) > len(turns()), what="the model has looked at all", seconds=SECONDS)
@@ -82,9 +82,10 @@ def _open(team: Team, endpoint: str) -> dict[str, Any]:
     }
 
 
-def leave_a_lease(team: Team) -> None:
-    """Of a Signal that was gone before its case was made: who opens the next one finds it taken, and reads it."""
-    of = fingerprint(team.namespace, "Deployment", NAME)
+def meet_a_lease(team: Team) -> None:
+    """One outlived its Signal: whoever opens the next case of that target finds it taken, and reads it."""
+    target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "kube-root-ca.crt", "namespace": team.namespace}
+    of = fingerprint(team.namespace, target["kind"], target["name"])
     gone = investigation_name(of, "a Signal that is gone", 1)
     meta = {
         "name": case_lease_name(of),
@@ -94,6 +95,7 @@ def leave_a_lease(team: Team) -> None:
     }
     spec = {"holderIdentity": gone}
     team.api.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec})
+    team.reaches("Signal", team.cases.signal(target), "Accepted")
 
 
 def there(live: Release, kind: str) -> set[str]:
