@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from inquest.datastorage.wire import instant_of
+
 WEIGHTS = {"health": 40, "alert": 35, "metrics": 25}
 """In hundredths, so that 1.0, 1.0 and 0.8 give exactly 0.95."""
+
+LOOKS = {name: f"effectiveness.{name}.assessed" for name in WEIGHTS}
+"""Types of the events that say how a component is."""
 
 SPEC_DRIFT = "SpecDrift"
 NO_DATA = "no_data"
 IN_PROGRESS = "in_progress"
 
 
-class AssessmentEvent(NamedTuple):
-    """One event of category `effectiveness`; `data` is its payload."""
-
-    event_type: str
-    at: datetime
-    data: Mapping[str, Any] | None
+Told = tuple[int, str, str, Any]
+"""An event of category `effectiveness`: microseconds since 1970, event id, event type, payload."""
 
 
-@dataclass(frozen=True)
-class Component:
+class Component(NamedTuple):
     """What is known of one component; the score lies in [0, 1], or is None."""
 
     assessed: bool = False
@@ -32,23 +31,22 @@ class Component:
     details: str | None = None
 
 
-@dataclass(frozen=True)
-class Assessment:
+class Assessment(NamedTuple):
     """The state after all events of one correlation id."""
 
-    components: Mapping[str, Component] = field(default_factory=lambda: {name: Component() for name in WEIGHTS})
-    pre_hash: str | None = None
-    post_hash: str | None = None
-    hash_match: bool | None = None
-    reason: str | None = None
-    resolved: bool | None = None
+    components: Mapping[str, Component]
+    pre_hash: str | None
+    post_hash: str | None
+    hash_match: bool | None
+    reason: str | None
+    resolved: bool | None
     """Whether the signal went away, by the first alert assessment."""
-    health_checks: Mapping[str, Any] | None = None
-    metric_deltas: Mapping[str, Any] | None = None
-    named_post_hashes: frozenset[str] = frozenset()
+    health_checks: Mapping[str, Any] | None
+    metric_deltas: Mapping[str, Any] | None
+    named_post_hashes: frozenset[str]
     """Every post hash that any event named: the link of section 8.2."""
-    assessed_at: datetime | None = None
-    skipped: int = 0
+    assessed_at: datetime | None
+    skipped: int
     """Events without data that can be read."""
 
     @property
@@ -69,19 +67,19 @@ class Assessment:
         return sum(w * s for w, s in scored) / sum(w for w, _ in scored) if scored else None
 
 
-def fold(events: Iterable[AssessmentEvent]) -> Assessment:
-    """Events in the order (timestamp, event id) become an assessment; one without data is skipped."""
+def fold(events: Iterable[Told]) -> Assessment:
+    """Events in the order (timestamp, event id) become an assessment; one without an object for data is skipped."""
     told: dict[str, list[Mapping[str, Any]]] = {}
     named: set[str | None] = set()
-    assessed_at, skipped = None, 0
-    for kind, at, data in events:
-        if data is None:
+    last, skipped = None, 0
+    for at, _, kind, data in events:
+        if not isinstance(data, dict):
             skipped += 1
             continue
         told.setdefault(kind, []).append(data)
         named.add(_text(data, "post_remediation_spec_hash"))
-        assessed_at = at
-    looks = {name: told.get(f"effectiveness.{name}.assessed", ()) for name in WEIGHTS}
+        last = at
+    looks = {name: told.get(kind, ()) for name, kind in LOOKS.items()}
     pre, post, match = _hashes(told.get("effectiveness.hash.computed", ()))
     return Assessment(
         components={name: _component(seen) for name, seen in looks.items()},
@@ -93,7 +91,7 @@ def fold(events: Iterable[AssessmentEvent]) -> Assessment:
         health_checks=_newest_object(looks["health"], "health_checks"),
         metric_deltas=_newest_object(looks["metrics"], "metric_deltas"),
         named_post_hashes=frozenset(filter(None, named)),
-        assessed_at=assessed_at,
+        assessed_at=None if last is None else instant_of(last),
         skipped=skipped,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -55,7 +55,6 @@ class Remediation:
     """A remediation row with what is known of its end."""
 
     remediation_uid: str
-    event_id: str
     at: datetime
     payload: Mapping[str, Any]
     assessment: Assessment
@@ -131,11 +130,6 @@ def match_of(row: Remediation, current: str) -> str:
         post=row.assessment.post_hash,
         linked_by_post=current in row.assessment.named_post_hashes,
     )
-
-
-def oldest_first(rows: Sequence[Remediation]) -> list[Remediation]:
-    """The order of a chain: by timestamp, then event id."""
-    return sorted(rows, key=lambda row: (row.at, row.event_id))
 
 
 def _renamed(stored: Mapping[str, Any] | None, names: Mapping[str, str]) -> dict[str, Any] | None:

@@ -1,40 +1,38 @@
-"""Remediations out of the audit trail: one statement finds a tier by index, with all that surrounds its rows (14.3)."""
+"""Remediations out of the audit trail: one statement finds both tiers by index, with all that surrounds them (14.3)."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json
 from sqlalchemy import (
     CTE,
     ColumnElement,
-    CompoundSelect,
     Connection,
     Integer,
     Label,
     Select,
+    Subquery,
     Text,
     and_,
     bindparam,
     cast,
     exists,
     literal_column,
-    null,
     or_,
     select,
     union,
     union_all,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from inquest.datastorage import history
 from inquest.datastorage.database import Database
-from inquest.datastorage.effectiveness import Assessment, AssessmentEvent, fold
+from inquest.datastorage.effectiveness import Assessment, fold
 from inquest.datastorage.history import Remediation
 from inquest.datastorage.parameters import HistoryQuestion
 from inquest.datastorage.tables import Instant, audit_events
@@ -44,13 +42,9 @@ from inquest.telemetry import DATASTORAGE_UNREADABLE
 EFFECTIVENESS: ColumnElement[str] = literal_column("'effectiveness'")
 """As text in the statement: behind a parameter no engine could see that the partial index fits."""
 
-
-@dataclass(frozen=True)
-class Window:
-    """From inside, to outside."""
-
-    since: datetime
-    until: datetime
+NEWER, OLDER = 1, 2
+TIERS: Final = {NEWER: ("border", "end"), OLDER: ("start", "border")}
+"""The parameters that say from when (inside) to when (outside) a tier goes."""
 
 
 @dataclass(frozen=True)
@@ -76,41 +70,53 @@ class Past:
     async def assessment(self, correlation_id: str) -> Assessment | None:
         """The folded assessment; None when no effectiveness event is stored."""
         asked = {"uid": correlation_id}
-        rows = await self._database.read(lambda connection: connection.execute(_ASSESSMENTS, asked).all())
-        return _assessment(_Assessed(*row) for row in rows) if rows else None
+        told = await self._database.read(
+            lambda connection: connection.scalar(_TOLD_OF_ONE[connection.dialect.name], asked)
+        )
+        state = _assessment(told)
+        return state if state.assessed_at or state.skipped else None
 
 
 def _context(connection: Connection, question: HistoryQuestion, now: datetime) -> dict[str, Any]:
-    border = now - question.tier1
-    first = _tier(connection, question, Window(border, now), linked=question.scope != "chain")
-    return _answer(question, first, _second_tier(connection, question, Window(now - question.tier2, border)))
-
-
-def _second_tier(connection: Connection, question: HistoryQuestion, window: Window) -> Tier:
+    asked = _asked(question, now)
     try:
-        return _tier(connection, question, window, linked=True)
-    except SQLAlchemyError:
-        return Tier(degraded=True)
+        tiers = _tiers(connection, question, asked)
+    except SQLAlchemyError as error:
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            raise
+        # Perhaps it is the older tier that cannot be read, and the newer one is of use without it (section 8.5).
+        tiers = _tiers(connection, question, asked | {"start": asked["border"]}) | {OLDER: Tier(degraded=True)}
+    return _answer(question, tiers[NEWER], tiers[OLDER])
 
 
-def _tier(connection: Connection, question: HistoryQuestion, window: Window, *, linked: bool) -> Tier:
-    asked = _asked(question, window)
-    found = _found(connection.execute(_surrounded(question.scope, linked=linked), asked).all())
-    chosen = found.started[: question.tier_limit]
-    rows, cut = _remediations(chosen, found), len(found.started) > len(chosen)
-    regressed = any(row.pre_spec_hash == question.spec_hash for row in found.started)
+def _tiers(connection: Connection, question: HistoryQuestion, asked: Mapping[str, Any]) -> dict[int, Tier]:
+    rows = connection.execute(_surrounded(question.scope, connection.dialect.name), asked).all()
+    found = [_Started(*row) for row in rows]
+    return {
+        tier: _tier(connection, question, asked, tier, [row for row in found if row.tier == tier]) for tier in TIERS
+    }
+
+
+def _tier(
+    connection: Connection, question: HistoryQuestion, asked: Mapping[str, Any], tier: int, found: Sequence[_Started]
+) -> Tier:
+    """Of rows from old to new, one more than are shown."""
+    chosen = found[-question.tier_limit :]
+    rows, cut = tuple(_remediations(chosen)), len(found) > len(chosen)
+    regressed = any(row.pre_spec_hash == question.spec_hash for row in found)
     if cut and not regressed:
-        regressed = bool(connection.scalar(_regressions(question.scope), asked))
+        regressed = bool(connection.scalar(_regressions(question.scope, tier), asked))
     lost = len(rows) < len(chosen) or any(row.assessment.skipped for row in rows)
-    return Tier(tuple(history.oldest_first(rows)), cut=cut, degraded=lost, regressed=regressed)
+    return Tier(rows, cut=cut, degraded=lost, regressed=regressed)
 
 
-def _asked(question: HistoryQuestion, window: Window) -> dict[str, Any]:
+def _asked(question: HistoryQuestion, now: datetime) -> dict[str, Any]:
     """The parameters of the statements below."""
     target = history.target_key(question.namespace, question.kind, question.name)
     return {
-        "since": window.since,
-        "until": window.until,
+        "start": now - question.tier2,
+        "border": now - question.tier1,
+        "end": now,
         "hash": question.spec_hash,
         "target": history.in_cluster(target, question.cluster),
         "most": question.tier_limit + 1,
@@ -150,26 +156,50 @@ _HASH = bindparam("hash", type_=Text())
 
 
 @cache
-def _candidates(scope: str, *, linked: bool) -> Select[Any]:
+def _surrounded(scope: str, engine: str) -> Select[Any]:
+    """The candidates of both tiers with payload, end and assessment, from old to new.
+
+    PostgreSQL sends what is sorted at once, and else row by row as it finds them, which wakes the reader for each few.
+    """
+    tiers = ((tier, _candidates(scope, tier).subquery()) for tier in TIERS)
+    chosen = union_all(*(select(*found.c, _number(tier)) for tier, found in tiers)).subquery("chosen")
+    payload = select(cast(_ROWS.event_data, Text)).where(_ROWS.event_id == chosen.c.event_id)
+    told = _told(engine, chosen.c.correlation_id)
+    found = select(*chosen.c, payload.scalar_subquery(), _end_of(chosen), told.scalar_subquery())
+    return found.order_by(chosen.c.event_ts, chosen.c.event_id)
+
+
+def _number(tier: int) -> Label[int]:
+    return literal_column(str(tier), Integer()).label("tier")
+
+
+def _candidates(scope: str, tier: int) -> Select[Any]:
     """The newest `tierLimit` + 1 rows of a tier, newest first."""
     if scope == "hash":
-        return _by_hash()
-    conditions = [_is_linked()] if linked else []
-    return _newest(select(*_CHOSEN).where(_in_window(), _of_target(), *conditions), _ROWS)
+        return _of_any_object(tier)
+    linked = [_is_linked()] if scope == "target" or tier == OLDER else []
+    return _newest(select(*_CHOSEN).where(_within(tier, _ROWS), _of_target(), *linked), _ROWS)
 
 
-def _by_hash() -> Select[Any]:
+def _of_any_object(tier: int) -> Select[Any]:
     """Both links apart, so that each arm can stop at its own index."""
-    posts = audit_events.alias()
-    direct = select(*_CHOSEN).where(_in_window(), _ROWS.pre_spec_hash == _HASH)
-    joined = (
-        select(*_CHOSEN)
-        .join(posts, and_(posts.c.correlation_id == _ROWS.correlation_id, _ROWS.target_key.is_not(None)))
-        .where(_in_window(), posts.c.post_spec_hash == _HASH)
-        .distinct()
+    named = _named_by_an_assessment().c
+    arms = (
+        _newest(select(*_CHOSEN).where(_within(tier, _ROWS), _ROWS.pre_spec_hash == _HASH), _ROWS),
+        _newest(select(*named).where(_within(tier, named)), named),
     )
-    both = union(*(select(_newest(arm, _ROWS).subquery()) for arm in (direct, joined))).subquery()
+    both = union(*(select(arm.subquery()) for arm in arms)).subquery()
     return _newest(select(both), both.c)
+
+
+@cache
+def _named_by_an_assessment() -> CTE:
+    """Of both tiers at once: what an assessment says of a hash has no window, so all of it is looked through."""
+    posts = audit_events.alias()
+    started = and_(posts.c.correlation_id == _ROWS.correlation_id, _ROWS.target_key.is_not(None))
+    since, until = _instant("start"), _instant("end")
+    inside = _ROWS.event_ts >= since, _ROWS.event_ts < until, posts.c.post_spec_hash == _HASH
+    return select(*_CHOSEN).join(posts, started).where(*inside).distinct().cte("named")
 
 
 _CHOSEN = (_ROWS.event_ts, _ROWS.event_id, _ROWS.correlation_id, _ROWS.pre_spec_hash)
@@ -180,10 +210,13 @@ def _newest(wanted: Select[Any], rows: Any) -> Select[Any]:
     return wanted.order_by(rows.event_ts.desc(), rows.event_id.desc()).limit(bindparam("most", type_=Integer()))
 
 
-def _in_window() -> ColumnElement[bool]:
-    return and_(
-        _ROWS.event_ts >= bindparam("since", type_=Instant()), _ROWS.event_ts < bindparam("until", type_=Instant())
-    )
+def _within(tier: int, rows: Any) -> ColumnElement[bool]:
+    since, until = map(_instant, TIERS[tier])
+    return and_(rows.event_ts >= since, rows.event_ts < until)
+
+
+def _instant(name: str) -> ColumnElement[datetime]:
+    return bindparam(name, type_=Instant())
 
 
 def _of_target() -> ColumnElement[bool]:
@@ -196,126 +229,79 @@ def _is_linked() -> ColumnElement[bool]:
     return or_(_ROWS.pre_spec_hash == _HASH, exists(select(posts.post_spec_hash).where(*here)))
 
 
+def _end_of(chosen: Subquery) -> ColumnElement[str | None]:
+    """How the last lifecycle event of a candidate's correlation id says that it ended."""
+    ends = _ROWS.lifecycle.is_not(None), _ROWS.correlation_id == chosen.c.correlation_id
+    last = select(_ROWS.lifecycle).where(*ends).order_by(_ROWS.event_ts.desc(), _ROWS.lifecycle.desc())
+    return last.limit(literal_column("1")).scalar_subquery()
+
+
+_EVENTS: Final = {
+    "postgresql": """CAST(json_agg(json_build_array(
+        CAST(extract(epoch FROM event_ts) * 1000000 AS bigint), event_id, event_type, event_data)) AS text)""",
+    "sqlite": """json_group_array(json_array(
+        event_ts, event_id, event_type, CASE WHEN json_valid(event_data) THEN json(event_data) END))""",
+}
+"""One value for all that was said of a remediation: a row for each costs more than what is in it."""
+
+
+def _told(engine: str, uid: ColumnElement[str]) -> Select[str]:
+    """All effectiveness events of a correlation id, as JSON."""
+    about = _ROWS.event_category == EFFECTIVENESS, _ROWS.correlation_id == uid
+    return select(literal_column(_EVENTS[engine], Text())).select_from(audit_events).where(*about)
+
+
+_TOLD_OF_ONE: Final = {engine: _told(engine, bindparam("uid", type_=Text())) for engine in _EVENTS}
+
+
 @cache
-def _regressions(scope: str) -> Select[Any]:
+def _regressions(scope: str, tier: int) -> Select[Any]:
     """Whether a row has the current hash before it, in scope, also beyond the cut (section 8.4)."""
     here = [] if scope == "hash" else [_of_target()]
-    return select(exists(select(_ROWS.event_id).where(_in_window(), _ROWS.pre_spec_hash == _HASH, *here)))
-
-
-_STARTED, _ASSESSED = 1, 2
-"""What a row of a tier's statement tells."""
-_DATA = cast(_ROWS.event_data, Text).label("data")
-"""As text: the driver's own way to a value costs three times as much."""
-_OF_EFFECTIVENESS = _ROWS.event_category == EFFECTIVENESS
-
-
-@cache
-def _surrounded(scope: str, *, linked: bool) -> CompoundSelect[Any]:
-    """The candidates of a tier with payload and end, and the assessments of their correlation ids, in any order."""
-    chosen = _candidates(scope, linked=linked).cte("chosen").prefix_with("MATERIALIZED")
-    picked, label = chosen.c, chosen.c.pre_spec_hash.label("label")
-    started = select(
-        _part(_STARTED), picked.correlation_id, picked.event_ts, picked.event_id, label, _DATA, _end_of(chosen)
-    )
-    uids = select(picked.correlation_id).distinct().subquery()
-    assessed = select(
-        _part(_ASSESSED), uids.c.correlation_id, _ROWS.event_ts, _ROWS.event_id, _ROWS.event_type, _DATA, null()
-    )
-    return union_all(
-        started.select_from(chosen.outerjoin(audit_events, _ROWS.event_id == picked.event_id)),
-        assessed.where(_OF_EFFECTIVENESS, _ROWS.correlation_id == uids.c.correlation_id),
-    )
-
-
-def _end_of(chosen: CTE) -> Label[str | None]:
-    """How the last lifecycle event of a candidate's correlation id says that it ended."""
-    ends = audit_events.alias().c
-    ended = ends.lifecycle.is_not(None), ends.correlation_id == chosen.c.correlation_id
-    last = select(ends.lifecycle).where(*ended).order_by(ends.event_ts.desc(), ends.lifecycle.desc()).limit(1)
-    return last.scalar_subquery().label("lifecycle")
-
-
-def _part(part: int) -> ColumnElement[int]:
-    return literal_column(str(part), Integer()).label("part")
-
-
-_ASSESSMENTS = select(_ROWS.event_ts, _ROWS.event_id, _ROWS.event_type, _DATA).where(
-    _OF_EFFECTIVENESS, _ROWS.correlation_id == bindparam("uid", type_=Text())
-)
+    return select(exists(select(_ROWS.event_id).where(_within(tier, _ROWS), _ROWS.pre_spec_hash == _HASH, *here)))
 
 
 # --- and what they found ----------------------------------------------------------------------------------------
 
 
 class _Started(NamedTuple):
-    """A remediation row; sorts by timestamp, then event id."""
+    """A remediation row and what surrounds it."""
 
     at: datetime
     event_id: str
     uid: str
     pre_spec_hash: str | None
+    tier: int
     data: str | None
     lifecycle: str | None
+    told: str | None
 
 
-class _Assessed(NamedTuple):
-    """An effectiveness event; sorts alike."""
-
-    at: datetime
-    event_id: str
-    event_type: str
-    data: str
-
-
-@dataclass
-class _Found:
-    """What a tier's statement gave: remediation rows newest first, and the events of their correlation ids."""
-
-    started: list[_Started]
-    assessed: dict[str, list[_Assessed]]
-
-
-def _found(rows: Iterable[Sequence[Any]]) -> _Found:
-    found = _Found([], defaultdict(list))
-    for part, uid, at, event_id, label, data, lifecycle in rows:
-        if part == _STARTED:
-            found.started.append(_Started(at, event_id, uid, label, data, lifecycle))
-        else:
-            found.assessed[uid].append(_Assessed(at, event_id, label, data))
-    found.started.sort(reverse=True)
-    return found
-
-
-def _remediations(chosen: Iterable[_Started], found: _Found) -> list[Remediation]:
+def _remediations(rows: Sequence[_Started]) -> Iterator[Remediation]:
     """Of rows whose payload can be read."""
-    payloads = [(row, _payload(row.data)) for row in chosen]
-    readable = [(row, payload) for row, payload in payloads if payload is not None]
-    known = {uid: _assessment(found.assessed.get(uid, ())) for uid in {row.uid for row, _ in readable}}
-    return [
-        Remediation(
-            remediation_uid=row.uid,
-            event_id=row.event_id,
-            at=row.at,
-            payload=payload,
-            assessment=known[row.uid],
-            lifecycle=row.lifecycle,
-        )
-        for row, payload in readable
-    ]
+    for row in rows:
+        payload = _parsed(row.data)
+        if isinstance(payload, dict):
+            yield Remediation(row.uid, row.at, payload, _assessment(row.told), row.lifecycle)
+        else:
+            DATASTORAGE_UNREADABLE.inc()
 
 
-def _assessment(events: Iterable[_Assessed]) -> Assessment:
-    return fold(AssessmentEvent(kind, at, _payload(data)) for at, _, kind, data in sorted(events))
+def _assessment(told: str | None) -> Assessment:
+    events = _parsed(told or "[]")
+    state = fold(sorted(events) if isinstance(events, list) else [_LOST])
+    if state.skipped:
+        DATASTORAGE_UNREADABLE.inc(state.skipped)
+    return state
 
 
-def _payload(data: str | None) -> Mapping[str, Any] | None:
-    """None for what is no object, or no JSON any more."""
+_LOST: Final = (0, "", "", None)
+"""An event of which nothing can be read."""
+
+
+def _parsed(data: str | None) -> Any:
+    """None for what is no JSON any more."""
     try:
-        payload = from_json(data or "")
+        return from_json(data or "")
     except ValueError:
-        payload = None
-    if isinstance(payload, dict):
-        return payload
-    DATASTORAGE_UNREADABLE.inc()
-    return None
+        return None

@@ -23,10 +23,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP, UUID
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from inquest.datastorage.wire import EPOCH, instant_of
+
 Stored = Mapping[Any, Any]
 """A row as read, by column name."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -44,13 +45,13 @@ class Instant(TypeDecorator[datetime]):
         """To the engine."""
         if value is None or dialect.name == "postgresql":
             return value
-        return (value - _EPOCH) // _MICROSECOND
+        return (value - EPOCH) // _MICROSECOND
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         """From the engine."""
         if value is None:
             return None
-        return value.astimezone(UTC) if isinstance(value, datetime) else _EPOCH + value * _MICROSECOND
+        return value.astimezone(UTC) if isinstance(value, datetime) else instant_of(value)
 
 
 class Document(TypeDecorator[Any]):

@@ -26,6 +26,7 @@ CATEGORIES = (
 OUTCOMES = ("success", "failure", "pending")
 PLAIN_LIST_STATUSES = ("Active", "Disabled", "Deprecated", "Archived")
 WILDCARD = "*"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)")
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
@@ -94,6 +95,11 @@ def instant_from_text(text: str) -> datetime:
         return datetime.fromisoformat(f"{day}T{clock}.{cut}{offset}").astimezone(UTC)
     except OverflowError as error:
         raise ValueError(f"not within the years 1 to 9999 in UTC: {text[:64]}") from error
+
+
+def instant_of(microseconds: int) -> datetime:
+    """As they are counted since 1970."""
+    return EPOCH + timedelta(microseconds=microseconds)
 
 
 def instant_text(instant: datetime) -> str:

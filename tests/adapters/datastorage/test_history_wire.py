@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import event as sqlalchemy_event
 from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
 
 from inquest.datastorage.history import hash_match
 from inquest.telemetry import DATASTORAGE_UNREADABLE
@@ -295,20 +295,70 @@ async def test_an_assessment_that_cannot_be_read_in_full_is_counted_and_told(sit
     assert DATASTORAGE_UNREADABLE._value.get() == before + 1
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("spoiled", "left"), [("rr-1", ["rr-2"]), ("rr-2", ["rr-1", "rr-2"])])
+async def test_a_text_that_is_no_json_any_more_takes_nothing_else_with_it(
+    site: Site, spoiled: str, left: list[str]
+) -> None:
+    await store(site, started("rr-1", pre="A"), started("rr-2", pre="A", at=at(9)))
+    await store(site, *(hash_computed("rr-2", post_remediation_spec_hash=post) for post in ("B", "C")))
+    category = "orchestration" if spoiled == "rr-1" else "effectiveness"
+    one = f"SELECT min(seq) FROM audit_events WHERE correlation_id = '{spoiled}' AND event_category = '{category}'"
+    async with site.engine.begin() as connection:
+        await connection.execute(text(f"UPDATE audit_events SET event_data = '{{' WHERE seq = ({one})"))
+    before = DATASTORAGE_UNREADABLE._value.get()
+
+    found = (await history(site, scope="chain"))["tier1"]
+
+    assert [entry["remediationUID"] for entry in found["chain"]] == left
+    assert (found["chain"][-1]["postRemediationSpecHash"], found["degraded"]) == ("C", True)
+    assert DATASTORAGE_UNREADABLE._value.get() == before + 1
+
+
 async def test_a_second_tier_that_fails_is_degraded_and_the_first_one_stands(site: Site) -> None:
     await store(site, started("rr-1", pre="A"), started("rr-2", pre="A", at=NOW - timedelta(days=2)))
-    asked: list[str] = []
 
-    def refuse(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        asked.append(statement)
-        if sum("LIMIT" in one for one in asked) == 2:
-            raise OperationalError(statement, {}, Exception("gone"))
-
-    sqlalchemy_event.listen(site.readers, "before_cursor_execute", refuse)
-    found = await history(site, scope="chain")
+    with _failing(site, times=1):
+        found = await history(site, scope="chain")
 
     assert [entry["remediationUID"] for entry in found["tier1"]["chain"]] == ["rr-1"]
+    assert found["regressionDetected"] is True
     assert (found["tier2"]["chain"], found["tier2"]["degraded"]) == ([], True)
+    assert "degraded" not in (await history(site, scope="chain"))["tier2"]
+
+
+async def test_a_first_tier_that_fails_is_no_history_at_all(site: Site) -> None:
+    with _failing(site, times=2):
+        answer = await site.get(CONTEXT, **TARGET)
+
+    assert answer.status_code in {500, 503}
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_a_connection_that_the_server_ended_takes_no_tier_with_it(site: Site) -> None:
+    await store(site, started("rr-1", pre="A"), started("rr-2", pre="A", at=NOW - timedelta(days=2)))
+    before = await history(site)
+
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = "
+    async with site.engine.connect() as other:
+        await other.execute(text(f"{ended} current_database()"))
+
+    assert await history(site) == before
+
+
+@contextmanager
+def _failing(site: Site, *, times: int) -> Iterator[None]:
+    """The engine itself refuses so many of the next histories."""
+    left = iter(range(times))
+
+    def refuse(_conn: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> tuple[str, Any]:
+        spoiled = "audit_events" in statement and next(left, None) is not None
+        return ("SELECT nothing FROM nowhere", ()) if spoiled else (statement, parameters)
+
+    sqlalchemy_event.listen(site.readers, "before_cursor_execute", refuse, retval=True)
+    yield
+    sqlalchemy_event.remove(site.readers, "before_cursor_execute", refuse)
 
 
 async def test_the_outcome_comes_from_the_end_of_the_run_when_the_start_has_none(site: Site) -> None:
