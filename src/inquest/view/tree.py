@@ -120,7 +120,8 @@ def _snapshot(told: Told) -> Iterator[Branch]:
     taken = told.status.snapshot
     if taken is not None:
         word = "complete" if taken.complete else "not complete"
-        yield Branch(f"snapshot: {taken.pod_count or 0} pods, {word}", mark=Mark.DONE)
+        pods = "1 pod" if taken.pod_count == 1 else f"{taken.pod_count or 0} pods"
+        yield Branch(f"snapshot: {pods}, {word}", mark=Mark.DONE)
 
 
 def _call(entry: ProgressEntry) -> Branch:
