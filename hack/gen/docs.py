@@ -7,11 +7,12 @@ python -m hack.gen.docs --check    exits 1 with a diff where one is out of date
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import SecretStr
 
@@ -46,10 +47,14 @@ def main(arguments: list[str] | None = None) -> int:
     return reconcile({FOLDER / name: NOTE + text for name, text in pages.items()}, check=check)
 
 
+_RUNNING: Final = re.compile(r"^(inquest [a-z ]+) -m [\w.]+", re.MULTILINE)
+"""The program that runs now: the library writes it behind the name of a command that is a plain function."""
+
+
 def cli_page() -> str:
     """Every command with its arguments, then what the exit statuses mean."""
     exits = "".join(f"| {status.value} | {meaning} |\n" for status, meaning in MEANINGS.items())
-    commands = app.generate_docs(usage_name="inquest").partition("**Commands**:")[2]
+    commands = _RUNNING.sub(r"\1", app.generate_docs(usage_name="inquest").partition("**Commands**:")[2])
     return (
         "# The command\n\n`inquest` and `kubectl inquest` are one program: kubectl finds `kubectl-inquest` on the "
         "path. What a command does in a cluster it does as the person of the kubeconfig, with no right of its own, and "

@@ -48,7 +48,7 @@ def list_(
         namespace = "" if place.all_namespaces else at.namespace
         if output in ("table", "wide"):
             found = await at.kube.status.table(kind, namespace, labels=place.selector)
-            _print_table(found, wide=output == "wide", everywhere=place.all_namespaces, namespace=namespace)
+            _print_table(found, kind, wide=output == "wide", namespace=namespace)
         else:
             say(*_written(await at.kube.status.list(kind, namespace, labels=place.selector), kind, output))
         return Exit.OK
@@ -56,11 +56,12 @@ def list_(
     return at_place(place, work)
 
 
-def _print_table(found: Json, *, wide: bool, everywhere: bool, namespace: str) -> None:
+def _print_table(found: Json, kind: ResourceKind, *, wide: bool, namespace: str) -> None:
     if not found["rows"]:
-        warn("there are none" if everywhere else f"there are none in namespace {namespace}")
+        here = f"namespace {namespace}; -A looks in all of them" if namespace else "any namespace"
+        warn(f"there are no {kind.plural} in {here}")
         return
-    say(*table_lines(*columns(found, wide=wide, everywhere=everywhere)))
+    say(*table_lines(*columns(found, wide=wide, everywhere=not namespace)))
 
 
 def columns(found: Json, *, wide: bool, everywhere: bool) -> tuple[list[str], list[list[str]]]:
