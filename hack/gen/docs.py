@@ -21,8 +21,8 @@ from inquest.api.conditions import CONDITIONS
 from inquest.api.meta import duration_from_timedelta
 from inquest.api.rbac import lost_in_namespaces
 from inquest.api.shared import Phase
+from inquest.cli.app import app
 from inquest.cli.exits import MEANINGS
-from inquest.cli.main import app
 from inquest.settings import Leaf, leaves
 from inquest.story.detectors import DETECTORS
 from inquest.story.plot import ENDS, PLOT

@@ -13,7 +13,7 @@ from typing import Final
 
 from hack import HackError
 from hack.gen.files import ROOT, reconcile
-from inquest.cli.main import app
+from inquest.cli.app import app
 
 README: Final = ROOT / "README.md"
 BEGIN: Final = "<!-- What follows is printed by `make docs`. -->\n"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from inquest.adapters.playbooks import book_of
-from inquest.cli.main import app
+from inquest.cli.app import app
 from inquest.settings import Settings
 from tests.chart.chart import IMAGE, rendered
 from tests.docs.commands import unused, who

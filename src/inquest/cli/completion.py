@@ -40,14 +40,14 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     shell
         Such as in `source <(inquest completion bash)`.
     """
-    from inquest.cli.main import app
+    from inquest.cli.app import app
 
     print(app.generate_completion(prog_name="inquest", shell=shell))
 
 
 def main() -> None:
     """Entry point of `kubectl_complete-inquest`."""
-    from inquest.cli.main import app
+    from inquest.cli.app import app
 
     say(*candidates(app, sys.argv[1:]), NO_FILES)
 

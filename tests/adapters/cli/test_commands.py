@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hack.gen import readme
+from inquest.cli.app import app
 from inquest.cli.completion import candidates
 from inquest.cli.exits import Exit
-from inquest.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[3]
 CASE = "examples/oomkilled"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inquest.cli.main import app
+from inquest.cli.app import app
 from inquest.errors import Misconfigured
 
 ROOT = Path(__file__).resolve().parents[3]

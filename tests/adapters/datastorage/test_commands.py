@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from sqlalchemy import select, text
 
-from inquest.cli.main import app
+from inquest.cli.app import app
 from inquest.datastorage.chain import next_hash
 from inquest.datastorage.database import migrate, open_engine
 from inquest.datastorage.ledger import link_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inquest.cli.main import app
+from inquest.cli.app import app
 from inquest.errors import Misconfigured
 
 CASES = Path(__file__).parents[3] / "policies" / "cases"

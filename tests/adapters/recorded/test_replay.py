@@ -16,7 +16,7 @@ from hack.scripted_model import serve
 from hack.scripted_model.script import Step, load
 from inquest.adapters.recorded import RecordedClock, RecordedCluster, RecordedEyes
 from inquest.adapters.redact import Redactor
-from inquest.cli.main import app
+from inquest.cli.app import app
 from inquest.errors import Misconfigured
 from inquest.telemetry import set_up_logging
 from tests.adapters.recorded.support import CASES, case, copied

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.main import app
+from inquest.cli.app import app
 from tests.cluster.kube import Cluster, Kubectl, proposal
 
 pytestmark = pytest.mark.xdist_group("doctor")

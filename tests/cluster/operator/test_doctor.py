@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inquest import __version__
-from inquest.cli.main import app
+from inquest.cli.app import app
 from inquest.story.installation import Level
 from tests.cluster.kube import Cluster, Kubectl
 

@@ -1,0 +1,169 @@
+"""The commands of `inquest`: one for each thing that a person, or a pod, does with it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from cyclopts import App, Parameter
+
+from inquest import __version__
+from inquest.cli.pods import run_operator, serve_datastorage
+from inquest.errors import Misconfigured
+from inquest.settings import Settings
+
+PLUGIN: Final = "kubectl-inquest"
+"""Name of the program that kubectl starts for `kubectl inquest`."""
+
+
+def _called() -> str:
+    """What the person typed to get here, for the help."""
+    return PLUGIN.replace("-", " ") if Path(sys.argv[0]).name.startswith(PLUGIN) else "inquest"
+
+
+app = App(name=_called(), version=__version__, help="Signals in, proven root causes and approved fixes out.")
+
+
+@app.command
+def run(*, settings: Path | None = None) -> None:
+    """Run the operator until it is told to stop.
+
+    Parameters
+    ----------
+    settings
+        YAML file; `INQUEST_…` environment variables beat it. What of it is live is taken up when it changes.
+    """
+    run_operator(settings)
+
+
+@app.command
+def replay(
+    *cases: Path,
+    model: str = "none",
+    output: Annotated[Literal["text", "json"], Parameter(alias="-o")] = "text",
+    catalogue: Path | None = None,
+    settings: Path | None = None,
+) -> int:
+    """Run the product on recorded cases, without a cluster.
+
+    Exits with 0 where all ran, 1 where an expectation failed, 2 on a bad case.
+
+    Parameters
+    ----------
+    cases
+        Folders of cases; one that is no case itself stands for those beneath it.
+    model
+        `none`: the detectors alone; `recorded`: the replies that stand in the folder; else the name of a model of
+        the settings.
+    output
+        `text`: causes and a table; `json`: one object a line.
+    catalogue
+        Folder of ActionTypes and RemediationWorkflows; the product's own unless given.
+    settings
+        YAML file; `INQUEST_…` environment variables beat it.
+    """
+    from inquest.cli import replay as replays
+    from inquest.replaying import default_catalogue
+
+    if not cases:
+        raise Misconfigured("name a case, or a folder of cases")
+    chosen = catalogue or default_catalogue()
+    return asyncio.run(replays.replay(cases, Settings.load(settings), chosen, model, output))
+
+
+@app.command
+def export(
+    investigation: str,
+    *,
+    output: Annotated[Path, Parameter(alias="-o")],
+    namespace: Annotated[str, Parameter(alias="-n")] = "",
+    settings: Path | None = None,
+) -> None:
+    """Write what an investigation saw and was told into a folder that `inquest replay` takes.
+
+    Parameters
+    ----------
+    investigation
+        Name of the Investigation, or its uid once it is deleted.
+    output
+        Folder to make; nothing is written over.
+    namespace
+        Namespace of the Investigation; the operator's own unless given.
+    settings
+        YAML file; `INQUEST_…` environment variables beat it.
+    """
+    from inquest.replaying import exported
+
+    chosen = Settings.load(settings)
+    written = asyncio.run(exported(chosen, namespace or chosen.kubernetes.namespace, investigation, output))
+    print(f"{len(written)} files in {output}")
+
+
+datastorage = App(name="datastorage", help="The bundled DataStorage.")
+app.command(datastorage)
+
+
+@datastorage.command
+def serve(*, settings: Path | None = None) -> None:
+    """Serve DataStorage alone, on a port and behind a login, until it is told to stop.
+
+    Parameters
+    ----------
+    settings
+        YAML file; `INQUEST_…` environment variables beat it.
+    """
+    serve_datastorage(settings)
+
+
+# By name: whoever runs the operator needs none of what they import.
+app.command("inquest.cli.listing:list_", name="list", help="List investigations, or what belongs to them.")
+app.command("inquest.cli.doctor:doctor", name="doctor", help="Check an installation, and say what to fix and how.")
+app.command("inquest.cli.cleanup:cleanup", name="cleanup", help="Say what keeps Inquest from being removed.")
+app.command("inquest.cli.looking:get", name="get", help="Show one case as a tree, and follow it to its end.")
+app.command("inquest.cli.looking:explain", name="explain", help="Say why: cause, evidence, workflow, person, end.")
+app.command("inquest.cli.looking:report", name="report", help="Write that as Markdown, for an incident document.")
+app.command("inquest.cli.looking:evidence", name="evidence", help="List the evidence of a case, or print one text.")
+app.command("inquest.cli.deciding:approve", name="approve", help="Approve what a case wants to do, once you saw it.")
+app.command("inquest.cli.deciding:reject", name="reject", help="Reject what a case wants to do.")
+app.command("inquest.cli.asking:investigate", name="investigate", help="Ask for an investigation of an object.")
+app.command("inquest.cli.asking:cancel", name="cancel", help="Stop a case.")
+app.command("inquest.cli.asking:rerun", name="rerun", help="Look into a case again.")
+app.command("inquest.cli.completion:completion", name="completion", help="Print the completion script of a shell.")
+app.command("inquest.cli.lint:lint", name="lint", help="Check objects in files, without a cluster.")
+app.command("inquest.cli.audit:audit", name="audit", help="Check, export and retire the audit trail.")
+app.command("inquest.cli.policy:policy", name="policy", help="Try an approval policy without a cluster.")
+datastorage.command("inquest.cli.copies:backup", name="backup")
+datastorage.command("inquest.cli.copies:restore", name="restore")
+
+
+@app.command
+def follow(
+    investigation: str,
+    *,
+    namespace: Annotated[str, Parameter(alias="-n")] = "",
+    after: int = 0,
+    output: Annotated[Literal["text", "json"], Parameter(alias="-o")] = "text",
+    settings: Path | None = None,
+) -> int:
+    """Tell what an investigation does until it has ended: how it stands, then every call of a tool.
+
+    Parameters
+    ----------
+    investigation
+        Name of the Investigation.
+    namespace
+        Namespace of the Investigation; the operator's own unless given.
+    after
+        Number of the last call that is known already; those behind it are told.
+    output
+        `text`: a line for each event; `json`: one object a line.
+    settings
+        YAML file; `INQUEST_…` environment variables beat it.
+    """
+    from inquest.cli import follow as follows
+
+    chosen = Settings.load(settings)
+    place = namespace or chosen.kubernetes.namespace
+    return asyncio.run(follows.follow(chosen, place, investigation, after, output))

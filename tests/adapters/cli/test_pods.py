@@ -1,0 +1,60 @@
+"""The words of the chart's pods start what the commands of the same name start, without the library for people."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inquest.cli.exits import Exit
+from inquest.cli.pods import program_of
+
+TEMPLATES = Path(__file__).resolve().parents[3] / "charts" / "inquest" / "templates"
+OURS = "  args: [{}, --settings, /etc/inquest/settings.yaml]"
+PODS = {"deployment.yaml": "run", "datastorage.yaml": "datastorage, serve"}
+OTHERS: tuple[list[str], ...] = (
+    [],
+    ["run"],
+    ["run", "--help"],
+    ["run", "--settings", "--help"],
+    ["run", "--settings", "settings.yaml", "--verbose"],
+    ["serve", "--settings", "settings.yaml"],
+)
+
+
+@pytest.mark.parametrize("template", PODS)
+def test_the_words_of_a_pod_of_the_chart_are_known(template: str) -> None:
+    line = OURS.format(PODS[template])
+    words = re.split(r"[\s,]+", line.split("[")[1].rstrip("]"))
+
+    assert line in (TEMPLATES / template).read_text()
+    assert program_of(words) is not None
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_other_words_are_read_as_every_command(words: list[str]) -> None:
+    assert program_of(words) is None
+
+
+@pytest.mark.parametrize("words", [["run"], ["datastorage", "serve"]])
+def test_a_fault_is_told_alike_however_the_words_are_read(words: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "none.yaml"
+    pod, person = _told(*words, "--settings", str(file)), _told(*words, f"--settings={file}")
+
+    assert pod == person
+    assert (person[0], str(file) in person[1]) == (Exit.MISUSED, True)
+
+
+def test_a_pod_does_without_the_library_that_reads_what_people_type() -> None:
+    code = "import sys, inquest.cli.main; print(sorted({'cyclopts', 'inquest.cli.app'} & set(sys.modules)))"
+
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def _told(*words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "inquest.cli.main", *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return ran.returncode, ran.stderr
