@@ -31,6 +31,9 @@ class Component(NamedTuple):
     details: str | None = None
 
 
+UNASSESSED = Component()
+
+
 class Assessment(NamedTuple):
     """The state after all events of one correlation id."""
 
@@ -82,7 +85,7 @@ def fold(events: Iterable[Told]) -> Assessment:
     looks = {name: told.get(kind, ()) for name, kind in LOOKS.items()}
     pre, post, match = _hashes(told.get("effectiveness.hash.computed", ()))
     return Assessment(
-        components={name: _component(seen) for name, seen in looks.items()},
+        components={name: _component(seen) if seen else UNASSESSED for name, seen in looks.items()},
         pre_hash=pre,
         post_hash=post,
         hash_match=match,
