@@ -72,7 +72,11 @@ def test_evidence_that_is_not_there_is_named() -> None:
 
 def test_a_wrong_argument_and_a_kubeconfig_that_is_not_there_are_misuse() -> None:
     assert _run("nonsense").returncode == Exit.MISUSED
-    assert _run("list", "--kubeconfig", "/nowhere/config").returncode == Exit.MISUSED
+    ran = _run("list", "--kubeconfig", "/nowhere/config")
+    assert (ran.returncode, ran.stderr) == (
+        Exit.MISUSED,
+        "inquest: kubeconfig /nowhere/config: there is no such file\n",
+    )
 
 
 @pytest.mark.parametrize("command", [["investigate", "deploy/checkout"], ["rerun", "inv-1"]])

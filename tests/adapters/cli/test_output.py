@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest import errors
-from inquest.adapters.kube.login import Persona, from_kubeconfig, namespace_of
+from inquest.adapters.kube.login import Persona, from_kubeconfig, namespace_of, usual_kubeconfig
 from inquest.cli.exits import MEANINGS, Exit, exit_of
 from inquest.cli.listing import columns
 from inquest.cli.output import machine_text, one_line, say, table_lines
@@ -157,3 +157,67 @@ async def test_a_kubeconfig_that_is_not_there_or_has_no_such_context_is_named(tm
         await from_kubeconfig(tmp_path / "absent")()
     with pytest.raises(errors.Misconfigured, match="other"):
         namespace_of(there, "other")
+
+
+CONTEXT = "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+CLUSTERS = "clusters: [{name: a, cluster: {server: 'https://a.example'}}]\n"
+USERS = "users: [{name: a, user: {token: hunter2}}]\n"
+BROKEN = {
+    "a context without a user": (
+        CONTEXT.replace(", user: a", "") + CLUSTERS + USERS,
+        "its context names no user",
+    ),
+    "a user that is not there": (CONTEXT.replace("user: a", "user: b") + CLUSTERS + USERS, "there is no user b"),
+    "no YAML": ("a: [", "line 1: no YAML: "),
+    "no mapping": ("- a\n", "it holds no kubeconfig"),
+    "nothing": ("", "it holds no kubeconfig"),
+    "a list that is none": ("current-context: a\ncontexts: 5\n", "contexts is no list"),
+    "an entry that is none": ("current-context: a\ncontexts: [a]\n", "contexts[0] has no name"),
+    "an entry without its part": ("current-context: a\nusers: [{name: a, user: null}]\n", "users[0] (a) has no user"),
+    "a value of another type": (
+        CONTEXT + CLUSTERS + "users: [{name: a, user: {client-certificate-data: 5}}]\n",
+        "a value is not what it has to be: ",
+    ),
+    "a cluster without an address": (
+        CONTEXT + "clusters: [{name: a, cluster: {certificate-authority-data: hunter2}}]\n" + USERS,
+        "server is missing",
+    ),
+    "no current context": (
+        CONTEXT.replace("current-context: a\n", "") + CLUSTERS + USERS,
+        "it has no current context; there are a",
+    ),
+    "another current context": (
+        CONTEXT.replace("current-context: a\n", "current-context: c\n") + CLUSTERS + USERS,
+        "there is no context c; there are a",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), BROKEN.values(), ids=BROKEN.keys())
+async def test_what_is_wrong_with_a_kubeconfig_is_one_line_that_names_it(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+
+    with pytest.raises(errors.Misconfigured) as raised:
+        await from_kubeconfig(path)()
+
+    assert str(raised.value).startswith(f"kubeconfig {path}: ")
+    assert told in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_a_file_that_the_environment_names_is_meant_though_it_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
+
+    with pytest.raises(errors.Misconfigured, match="gone: there is no such file"):
+        namespace_of(usual_kubeconfig())
+
+
+def test_without_a_kubeconfig_none_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert usual_kubeconfig() == ""

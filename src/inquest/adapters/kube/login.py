@@ -6,11 +6,14 @@ A login is a plain value, so that the client and the watcher, which do not share
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import load_kube_config
 from kubernetes.aio.config.config_exception import ConfigException
@@ -76,9 +79,9 @@ def given(login: Login) -> Source:
 
 
 def usual_kubeconfig() -> str:
-    """The files that kubectl would take: those of `KUBECONFIG`, else that of the home folder; empty for none."""
-    named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    return named if any(Path(one).is_file() for one in named.split(os.pathsep) if one) else ""
+    """The files that kubectl would take: those of `KUBECONFIG`, there or not, else that of the home folder, if any."""
+    own = Path.home() / ".kube" / "config"
+    return os.environ.get("KUBECONFIG") or (str(own) if own.is_file() else "")
 
 
 def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonate: Persona = NOBODY_ELSE) -> Source:
@@ -86,14 +89,13 @@ def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonat
 
     async def read() -> Login:
         configuration = Configuration()
-        try:
-            _must_be_there(files)
+        with _named(files):
+            config = _merged(files)
+            _must_have_user(config, context)
             await load_kube_config(  # type: ignore[no-untyped-call]
                 str(files), context, client_configuration=configuration, persist_config=False
             )
-            wanted = impersonate if impersonate.user else _impersonated(_merged(files), context)
-        except (ConfigException, OSError) as error:
-            raise _unusable(files, error) from error
+            wanted = impersonate if impersonate.user else _impersonated(config, context)
         return _login_from_configuration(configuration, wanted)
 
     return read
@@ -101,11 +103,8 @@ def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonat
 
 def namespace_of(files: Path | str, context: str | None = None) -> str:
     """The namespace that a context of a kubeconfig names; empty where it names none."""
-    try:
-        _must_be_there(files)
+    with _named(files):
         return str(_context(_merged(files), context).safe_get("namespace") or "")
-    except (ConfigException, OSError) as error:
-        raise _unusable(files, error) from error
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: Persona = NOBODY_ELSE) -> Source:
@@ -122,21 +121,79 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: Persona = NOBODY_
     return read
 
 
-def _must_be_there(files: Path | str) -> None:
-    if not any(Path(one).is_file() for one in str(files).split(os.pathsep) if one):
-        raise FileNotFoundError("there is no such file")
+# --- what people write into a kubeconfig --------------------------------------------------------------------
 
 
-def _unusable(files: Path | str, error: Exception) -> Misconfigured:
-    return Misconfigured(f"kubeconfig {Path(str(files)).name} cannot be used: {error}")
+PARTS: Final = {"clusters": "cluster", "contexts": "context", "users": "user"}
+"""Lists of a kubeconfig, and what each entry holds beside its name."""
+_MISSING_KEY: Final = re.compile(r"Invalid kube-config file\. Expected key (\S+) in ")
+
+
+@contextmanager
+def _named(files: Path | str) -> Iterator[None]:
+    """Whatever is wrong with what a person wrote, as one line that names the file as they did."""
+    try:
+        yield
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise _unusable(files, f"{line}no YAML: {getattr(error, 'problem', '') or 'it ends too soon'}") from error
+    except ConfigException as error:
+        # The library names the place by all that stands there, a token too.
+        missing = _MISSING_KEY.match(str(error))
+        raise _unusable(files, f"{missing[1]} is missing" if missing else str(error)) from error
+    except OSError as error:
+        raise _unusable(files, error.strerror or str(error)) from error
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        # It meets these where a value is of another type than it takes for granted.
+        raise _unusable(files, f"a value is not what it has to be: {error}") from error
+
+
+def _unusable(files: Path | str, why: str) -> Misconfigured:
+    return Misconfigured(f"kubeconfig {files}: {' '.join(why.split())}")
 
 
 def _merged(files: Path | str) -> Any:
+    there = [path for one in str(files).split(os.pathsep) if one and (path := Path(one).expanduser()).is_file()]
+    if not there:
+        raise ConfigException("there is no such file")
+    for path in there:
+        _must_have_form(yaml.safe_load(path.read_text(encoding="utf-8")))
     return KubeConfigMerger(str(files)).config  # type: ignore[no-untyped-call]
 
 
+def _must_have_form(config: Any) -> None:
+    """The lists of a kubeconfig and their entries; the library takes them for granted."""
+    if not isinstance(config, dict):
+        raise ConfigException("it holds no kubeconfig")
+    for part, body in PARTS.items():
+        entries = config.get(part) or []
+        if not isinstance(entries, list):
+            raise ConfigException(f"{part} is no list")
+        for number, one in enumerate(entries):
+            if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+                raise ConfigException(f"{part}[{number}] has no name")
+            if not isinstance(one.get(body), dict):
+                raise ConfigException(f"{part}[{number}] ({one['name']}) has no {body}")
+
+
 def _context(config: Any, context: str | None) -> Any:
-    return config["contexts"].get_with_name(context or config["current-context"])["context"]
+    names = [str(one["name"]) for one in config.safe_get("contexts") or ()]
+    wanted = context or config.safe_get("current-context")
+    if wanted not in names:
+        what = f"there is no context {wanted}" if wanted else "it has no current context"
+        raise ConfigException(f"{what}; there are {', '.join(names)}" if names else f"{what}, and no other")
+    return config["contexts"].get_with_name(wanted)["context"]
+
+
+def _must_have_user(config: Any, context: str | None) -> None:
+    """To a server that asks who one is; the library does not look before it reads what the user has."""
+    found = _context(config, context)
+    cluster = config["clusters"].get_with_name(found["cluster"])["cluster"]
+    name = found.safe_get("user")
+    known = [one["name"] for one in config.safe_get("users") or ()]
+    if str(cluster["server"]).startswith("https://") and name not in known:
+        raise ConfigException(f"there is no user {name}" if name else "its context names no user")
 
 
 def _impersonated(config: Any, context: str | None) -> Persona:
