@@ -7,8 +7,8 @@ partial list disables nothing (resources, section 7.3).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -28,6 +28,8 @@ from inquest.ports import Registration, ResourceKind
 log = structlog.stdlib.get_logger(__name__)
 
 RETRY = timedelta(seconds=5)
+MAX_LISTED = 900
+"""Characters of the workflows that one sentence names."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,14 @@ class Catalogue:
             return None
         oldest = await self._action_type(found.spec.name)
         if oldest is not None and oldest.uid != found.uid:
-            return await self._told(ACTION_TYPE, found, _second(found, oldest))
+            return await self._told(ACTION_TYPE, found, _using((), _second(found, oldest)))
         result = await self._attempt_action_type(found.spec.name, words_of(found))
-        return await self._told(ACTION_TYPE, found, result)
+        users = [one for one in await self._active() if one.spec.action_type == found.spec.name]
+        return await self._told(ACTION_TYPE, found, _using(users, result))
+
+    async def _active(self) -> tuple[RemediationWorkflow, ...]:
+        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
+        return tuple(one for one in found if one.status.registration is Registered.ACTIVE)
 
     async def fill(self) -> None:
         """Look at everything once, in order: the database may be younger than the resources."""
@@ -71,12 +78,24 @@ class Catalogue:
         same = await versions(self.house, found.spec.id)
         newest = max(same, key=by_version, default=found)
         if by_version(newest) > by_version(found):
-            return await self._told(WORKFLOW, found, _superseded(found, newest))
-        again = await self._told(WORKFLOW, found, await self._attempt_workflow(found))
+            return await self._workflow_told(found, _superseded(found, newest))
+        again = await self._workflow_told(found, await self._attempt_workflow(found))
         for older in same:
             if older.spec.version != found.spec.version and older.status.registration is not Registered.SUPERSEDED:
                 self.house.offer(WORKFLOW, older.namespace, older.name, older.uid)
         return again
+
+    async def _workflow_told(self, found: RemediationWorkflow, result: Attempt) -> timedelta | None:
+        again = await self._told(WORKFLOW, found, result)
+        if result.changes.get("registration") is not found.status.registration:
+            await self._ring_action(found.spec.action_type)
+        return again
+
+    async def _ring_action(self, name: str) -> None:
+        """Who uses it has changed."""
+        for one in parsed(ActionType, await self.house.status.list(ACTION_TYPE)):
+            if one.spec.name == name:
+                self.house.offer(ACTION_TYPE, one.namespace, one.name, one.uid)
 
     async def sweep(self) -> int:
         """Disable what no resource carries any more; says how many."""
@@ -96,8 +115,10 @@ class Catalogue:
         return len(orphans)
 
     async def _revive(self) -> None:
-        """Look again at what gave way to something that is gone now."""
-        for action in map(ActionType.from_object, await self.house.status.list(ACTION_TYPE)):
+        """Look again at what gave way to something that is gone now, and at what has lost its action."""
+        actions = parsed(ActionType, await self.house.status.list(ACTION_TYPE))
+        named = {action.spec.name for action in actions}
+        for action in actions:
             if action.status.registration is Registered.INVALID:
                 self.house.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
         found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
@@ -105,7 +126,8 @@ class Catalogue:
         for one in sorted(found, key=by_version):
             newest[one.spec.id] = one
         for one in newest.values():
-            if one.status.registration is Registered.SUPERSEDED:
+            is_left = one.status.registration is Registered.ACTIVE and one.spec.action_type not in named
+            if is_left or one.status.registration is Registered.SUPERSEDED:
                 self.house.offer(WORKFLOW, one.namespace, one.name, one.uid)
 
     async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> Attempt:
@@ -123,6 +145,8 @@ class Catalogue:
     async def _attempt_workflow(self, found: RemediationWorkflow) -> Attempt:
         action = await self._action_type(found.spec.action_type)
         if action is None:
+            await self._withdraw(found)
+            await self._tell_left(found)
             message = f"spec.actionType: no ActionType is named {found.spec.action_type}"
             verdicts = {
                 "Valid": false("ActionTypeNotFound", message),
@@ -140,6 +164,24 @@ class Catalogue:
         except (AlreadyExists, Invalid) as error:
             return _refused(error)
         return _accepted(held)
+
+    async def _tell_left(self, found: RemediationWorkflow) -> None:
+        """It was in force, and its ActionType has gone (resources, section 7.1)."""
+        if found.status.registration is Registered.ACTIVE:
+            name = found.spec.action_type
+            left = [one for one in await self._active() if one.spec.action_type == name]
+            text = f"ActionType {name} is gone, and was in use by {_listed(left or [found])}"
+            await self.house.herald.event(found.to_object(), "InUse", self.house.redactor.text(text), warning=True)
+
+    async def _withdraw(self, found: RemediationWorkflow) -> None:
+        """Nothing of it is offered while its ActionType is away; best effort, for it is tried again."""
+        carried = content_hash(content_of(found))
+        try:
+            for held in await self.house.datastorage.registered():
+                if held.content_hash == carried and held.status == "Active":
+                    await self.house.datastorage.disable_workflow(held.id, "its ActionType is gone")
+        except Unavailable as error:
+            log.warning("workflow not withdrawn yet", workflow=found.spec.id, error=str(error))
 
     async def _action_type(self, name: str) -> ActionType | None:
         """The ActionType of that name; of several the oldest, of one age the one that is registered already."""
@@ -215,6 +257,17 @@ def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> Atte
     message = f"version {newest.spec.version} in {newest.name} has taken its place"
     verdicts = {"Registered": false("Superseded", message), "Ready": false("Superseded", message)}
     return Attempt({"registration": Registered.SUPERSEDED, "message": message}, verdicts)
+
+
+def _using(users: Sequence[RemediationWorkflow], result: Attempt) -> Attempt:
+    """With who uses the action type."""
+    verdict = true("InUse", f"by {_listed(users)}") if users else false("NotInUse", "no active workflow names it")
+    changes = {**result.changes, "active_workflows": len(users)}
+    return replace(result, changes=changes, verdicts={**result.verdicts, "InUse": verdict})
+
+
+def _listed(found: Iterable[RemediationWorkflow]) -> str:
+    return ", ".join(sorted({one.spec.id for one in found}))[:MAX_LISTED]
 
 
 def _second(found: ActionType, oldest: ActionType) -> Attempt:

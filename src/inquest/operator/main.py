@@ -53,6 +53,9 @@ def _kept(refusal: str) -> str:
     return f"the last good one rules, for {refusal}" if refusal else ""
 
 
+PARTNERS: Final = {"ActionType": "RemediationWorkflow", "RemediationWorkflow": "ActionType"}
+
+
 @dataclass
 class Directory:
     """Uids by name, so that one room can ring for an object of another."""
@@ -179,6 +182,7 @@ class Process:
         self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh)
         if ring.gone:
             self._ring_for_owners(ring)
+            self._ring_for_partners(ring)
 
     def _ring_for_job(self, ring: Ring) -> None:
         """A Job changed: its execution is looked at."""
@@ -187,6 +191,13 @@ class Process:
         for kind, namespace, name in found:
             if self.dispatcher is not None:
                 self.dispatcher.offer(Key(kind, uid, namespace, name), rank=Rank.CRITICAL)
+
+    def _ring_for_partners(self, ring: Ring) -> None:
+        """Of the catalogue something is gone: who used it, or was used by it, says so."""
+        partner = PARTNERS.get(ring.key.kind)
+        for place, uid in self.directory.uids.items() if partner else ():
+            if place[0] == partner and self.dispatcher is not None:
+                self.dispatcher.offer(Key(place[0], uid, place[1], place[2]))
 
     def _ring_for_owners(self, ring: Ring) -> None:
         """An object is gone: whoever made it looks whether it has to be made again."""

@@ -60,6 +60,36 @@ def test_a_workflow_of_an_unknown_action_is_invalid_until_the_action_comes(world
     assert conditions(registered(world, found, "Active"))["Ready"][0] == "True"
 
 
+def test_an_action_says_who_uses_it_and_who_is_left_when_it_goes(world: World, made: list[Object]) -> None:
+    id_, action = f"w-{uuid4().hex[:6]}", f"Action{uuid4().hex[:6]}"
+    resource = _action(world, made, action, action.lower())
+    assert _use(world, action, 0) == ("False", "NotInUse")
+    found = workflow(made, world, id_, actionType=action)
+    before = registered(world, found, "Active")["status"]["workflowId"]
+    assert _use(world, action, 1) == ("True", "InUse")
+
+    world.api.delete("ActionType", resource["metadata"]["name"], NAMESPACE)
+
+    assert conditions(registered(world, found, "Invalid"))["ActionTypeFound"] == ("False", "NotFound")
+    world.tells(found, "InUse")
+    _action(world, made, action, action.lower())
+    assert registered(world, found, "Active")["status"]["workflowId"] == before
+    assert _use(world, action, 1) == ("True", "InUse")
+    world.api.delete("RemediationWorkflow", found["metadata"]["name"], NAMESPACE)
+    assert _use(world, action, 0) == ("False", "NotInUse")
+
+
+def _use(world: World, action: str, count: int) -> tuple[str, str]:
+    """The condition InUse of an action, once so many workflows use it."""
+
+    def counts(seen: Object) -> bool:
+        return seen.get("status", {}).get("activeWorkflows") == count
+
+    seen = world.shows("ActionType", action.lower(), counts, namespace=NAMESPACE)
+    status, reason = conditions(seen)["InUse"]
+    return status, reason
+
+
 def test_other_content_under_the_same_version_is_a_conflict(world: World, made: list[Object]) -> None:
     id_ = f"w-{uuid4().hex[:6]}"
     older = registered(world, workflow(made, world, id_), "Active")
