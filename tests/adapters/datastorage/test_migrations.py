@@ -16,8 +16,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, insert, select, text
 
 from inquest.datastorage.database import migrate
+from inquest.datastorage.indexes import metadata
 from inquest.datastorage.schema import NEWEST, migrations
-from inquest.datastorage.tables import metadata
 from inquest.errors import Misconfigured
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import (

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from inquest.datastorage.app import create_health_app
 from inquest.datastorage.database import migrate, open_engine
-from inquest.datastorage.tables import metadata
+from inquest.datastorage.indexes import metadata
 from tests.adapters.datastorage.conftest import Clock
 
 
