@@ -11,6 +11,8 @@ import pytest
 
 from inquest.api.admission import render
 from inquest.api.generate import crds
+from inquest.api.rbac import INSTALL
+from inquest.api.registry import PLURALS
 from inquest.story.installation import Finding, Installation, Level, Unread, examine
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -310,3 +312,19 @@ def test_a_name_of_the_cluster_is_one_word_of_the_command() -> None:
     (found,) = wrong(of(remediationworkflows=[hostile])(well()))
 
     assert found.fix.endswith("'a;rm -rf ~'")
+
+
+def test_a_cluster_without_the_kinds_has_one_fault_and_the_command_that_brings_them() -> None:
+    away = dict.fromkeys(PLURALS, Unread("not served", is_served=False))
+    bare = replace(well(), objects={**well().objects, "customresourcedefinitions": [], "leases": [], **away})
+
+    (found,) = examine(bare)
+
+    assert (found.part, found.level, found.fix) == ("kinds", Level.FAULT, INSTALL)
+    assert "left out" in found.message
+
+
+def test_one_kind_that_is_missing_among_others_hides_no_check() -> None:
+    bare = replace(well(), objects={**well().objects, "signals": Unread("not served", is_served=False)})
+
+    assert {one.part for one in examine(bare)} > {"kinds", "operator", "signals"}

@@ -16,6 +16,8 @@ from inquest.api.meta import GROUP
 from inquest.api.registry import PLURALS
 
 NAMESPACE: Final = "inquest-system"
+INSTALL: Final = f"helm install inquest charts/inquest -n {NAMESPACE} --create-namespace"
+"""What brings the kinds, and all else, into a cluster."""
 EXECUTION_NAMESPACE: Final = "inquest-workflows"
 SERVICE_ACCOUNT: Final = "inquest"
 INVESTIGATOR_ACCOUNT: Final = "inquest-investigator"

@@ -14,6 +14,7 @@ from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.names import approval_name, execution_name, undo_name
+from inquest.api.registry import KINDS
 from inquest.api.shared import Phase
 from inquest.api.signal import Signal
 from inquest.cli.exits import Exit
@@ -44,7 +45,10 @@ async def investigation_object(at: Connection, name: str) -> Json:
     except NotFound:
         signal = await _read(at, SIGNAL, word, Signal.from_object)
     if signal is None:
-        raise NotFound(f"there is no Investigation and no Signal {word} in namespace {at.namespace}")
+        raise NotFound(
+            f"there is no Investigation and no Signal {word} in namespace {at.namespace}: -n names another one, "
+            "`inquest list -A` looks in all of them"
+        )
     status = signal.status
     ref = status.investigation_ref or status.duplicate_of
     if ref is None:
@@ -122,9 +126,22 @@ def exit_of_case(told: Told) -> Exit:
 
 
 def recorded_folder(name: str) -> Path | None:
-    """The folder of a recorded case, where a name is one."""
+    """The folder of a recorded case, where a name is one; NotFound where it can only be meant as one."""
     folder = Path(name)
-    return folder if (folder / CASE).is_file() else None
+    if (folder / CASE).is_file():
+        return folder
+    if _is_path(name):
+        raise NotFound(f"{name} holds no {CASE}" if folder.is_dir() else f"there is no such folder: {name}")
+    return None
+
+
+def _is_path(name: str) -> bool:
+    """`KIND/NAME` is how kubectl writes an object; every other word with a `/` is a path."""
+    kind, slash, _ = name.partition("/")
+    return name.startswith(".") or (bool(slash) and kind.partition(".")[0].lower() not in _KIND_WORDS)
+
+
+_KIND_WORDS: Final = frozenset(word for entry in KINDS for word in (entry.kind.lower(), entry.plural, entry.short))
 
 
 async def recorded_case(folder: Path) -> Case:

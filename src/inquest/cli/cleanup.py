@@ -14,7 +14,7 @@ from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, say
 from inquest.cli.place import Connection, Home, Place, at_place
 from inquest.conductor.house import APPROVAL, EXECUTION, INVESTIGATION, JOB, LEASE
-from inquest.errors import Conflict, NotFound
+from inquest.errors import Conflict, NotFound, UnknownKind
 from inquest.ports import Json, ResourceKind
 from inquest.story.installation import place_of
 from inquest.story.removal import Block, Deed, Remains, blocking, job_namespaces
@@ -85,7 +85,7 @@ async def _looked_at(at: Connection, namespace: str, operator_namespace: str, ex
 async def _listed(at: Connection, kind: ResourceKind, namespace: str = "", labels: str = "") -> tuple[Json, ...]:
     try:
         return await at.kube.status.list(kind, namespace, labels=labels)
-    except NotFound:
+    except UnknownKind:
         # A kind that is gone leaves nothing behind.
         return ()
 

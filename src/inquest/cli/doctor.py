@@ -26,7 +26,7 @@ from inquest.conductor.house import (
     SIGNAL,
     WORKFLOW,
 )
-from inquest.errors import Answer, Forbidden, NotFound
+from inquest.errors import Answer, Forbidden, UnknownKind
 from inquest.ports import Access, Json, ResourceKind
 from inquest.story.installation import Finding, Installation, Level, Listed, Unread, examine, is_running
 
@@ -129,9 +129,8 @@ async def looked_at(at: Connection, namespace: str, execution_namespace: str, ac
 async def _listed(at: Connection, kind: ResourceKind, where: str) -> Listed:
     try:
         return [{"kind": kind.kind, **one} for one in await at.kube.status.list(kind, where)]
-    except NotFound:
-        # A kind that is not served has no objects; whether it should be served is a finding of its own.
-        return []
+    except UnknownKind as error:
+        return Unread(str(error), is_served=False)
     except (Answer, Forbidden) as error:
         return Unread(str(error))
 

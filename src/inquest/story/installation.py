@@ -18,7 +18,8 @@ from inquest.api.admission import render as admission_policies
 from inquest.api.generate import crds
 from inquest.api.meta import GROUP
 from inquest.api.names import FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
-from inquest.api.rbac import CONFINED_BINDING
+from inquest.api.rbac import CONFINED_BINDING, INSTALL
+from inquest.api.registry import PLURALS
 from inquest.story.signal import is_managed
 
 Json = Mapping[str, Any]
@@ -52,6 +53,8 @@ class Unread:
     """Why a part could not be read."""
 
     why: str
+    is_served: bool = True
+    """Whether the API server knows the kind."""
 
 
 Listed = Sequence[Json] | Unread
@@ -93,6 +96,9 @@ MOST_NAMED: Final = 10
 
 def examine(seen: Installation) -> tuple[Finding, ...]:
     """Every check in the order in which things have to be mended; a check without a finding says OK."""
+    if _is_absent(seen):
+        message = "Inquest's kinds are not installed in this cluster; every other check rests on them and is left out"
+        return (Finding("kinds", Level.FAULT, message, INSTALL),)
     return tuple(found for part, check in CHECKS.items() for found in _told(part, check, seen))
 
 
@@ -103,6 +109,12 @@ def _told(part: str, check: Check, seen: Installation) -> tuple[Finding, ...]:
             Finding(part, Level.UNKNOWN, found.why, f"kubectl auth can-i list {plural} -A") for plural, found in unread
         )
     return tuple(check.findings(seen)) or (Finding(part, Level.OK, ""),)
+
+
+def _is_absent(seen: Installation) -> bool:
+    """Whether none of the kinds is there; one that is missing among others is a finding of its own."""
+    own = [seen.objects.get(plural) for plural in PLURALS]
+    return all(isinstance(one, Unread) and not one.is_served for one in own)
 
 
 # --- what is installed -----------------------------------------------------------------------------------------------

@@ -18,7 +18,18 @@ from aiohttp import ClientError
 
 from inquest.adapters.kube import Kube, Login, given
 from inquest.adapters.kube.transport import Bucket, ServerClock, proxy_for
-from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, Invalid, RateLimited, Unavailable
+from inquest.api.rbac import INSTALL
+from inquest.conductor.house import INVESTIGATION
+from inquest.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    InquestError,
+    Invalid,
+    RateLimited,
+    Unavailable,
+    UnknownKind,
+)
 from inquest.ports import Json, ResourceKind, seal
 
 POD = ResourceKind("", "v1", "Pod", "pods", True)
@@ -347,3 +358,14 @@ async def test_a_stream_that_may_not_be_read_is_forbidden() -> None:
     async with server(LISTED, refusal(403)) as (kube, _, _):
         with pytest.raises(Forbidden):
             await followed(kube)
+
+
+async def test_a_cluster_without_the_product_says_what_brings_it() -> None:
+    # As an API server answers for a group that it does not know.
+    async with server(Said(404, b"404 page not found\n")) as (kube, _, _):
+        for asking in (kube.status.list(INVESTIGATION, "a"), kube.status.read(INVESTIGATION, "inv-1", "a")):
+            with pytest.raises(UnknownKind, match="kinds are not installed in this cluster") as raised:
+                await asking
+            assert INSTALL in str(raised.value)
+        with pytest.raises(UnknownKind, match="404 page not found"):
+            await kube.cluster.get(POD, "a", "default")

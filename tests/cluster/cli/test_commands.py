@@ -286,7 +286,7 @@ def test_what_is_not_there_is_named(inquest: Inquest, namespace: str) -> None:
     ran = inquest("explain", "inv-nobody")
 
     assert ran.code == Exit.NOT_FOUND
-    assert f"inv-nobody in namespace {namespace}" in ran.err
+    assert f"inv-nobody in namespace {namespace}: -n names another one, `inquest list -A`" in ran.err
 
 
 def test_who_may_read_nothing_learns_what_is_missing(inquest: Inquest, case: Object) -> None:

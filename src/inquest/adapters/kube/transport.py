@@ -27,6 +27,8 @@ from multidict import CIMultiDict
 
 from inquest import errors
 from inquest.adapters.kube.login import NOBODY_ELSE, Login, Source
+from inquest.api.meta import GROUP
+from inquest.api.rbac import INSTALL
 from inquest.ports import Clock, Json
 from inquest.telemetry import API_REQUESTS, CLOCK_OFFSET
 
@@ -363,7 +365,7 @@ def _error(request: Request, reply: Reply) -> errors.InquestError:
         case 401 | 403:
             return errors.Forbidden(message)
         case 404:
-            return _absent(status, message)
+            return _absent(request, status, message)
         case 409:
             return (
                 errors.AlreadyExists(message) if status.get("reason") == "AlreadyExists" else errors.Conflict(message)
@@ -378,10 +380,13 @@ def _error(request: Request, reply: Reply) -> errors.InquestError:
             return errors.Invalid(message)
 
 
-def _absent(status: Json, message: str) -> errors.InquestError:
+def _absent(request: Request, status: Json, message: str) -> errors.InquestError:
     """A missing object names itself; a missing kind does not, and is no proof that the object is gone."""
-    details = status.get("details") or {}
-    return errors.NotFound(message) if details.get("name") else errors.UnknownKind(message)
+    if (status.get("details") or {}).get("name"):
+        return errors.NotFound(message)
+    if request.path.startswith(f"/apis/{GROUP}/"):
+        return errors.UnknownKind(f"Inquest's kinds are not installed in this cluster: {INSTALL}")
+    return errors.UnknownKind(message)
 
 
 def _failure(reply: Reply, status: Json, message: str) -> errors.InquestError:
