@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
-from inquest.adapters.kube import Kube, Source, from_kubeconfig, in_cluster, usual_kubeconfig
+from inquest.adapters.kube import Kube
 from inquest.adapters.recorded import (
     NoRuling,
     ReadOnly,
@@ -208,10 +208,9 @@ def _alone(chosen: ModelSettings, name: str) -> ModelSettings:
 # --- export ------------------------------------------------------------------------------------------------------
 
 
-async def exported(settings: Settings, namespace: str, name: str, folder: Path) -> tuple[Path, ...]:
+async def exported(kube: Kube, settings: Settings, namespace: str, name: str, folder: Path) -> tuple[Path, ...]:
     """Write the case of a stored investigation into a new folder; says which files there are."""
-    async with Kube(login(settings), SystemClock()) as kube:
-        return export(await stored(kube, settings, await uid_of(kube.status, namespace, name)), folder)
+    return export(await stored(kube, settings, await uid_of(kube.status, namespace, name)), folder)
 
 
 async def stored(kube: Kube, settings: Settings, uid: str) -> Case:
@@ -228,12 +227,6 @@ def recorded_investigation(case: Case) -> Investigation:
     opened = case.opened
     metadata = ObjectMeta(name=opened.name, namespace=opened.namespace)
     return Investigation(metadata=metadata, spec=opened.spec, status=InvestigationStatus(**status_changes(case)))
-
-
-def login(settings: Settings) -> Source:
-    """The setting, else what kubectl would take, else the pod's own account."""
-    chosen = settings.kubernetes.kubeconfig or usual_kubeconfig()
-    return from_kubeconfig(chosen) if chosen else in_cluster()
 
 
 def _kept(settings: Settings, clock: SystemClock, stack: AsyncExitStack) -> DataStorageClient:

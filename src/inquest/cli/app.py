@@ -73,34 +73,6 @@ def replay(
     return asyncio.run(replays.replay(cases, Settings.load(settings), chosen, model, output))
 
 
-@app.command
-def export(
-    investigation: str,
-    *,
-    output: Annotated[Path, Parameter(alias="-o")],
-    namespace: Annotated[str, Parameter(alias="-n")] = "",
-    settings: Path | None = None,
-) -> None:
-    """Write what an investigation saw and was told into a folder that `inquest replay` takes.
-
-    Parameters
-    ----------
-    investigation
-        Name of the Investigation, or its uid once it is deleted.
-    output
-        Folder to make; nothing is written over.
-    namespace
-        Namespace of the Investigation; the operator's own unless given.
-    settings
-        YAML file; `INQUEST_…` environment variables beat it.
-    """
-    from inquest.replaying import exported
-
-    chosen = Settings.load(settings)
-    written = asyncio.run(exported(chosen, namespace or chosen.kubernetes.namespace, investigation, output))
-    print(f"{len(written)} files in {output}")
-
-
 datastorage = App(name="datastorage", help="The bundled DataStorage.")
 app.command(datastorage)
 
@@ -123,7 +95,7 @@ app.command("inquest.cli.doctor:doctor", name="doctor", help="Check an installat
 app.command("inquest.cli.cleanup:cleanup", name="cleanup", help="Say what keeps Inquest from being removed.")
 app.command("inquest.cli.looking:get", name="get", help="Show one case as a tree, and follow it to its end.")
 app.command("inquest.cli.looking:explain", name="explain", help="Say why: cause, evidence, workflow, person, end.")
-app.command("inquest.cli.looking:report", name="report", help="Write that as Markdown, for an incident document.")
+app.command("inquest.cli.looking:report", name="report", help="Write a whole case as Markdown, for a document.")
 app.command("inquest.cli.looking:evidence", name="evidence", help="List the evidence of a case, or print one text.")
 app.command("inquest.cli.deciding:approve", name="approve", help="Approve what a case wants to do, once you saw it.")
 app.command("inquest.cli.deciding:reject", name="reject", help="Reject what a case wants to do.")
@@ -134,36 +106,7 @@ app.command("inquest.cli.completion:completion", name="completion", help="Print 
 app.command("inquest.cli.lint:lint", name="lint", help="Check objects in files, without a cluster.")
 app.command("inquest.cli.audit:audit", name="audit", help="Check, export and retire the audit trail.")
 app.command("inquest.cli.policy:policy", name="policy", help="Try an approval policy without a cluster.")
-datastorage.command("inquest.cli.copies:backup", name="backup")
-datastorage.command("inquest.cli.copies:restore", name="restore")
-
-
-@app.command
-def follow(
-    investigation: str,
-    *,
-    namespace: Annotated[str, Parameter(alias="-n")] = "",
-    after: int = 0,
-    output: Annotated[Literal["text", "json"], Parameter(alias="-o")] = "text",
-    settings: Path | None = None,
-) -> int:
-    """Tell what an investigation does until it has ended: how it stands, then every call of a tool.
-
-    Parameters
-    ----------
-    investigation
-        Name of the Investigation.
-    namespace
-        Namespace of the Investigation; the operator's own unless given.
-    after
-        Number of the last call that is known already; those behind it are told.
-    output
-        `text`: a line for each event; `json`: one object a line.
-    settings
-        YAML file; `INQUEST_…` environment variables beat it.
-    """
-    from inquest.cli import follow as follows
-
-    chosen = Settings.load(settings)
-    place = namespace or chosen.kubernetes.namespace
-    return asyncio.run(follows.follow(chosen, place, investigation, after, output))
+app.command("inquest.cli.follow:follow", name="follow", help="Tell what a case does, call by call, until its end.")
+app.command("inquest.cli.exporting:export", name="export", help="Write a case into a folder that can be replayed.")
+datastorage.command("inquest.cli.copies:backup", name="backup", help="Copy the database while the service runs.")
+datastorage.command("inquest.cli.copies:restore", name="restore", help="Put such a copy back; the service stands.")

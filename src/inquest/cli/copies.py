@@ -10,7 +10,7 @@ from inquest.errors import Misconfigured
 from inquest.settings import Settings
 
 
-def backup(file: Path, *, settings: Path | None = None) -> None:
+def backup(file: Path, /, *, settings: Path | None = None) -> None:
     """Copy the database of the settings into a new file; the service may run meanwhile.
 
     Parameters
@@ -24,7 +24,7 @@ def backup(file: Path, *, settings: Path | None = None) -> None:
     print(f"{file.stat().st_size} bytes in {file}")
 
 
-def restore(file: Path, *, settings: Path | None = None) -> None:
+def restore(file: Path, /, *, settings: Path | None = None) -> None:
     """Put such a copy back in place of the database of the settings; stop the service first.
 
     Parameters

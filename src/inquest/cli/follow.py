@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import Parameter
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube
 from inquest.api.investigation import Investigation
+from inquest.cli.exits import Exit
 from inquest.cli.output import json_line, say, warn
+from inquest.cli.place import Connection, Place, at_place
 from inquest.conductor.house import INVESTIGATION
 from inquest.errors import Retryable
 from inquest.ports import Clock, Status
-from inquest.replaying import login
-from inquest.settings import Settings
 from inquest.story.following import Event, Reader, Told, news, resumed
 
 SECONDS: Final = 1.0
@@ -23,13 +24,33 @@ MAX_FAILURES: Final = 60
 Output = Literal["text", "json"]
 
 
-async def follow(settings: Settings, namespace: str, name: str, after: int, output: Output) -> int:
-    """Print what happens until the case has ended; the exit status is 0."""
-    clock = SystemClock()
-    async with Kube(login(settings), clock) as kube:
-        async for told in following(kube.status, clock, namespace, name, resumed(after)):
+def follow(
+    investigation: str,
+    /,
+    *,
+    after: int = 0,
+    output: Annotated[Output, Parameter(alias="-o")] = "text",
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Tell what an investigation does until it has ended: how it stands, then every call of a tool.
+
+    Parameters
+    ----------
+    investigation
+        Name of the Investigation.
+    after
+        Number of the last call that is known already; those behind it are told.
+    output
+        `text`: a line for each event; `json`: one object a line.
+    """
+
+    async def work(at: Connection) -> Exit:
+        events = following(at.kube.status, SystemClock(), at.namespace, investigation, resumed(after))
+        async for told in events:
             say(_json_line(told) if output == "json" else text_line(told))
-    return 0
+        return Exit.OK
+
+    return at_place(place, work)
 
 
 async def following(status: Status, clock: Clock, namespace: str, name: str, reader: Reader) -> AsyncIterator[Told]:

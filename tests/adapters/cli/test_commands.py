@@ -116,6 +116,10 @@ def test_the_readme_fails_its_check_once_it_shows_something_else() -> None:
         (["list", "sig"], ["signals"]),
         (["list", "--all"], ["--all-namespaces"]),
         (["get", "--name"], ["--namespace"]),
+        (["follow", "--kube"], ["--kubeconfig"]),
+        (["export", "--as"], ["--as", "--as-group", "--as-uid"]),
+        (["export", "--inv"], []),
+        (["datastorage", "backup", "--f"], []),
         (["nonsense", ""], []),
     ],
 )

@@ -13,7 +13,9 @@ from threading import Thread
 
 import pytest
 
+from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
+from inquest.adapters.kube import Kube, from_kubeconfig
 from inquest.adapters.recorded import BadCase, RecordedCase, RecordedCluster, read_case
 from inquest.adapters.recorded.export import export, read_recording
 from inquest.api.investigation import Investigation
@@ -249,6 +251,11 @@ def api_server(tmp_path: Path) -> Iterator[Path]:
     server.server_close()
 
 
+async def written(settings: Settings, namespace: str, name: str, folder: Path) -> None:
+    async with Kube(from_kubeconfig(settings.kubernetes.kubeconfig), SystemClock()) as kube:
+        await exported(kube, settings, namespace, name, folder)
+
+
 async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_uid(
     tmp_path: Path, api_server: Path
 ) -> None:
@@ -259,20 +266,20 @@ async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_ui
     settings = Settings.model_validate(own)
 
     for number, name in enumerate(("inv-1", UID)):
-        await exported(settings, "shop", name, tmp_path / f"case-{number}")
+        await written(settings, "shop", name, tmp_path / f"case-{number}")
 
         assert read_recording(tmp_path / f"case-{number}") == case
     with pytest.raises(NotFound):
-        await exported(settings, "shop", "inv-2", tmp_path / "none")
+        await written(settings, "shop", "inv-2", tmp_path / "none")
     with pytest.raises(AlreadyExists):
-        await exported(settings, "shop", "inv-1", tmp_path / "case-0")
+        await written(settings, "shop", "inv-1", tmp_path / "case-0")
 
 
 async def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, api_server: Path) -> None:
     own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/no.db"}}
 
     with pytest.raises(Misconfigured, match="the records are where the operator runs"):
-        await exported(Settings.model_validate(own), "shop", "inv-1", tmp_path / "case")
+        await written(Settings.model_validate(own), "shop", "inv-1", tmp_path / "case")
     assert not (tmp_path / "no.db").exists()
 
 
