@@ -45,7 +45,7 @@ from inquest.conductor.replay import Replay, register
 from inquest.conductor.stored import from_journal, from_records, uid_of
 from inquest.datastorage.app import create_app
 from inquest.datastorage.database import migrate, open_engine
-from inquest.errors import Misconfigured
+from inquest.errors import Misconfigured, NotRecorded
 from inquest.journal import Journal
 from inquest.ports import Json, Model
 from inquest.settings import ModelSettings, Settings
@@ -66,6 +66,10 @@ SOURCE_CATALOGUE: Final = Path(__file__).parents[2] / "catalogue"
 MOST_CAUSES: Final = 5
 NONE: Final = "none"
 RECORDED: Final = "recorded"
+
+
+class NotHere(Misconfigured):
+    """The records lie in a database that this process does not see."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +223,19 @@ async def stored(kube: Kube, settings: Settings, uid: str) -> Case:
     if case is not None:
         return case
     async with AsyncExitStack() as stack:
-        return await from_records(_kept(settings, SystemClock(), stack), uid)
+        try:
+            return await from_records(_kept(settings, SystemClock(), stack), uid)
+        except NotRecorded as error:
+            raise NotRecorded(f"{_looked_into(settings)}: {error}") from error
+
+
+def _looked_into(settings: Settings) -> str:
+    """Where the records were looked for."""
+    chosen = settings.datastorage
+    if chosen.mode == "external":
+        return str(chosen.url)
+    url = make_url(chosen.database)
+    return url.database or "" if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
 
 
 def recorded_investigation(case: Case) -> Investigation:
@@ -243,7 +259,7 @@ def _kept(settings: Settings, clock: SystemClock, stack: AsyncExitStack) -> Data
 def _service(database: str, stack: AsyncExitStack) -> Starlette:
     url = make_url(database)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        raise Misconfigured(
+        raise NotHere(
             f"datastorage.database: there is no {url.database}; the records are where the operator runs: run this "
             "there, or name its service with datastorage.mode and datastorage.url"
         )

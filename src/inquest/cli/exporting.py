@@ -41,7 +41,8 @@ def export(
         say(f"{len(written)} files in {output}")
         return Exit.OK
 
-    return at_place(replace(place, kubeconfig=place.kubeconfig or chosen.kubernetes.kubeconfig), work)
+    kubeconfig = place.kubeconfig or str(chosen.kubernetes.kubeconfig or "")
+    return at_place(replace(place, kubeconfig=kubeconfig), work)
 
 
 __all__ = ["export"]

@@ -30,7 +30,7 @@ from inquest.cli.place import Connection, Home, Place, at_place, connected, seco
 from inquest.conductor.house import INVESTIGATION
 from inquest.errors import InquestError, Misconfigured, NotFound
 from inquest.ports import Json
-from inquest.replaying import recorded_investigation, stored
+from inquest.replaying import NotHere, recorded_investigation, stored
 from inquest.settings import Settings
 from inquest.story.evidence import Evidence
 from inquest.story.following import news, resumed
@@ -258,19 +258,31 @@ async def _evidence(name: str, number: str, settings: Path | None, place: Place,
         return _print(Told(recorded_investigation(case)), number, case)
     async with connected(place) as at:
         told = await told_of(at, await investigation_object(at, name))
-        case_ = await _stored(at, told, settings, home) if number else None
+        case_ = await _stored(at, told, number, settings, home) if number else None
         return _print(told, number, case_)
 
 
-async def _stored(at: Connection, told: Told, settings: Path | None, home: Home) -> Case | None:
+async def _stored(at: Connection, told: Told, number: str, settings: Path | None, home: Home) -> Case | None:
     """None where nobody has the text, or this person may not read it: the status still says what it was."""
     chosen = Settings.load(settings)
     kubernetes = chosen.kubernetes.model_copy(update={"namespace": home.operator_namespace})
     try:
         return await stored(at.kube, chosen.model_copy(update={"kubernetes": kubernetes}), told.investigation.uid)
+    except NotHere:
+        # What the chart installs keeps them in a volume that only the operator mounts.
+        case = f"{told.name} {number} -n {told.investigation.namespace}"
+        warn(f"the text lies where the operator runs: {in_pod(f'evidence {case}', home.operator_namespace)}")
+        return None
     except InquestError as error:
         warn(f"the text cannot be read: {error}")
         return None
+
+
+def in_pod(words: str, namespace: str) -> str:
+    """The command line that does the same in the operator's pod, as the chart has it."""
+    program = "/opt/inquest/bin/python -m inquest.cli.main"
+    pod = f"kubectl exec -n {namespace} deploy/inquest -c operator"
+    return f"{pod} -- {program} {words} --settings /etc/inquest/settings.yaml"
 
 
 def _print(told: Told, number: str, case: Case | None) -> Exit:

@@ -53,8 +53,10 @@ def joined(found: Iterable[Mapping[str, Any]]) -> Case:
         known = payloads.setdefault(one["fact"], one["payload"])
         if known is not one["payload"]:
             known["body"]["snapshot"]["objects"] += one["payload"]["objects"]
+    if not numbered:
+        raise NotRecorded("nothing is stored of this investigation")
     whole = sum(one["parts"] for one in numbered if one["part"] == 1)
-    if not numbered or whole != len(numbered) or sorted(payloads) != list(range(len(payloads))):
+    if whole != len(numbered) or sorted(payloads) != list(range(len(payloads))):
         raise NotRecorded("what is stored of this investigation is not whole, so it cannot be made again")
     return plot.fold(plot.load(payload) for _, payload in sorted(payloads.items()))
 

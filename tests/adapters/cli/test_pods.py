@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from inquest.cli.exits import Exit
+from inquest.cli.looking import in_pod
 from inquest.cli.pods import program_of
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "charts" / "inquest" / "templates"
@@ -32,6 +33,17 @@ def test_the_words_of_a_pod_of_the_chart_are_known(template: str) -> None:
 
     assert line in (TEMPLATES / template).read_text()
     assert program_of(words) is not None
+
+
+def test_the_command_for_the_operators_pod_names_what_the_chart_installs() -> None:
+    words = in_pod("evidence inv-1 E2 -n shop", "inquest-system").split()
+
+    chart = (TEMPLATES / "deployment.yaml").read_text()
+    image = (TEMPLATES.parents[2] / "images" / "operator" / "Containerfile").read_text()
+    assert words[:6] == ["kubectl", "exec", "-n", "inquest-system", "deploy/inquest", "-c"]
+    assert f"- name: {words[6]}" in chart
+    assert f'ENTRYPOINT ["{words[8]}", "-m", "{words[10]}"]' in image
+    assert f"{words[-2]}, {words[-1]}]" in chart
 
 
 @pytest.mark.parametrize("words", OTHERS)

@@ -283,6 +283,15 @@ async def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, api_serv
     assert not (tmp_path / "no.db").exists()
 
 
+async def test_a_database_that_knows_nothing_of_the_case_is_named(tmp_path: Path, api_server: Path) -> None:
+    async with embedded(f"sqlite:///{tmp_path}/other.db"):
+        pass
+    own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/other.db"}}
+
+    with pytest.raises(NotRecorded, match=r"/other\.db: nothing is stored of this investigation"):
+        await written(Settings.model_validate(own), "shop", "inv-1", tmp_path / "case")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
