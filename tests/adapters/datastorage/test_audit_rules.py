@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from inquest.datastorage import chain
 from inquest.datastorage.content import ContentError, workflow_from_content
-from inquest.datastorage.effectiveness import AssessmentEvent, fold
+from inquest.datastorage.effectiveness import fold
 from inquest.datastorage.events import Event, EventError, event_from_body
 from inquest.datastorage.identity import content_hash, workflow_id
 from inquest.datastorage.ledger import chain_lock_key
@@ -232,7 +232,7 @@ FOLDS: list[tuple[list[tuple[str, dict[str, Any]]], float | None, str]] = [
 
 
 def _fold(events: list[tuple[str, dict[str, Any]]]) -> Any:
-    return fold(AssessmentEvent(kind, NOW, data) for kind, data in events)
+    return fold((at, f"event-{at}", kind, data) for at, (kind, data) in enumerate(events))
 
 
 @pytest.mark.parametrize(
