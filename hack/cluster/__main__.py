@@ -99,7 +99,7 @@ def _status(options: argparse.Namespace) -> int:
 def _kubeconfig(options: argparse.Namespace) -> int:
     cluster = local.find(name=options.name)
     if not cluster:
-        raise HackError(f"there is no cluster named {options.name} in this checkout: bring it up first")
+        raise HackError(f"there is no cluster named {options.name} in this checkout: `make cluster-up` makes it")
     print(cluster.kubeconfig)
     return 0
 

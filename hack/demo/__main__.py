@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make demo")
     parser.add_argument("--model", choices=("none", "scripted", "real"), default=os.environ.get("MODEL", "none"))
     parser.add_argument("--run", choices=("helm", "host"), default=os.environ.get("RUN", "helm"))
-    parser.add_argument("--approve", default="no")
+    parser.add_argument("--approve", choices=("yes", "no"), default="no", type=str.lower)
     parser.add_argument("--cluster", default="main", help="another name is another cluster of this checkout")
     parser.add_argument("--down", action="store_true")
     options = parser.parse_args(arguments)
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.down:
             return down(options.cluster)
         act_out = through_helm if options.run == "helm" else beside_the_cluster
-        return act_out(options.model, options.cluster, approve=options.approve.lower() == "yes")
+        return act_out(options.model, options.cluster, approve=options.approve == "yes")
     except HackError as error:
         return fail(error)
 

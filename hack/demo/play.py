@@ -128,7 +128,7 @@ def decide(stage: Stage, request: dict[str, Any], *, approve: bool) -> None:
 def watch_end(stage: Stage) -> dict[str, Any]:
     act(5, "A Job raises the limit in a real pod; then its effect is verified")
     say("    kubectl get jobs -n inquest-workflows")
-    say("    (the demo waits seconds for the workload to settle; the default is five minutes)")
+    say("    (the demo lets the workload settle for seconds; the default is five minutes)")
     found: dict[str, Any] = until(lambda: _ended(stage), "the end of the case", stage, STEP_SECONDS * 2)
     status = found["status"]
     say(f"    {status['phase']}, {status.get('resolution', '-')}: {status.get('message', '-')}")

@@ -60,12 +60,12 @@ def install_release(stage: Stage, images: Mapping[str, Image], model: Mapping[st
         objects.append(_secret("key", model["api_key"]))
     stage.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     values = values_of(images, model, stage.user)
-    write_atomically(stage.folder / "values.yaml", yaml.safe_dump(values, sort_keys=False))
+    whole = values | {"catalogue": {"enabled": True, "image": images["kubectl"].pinned}}
+    # Who upgrades with this file keeps the catalogue.
+    write_atomically(stage.folder / "values.yaml", yaml.safe_dump(whole, sort_keys=False))
     _helm(stage, "install", RELEASE, str(CHART), *OVER_ANYTHING, values=values)
     stage.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s", seconds=90)
-    catalogue = {"enabled": True, "image": images["kubectl"].pinned}
     try:
-        whole = values | {"catalogue": catalogue}
         _helm(stage, "upgrade", RELEASE, str(CHART), *OVER_ANYTHING, "--wait", values=whole)
     except HackError as error:
         raise HackError(f"{error}\n{tail_of(stage.operator_log())}") from error

@@ -290,11 +290,11 @@ async def _datastorage(
         stack.push_async_callback(client.close)
         return client
     from inquest.datastorage.app import create_app  # imported late: a service elsewhere spares a sixth of the memory
-    from inquest.datastorage.database import migrate, open_engine
+    from inquest.datastorage.database import open_engine, prepare
 
     engine = open_engine(chosen.database)
     stack.push_async_callback(engine.dispose)
-    await migrate(engine)
+    await prepare(engine)
     app = create_app(engine)
     stack.push_async_callback(app.state.service.close)
     client = DataStorageClient.in_process(app, clock=clock, cluster=cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,11 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from inquest.datastorage.schema import upgrade
+from inquest.errors import Misconfigured
 
 Outcome = TypeVar("Outcome")
 
@@ -193,3 +195,14 @@ async def migrate(engine: AsyncEngine) -> None:
             await connection.execute(text("SET LOCAL statement_timeout = 0"))
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         await connection.run_sync(upgrade)
+
+
+async def prepare(engine: AsyncEngine) -> None:
+    """`migrate` for whoever starts with it; Misconfigured says which database cannot be used, as whom, and why."""
+    try:
+        await migrate(engine)
+    except (SQLAlchemyError, OSError) as error:
+        place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
+        why = f"datastorage.database: {place} cannot be used: {getattr(error, 'orig', None) or error}"
+        hint = f"; its folder has to be there, and user {os.getuid()} to be able to write to both"
+        raise Misconfigured(why + (hint if engine.dialect.name == "sqlite" else "")) from error

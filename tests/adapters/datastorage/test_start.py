@@ -17,7 +17,9 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.adapters.redact import Redactor
 from inquest.conductor.catalogue import Catalogue
+from inquest.datastorage.database import open_engine, prepare
 from inquest.dispatcher import Dispatcher, Key
+from inquest.errors import Misconfigured
 from inquest.operator.main import Process
 from inquest.ports import Json, ResourceKind
 from inquest.settings import Settings
@@ -84,3 +86,16 @@ async def test_a_signal_that_waits_at_the_start_meets_a_full_catalogue(empty: Da
 
     assert met == cluster.workflows
     assert len(met) > 5
+
+
+async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    nowhere, garbage = tmp_path / "absent" / "inquest.db", tmp_path / "garbage.db"
+    garbage.write_bytes(b"not a database at all, but long enough to have a header of its own " * 20)
+
+    for place, why in ((nowhere, "unable to open database file"), (garbage, "file is not a database")):
+        engine = open_engine(f"sqlite+aiosqlite:///{place}")
+        with pytest.raises(Misconfigured) as raised:
+            await prepare(engine)
+        await engine.dispose()
+        assert str(place) in str(raised.value)
+        assert why in str(raised.value)
