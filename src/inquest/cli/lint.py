@@ -16,7 +16,7 @@ from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, say, warn
 from inquest.errors import Misconfigured
 from inquest.replaying import default_catalogue
-from inquest.story.lint import UNCHECKED, Fault, Given, faults
+from inquest.story.lint import UNCHECKED, Fault, Given, faults, is_of_others
 
 STDIN: Final = "-"
 
@@ -47,19 +47,42 @@ def lint(
     output
         `text`: `file:line: field: rule`, a line for each fault.
     """
-    written = [one for file in _files(files) for one in _read(file)]
-    if not written:
+    unread: list[str] = []
+    written = [one for file in _files(files) for one in _readable(file, unread)]
+    if not written and not unread:
         raise Misconfigured(
             "name a file with Signals, ActionTypes or RemediationWorkflows, or - for the standard input"
         )
     found = faults(Given([one.body for one in written], _known_actions(), _is_secret))
     if output == "text":
         say(*(f"{_place(written, one)}: {_level(one)}{one.field}: {one.rule}" for one in found))
-        warn(f"{len(written)} documents, {len(found)} findings; {UNCHECKED}")
+        warn(f"{_sum(written, found)}; {UNCHECKED}")
     else:
-        document = {"findings": [_document(written, one) for one in found], "unchecked": UNCHECKED}
-        say(machine_text(document, output))
+        passed = sum(is_of_others(one.body) for one in written)
+        findings = [_document(written, one) for one in found]
+        say(machine_text({"findings": findings, "passedOver": passed, "unchecked": UNCHECKED}, output))
+    if unread:
+        raise Misconfigured("; ".join(unread))
     return Exit.NO if any(not one.warning for one in found) else Exit.OK
+
+
+def _sum(written: Sequence[Written], found: Sequence[Fault]) -> str:
+    others = sum(is_of_others(one.body) for one in written)
+    passed = f", {_count(others, 'document')} of other kinds passed over" if others else ""
+    return f"{_count(len(written) - others, 'document')}, {_count(len(found), 'finding')}{passed}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _readable(file: str, unread: list[str]) -> list[Written]:
+    """What a file holds; one that cannot be read keeps no other from being looked at."""
+    try:
+        return list(_read(file))
+    except Misconfigured as error:
+        unread.append(str(error))
+        return []
 
 
 def _files(names: Sequence[str]) -> Iterator[str]:

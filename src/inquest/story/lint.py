@@ -75,13 +75,20 @@ def faults(given: Given) -> tuple[Fault, ...]:
     return tuple(fault for number, body in enumerate(given.documents) for fault in _of_one(given, number, body))
 
 
+def is_of_others(body: object) -> bool:
+    """Whether it is an object of a kind that is not Inquest's; those are passed over."""
+    if not isinstance(body, Mapping) or "kind" not in body or str(body["kind"]) in KINDS:
+        return False
+    return not str(body.get("apiVersion")).startswith(f"{GROUP}/")
+
+
 def _of_one(given: Given, number: int, body: object) -> Iterator[Fault]:
     if not isinstance(body, Mapping):
         yield Fault(number, (), "must be an object")
         return
-    model = KINDS.get(str(body.get("kind")))
-    if model is None and "kind" in body and not str(body.get("apiVersion")).startswith(f"{GROUP}/"):
+    if is_of_others(body):
         return
+    model = KINDS.get(str(body.get("kind")))
     if model is None:
         yield Fault(number, ("kind",), f"must be one of {', '.join(KINDS)}{nearest(str(body.get('kind')), KINDS)}")
         return

@@ -171,3 +171,17 @@ def test_what_is_no_yaml_is_told_with_its_line(tmp_path: Path, text: str) -> Non
 
     with pytest.raises(Misconfigured, match=r"broken\.yaml:\d+: no YAML"):
         app(["lint", str(path)], result_action="return_value")
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.yaml").write_text("a: [")
+    (tmp_path / "b.yaml").write_text("apiVersion: inquest.dev/v1alpha1\nkind: Signal\nspec: {names: x}\n")
+    (tmp_path / "c.yaml").write_text("apiVersion: v1\nkind: ConfigMap\n---\napiVersion: v1\nkind: Secret\n")
+
+    with pytest.raises(Misconfigured, match=r"a\.yaml:\d+: no YAML"):
+        app(["lint", str(tmp_path)], result_action="return_value")
+
+    printed = capsys.readouterr()
+    assert "b.yaml:3: spec.names: there is no such field" in printed.out
+    assert "1 document, " in printed.err
+    assert ", 2 documents of other kinds passed over" in printed.err
