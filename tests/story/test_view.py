@@ -221,3 +221,18 @@ def test_a_quote_never_ends_the_fence_that_it_stands_in(text: str) -> None:
     assert set(fence) == {"`"}
     assert lines[-1].strip() == fence
     assert fence not in inner
+
+
+def test_the_word_for_the_end_stands_once(finished: Told) -> None:
+    assert "Completed, WorkflowSelected, Remediated: the workflow ran" in _explained(finished)
+
+
+@pytest.mark.parametrize(("decision", "is_shown"), [(None, True), ("Approved", False)])
+def test_who_is_asked_reads_what_to_type(decision: str | None, is_shown: bool) -> None:
+    found = _object("remediationapprovalrequest")
+    found["spec"] |= {"decision": decision, "decidedBy": "jane"} if decision else {}
+    inv = _investigation(phase="AwaitingApproval", approval={"state": "Pending"})
+
+    text = _drawn(Told(inv, request=RemediationApprovalRequest.from_object(found)))
+
+    assert ("to decide: inquest approve inv-1 -n ops" in text) is is_shown

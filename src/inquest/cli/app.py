@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, CycloptsPanel, Parameter, UnusedCliTokensError
+from rich.text import Text
 
 from inquest import __version__
 from inquest.cli.pods import run_operator, serve_datastorage
@@ -23,7 +24,21 @@ def _called() -> str:
     return PLUGIN.replace("-", " ") if Path(sys.argv[0]).name.startswith(PLUGIN) else "inquest"
 
 
-app = App(name=_called(), version=__version__, help="Signals in, proven root causes and approved fixes out.")
+def _told(error: CycloptsError) -> object:
+    """The library's words, save where they are those of a parser."""
+    if isinstance(error, UnusedCliTokensError):
+        words = " ".join(error.unused_tokens or ())
+        command = " ".join((_called(), *(error.command_chain or ())))
+        return Text(f"inquest: one word too many: {words}; see {command} --help")
+    return CycloptsPanel(error)
+
+
+app = App(
+    error_formatter=_told,
+    name=_called(),
+    version=__version__,
+    help="Signals in, proven root causes and approved fixes out.",
+)
 
 
 @app.command

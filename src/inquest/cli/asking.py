@@ -69,6 +69,7 @@ def investigate(
         metadata = {"name": name} if name else {"generateName": "sig-"}
         created = await _created(home, SIGNAL, {"metadata": metadata, "spec": found})
         if not wait:
+            say(f"to see what becomes of it: inquest get {created} -n {home.namespace} --watch")
             return Exit.OK
         async with asyncio.timeout(most) as bound:
             case = await _case_of(home, created)

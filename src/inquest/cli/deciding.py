@@ -75,10 +75,14 @@ def reject(
 
 
 async def _decided(at: Connection, name: str, decision: Decision, reason: str, yes: bool) -> Exit:
-    found = await _request(at, name)
+    # Asked first: who may not act as somebody learns that, and not what that somebody lacks.
+    user = await at.kube.status.whoami()
+    try:
+        found = await _request(at, name)
+    except Forbidden as error:
+        raise Forbidden(f"{error}: {_binding(at, user)}") from error
     request = RemediationApprovalRequest.from_object(found)
     _must_be_open(request)
-    user = await at.kube.status.whoami()
     await _must_be_allowed(at, user, request)
     say(*as_sections(proposal(request)), "")
     last = decision is Decision.REJECTED or len(request.spec.approvals) >= request.spec.required_approvals - 1
@@ -123,8 +127,13 @@ async def _must_be_allowed(at: Connection, user: str, request: RemediationApprov
         if not await at.kube.status.allowed(Access(verb, GROUP, APPROVAL.plural, namespace=at.namespace)):
             raise Forbidden(
                 f"{user} may not {verb} {APPROVAL.plural}.{GROUP} in namespace {at.namespace} ({request.name}): "
-                f"kubectl create rolebinding NAME -n {at.namespace} --clusterrole=inquest-approver --user={user}"
+                f"{_binding(at, user)}"
             )
+
+
+def _binding(at: Connection, user: str) -> str:
+    """What gives somebody the rights of an approver."""
+    return f"kubectl create rolebinding NAME -n {at.namespace} --clusterrole=inquest-approver --user={user}"
 
 
 def _decision(decision: Decision, user: str, reason: str) -> Json:

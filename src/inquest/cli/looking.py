@@ -258,24 +258,31 @@ async def _evidence(name: str, number: str, settings: Path | None, place: Place,
         return _print(Told(recorded_investigation(case)), number, case)
     async with connected(place) as at:
         told = await told_of(at, await investigation_object(at, name))
-        case_ = await _stored(at, told, number, settings, home) if number else None
+        case_ = await _stored(at, told, number, settings, home)
         return _print(told, number, case_)
 
 
 async def _stored(at: Connection, told: Told, number: str, settings: Path | None, home: Home) -> Case | None:
-    """None where nobody has the text, or this person may not read it: the status still says what it was."""
+    """None where nobody has the text, or this person may not read it: the status still says what it was.
+
+    Said only where one text is asked for: the list does without.
+    """
     chosen = Settings.load(settings)
     kubernetes = chosen.kubernetes.model_copy(update={"namespace": home.operator_namespace})
     try:
         return await stored(at.kube, chosen.model_copy(update={"kubernetes": kubernetes}), told.investigation.uid)
-    except NotHere:
+    except InquestError as error:
+        if number:
+            warn(_unread(told, number, home, error))
+        return None
+
+
+def _unread(told: Told, number: str, home: Home, error: InquestError) -> str:
+    if isinstance(error, NotHere):
         # What the chart installs keeps them in a volume that only the operator mounts.
         case = f"{told.name} {number} -n {told.investigation.namespace}"
-        warn(f"the text lies where the operator runs: {in_pod(f'evidence {case}', home.operator_namespace)}")
-        return None
-    except InquestError as error:
-        warn(f"the text cannot be read: {error}")
-        return None
+        return f"the text lies where the operator runs: {in_pod(f'evidence {case}', home.operator_namespace)}"
+    return f"the text cannot be read: {error}"
 
 
 def in_pod(words: str, namespace: str) -> str:
@@ -287,7 +294,7 @@ def in_pod(words: str, namespace: str) -> str:
 
 def _print(told: Told, number: str, case: Case | None) -> Exit:
     if not number:
-        say(*table_lines(*_index(told)))
+        say(*table_lines(*_index(told, case)))
         return Exit.OK
     known = next((one for one in told.status.evidence if one.id == number), None)
     found = next((one for one in case.evidence if one.id == number), None) if case else None
@@ -300,12 +307,22 @@ def _print(told: Told, number: str, case: Case | None) -> Exit:
     return Exit.NOT_FOUND
 
 
-def _index(told: Told) -> tuple[list[str], list[list[str]]]:
+def _index(told: Told, case: Case | None) -> tuple[list[str], list[list[str]]]:
+    """What each piece was asked for is kept with its text alone: without a case there is no such column."""
+    asked = {one.id: [_arguments(one)] for one in case.evidence} if case else {}
+    nothing = [""] if case else []
     rows = [
-        [one.id, one.tool, str(one.size or 0), rfc3339(one.at) if one.at else "", ", ".join(_citing(told, one.id))]
+        [
+            *(one.id, one.tool, *asked.get(one.id, nothing)),
+            *(str(one.size or 0), rfc3339(one.at) if one.at else "", ", ".join(_citing(told, one.id))),
+        ]
         for one in told.status.evidence
     ]
-    return ["ID", "TOOL", "CHARACTERS", "READ", "CITED BY"], rows
+    return ["ID", "TOOL", *(["ASKED FOR"] if case else []), "CHARACTERS", "READ", "CITED BY"], rows
+
+
+def _arguments(found: Evidence) -> str:
+    return ", ".join(f"{key}={value}" for key, value in found.arguments.items())
 
 
 def _citing(told: Told, number: str) -> Iterator[str]:
@@ -314,8 +331,7 @@ def _citing(told: Told, number: str) -> Iterator[str]:
 
 
 def _whole(found: Evidence) -> Iterator[str]:
-    arguments = ", ".join(f"{key}={value}" for key, value in found.arguments.items())
-    yield f"{found.id}: {found.tool} {arguments}".rstrip()
+    yield f"{found.id}: {found.tool} {_arguments(found)}".rstrip()
     yield f"read {rfc3339(found.observed_at)}, {found.status}, {found.digest}"
     yield ""
     yield found.text

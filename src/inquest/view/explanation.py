@@ -31,7 +31,9 @@ def _happened(told: Told) -> tuple[Branch, ...]:
     signal, status = told.investigation.spec.signal, told.status
     words = [f"{signal.severity} {signal.name} of {place(signal.target)}", _text(signal.environment)]
     end = joined([str(told.phase), _text(status.outcome), _text(status.resolution)])
-    return branches(joined(words), signal.message, f"{end}: {status.message}" if status.message else end)
+    # The message of an end begins with the resolution, for those who see the message alone.
+    said = (status.message or "").removeprefix(f"{_text(status.resolution)}: ")
+    return branches(joined(words), signal.message, f"{end}{after(': ', said)}")
 
 
 def _text(word: object) -> str:

@@ -165,7 +165,16 @@ def _awaiting(told: Told) -> Leaves:
     reason = after(": ", request.spec.decision_reason if request else None)
     left = request.status.time_remaining if request and state is ApprovalState.PENDING else None
     ref = approval.ref.name if approval and approval.ref else ""
-    return f"{_text(state)}{by}{reason}", branches(after("request ", ref), after("time left ", left))
+    command = f"inquest approve {told.name} -n {told.investigation.namespace}" if _is_asked(told) else None
+    return f"{_text(state)}{by}{reason}", branches(
+        after("request ", ref), after("time left ", left), after("to decide: ", command)
+    )
+
+
+def _is_asked(told: Told) -> bool:
+    """Whether a decision would still count."""
+    decided = told.request is not None and told.request.spec.decision is not None
+    return told.phase is Phase.AWAITING_APPROVAL and not decided
 
 
 def _executing(told: Told) -> Leaves:

@@ -21,7 +21,7 @@ def test_a_name_of_an_object_is_no_folder(name: str) -> None:
     assert recorded_folder(name) is None
 
 
-@pytest.mark.parametrize("name", ["./case", "..", "/nowhere/case", "exmples/oomkilled", ".case"])
+@pytest.mark.parametrize("name", ["./case", "..", "/nowhere/case", "example/oomkilled", ".case"])
 def test_what_can_only_be_a_folder_is_told_as_one(name: str) -> None:
     with pytest.raises(NotFound, match=r"there is no such folder: |holds no case\.yaml"):
         recorded_folder(name)

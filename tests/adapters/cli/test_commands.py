@@ -93,6 +93,28 @@ def test_a_wrong_time_is_refused_before_anything_is_asked_of_a_cluster(command: 
     assert "'soon' is no time" in ran.stderr
 
 
+def test_a_word_too_many_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        app(["list", "signals", "workflows"])
+
+    assert ended.value.code == Exit.MISUSED
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.startswith("inquest: one word too many: workflows; see ")
+    assert told.endswith(" list --help")
+
+
+def test_the_list_of_evidence_says_what_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+
+    assert app(["evidence", CASE], result_action="return_value") == Exit.OK
+
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:4] == ["ID", "TOOL", "ASKED", "FOR"]
+    assert "read=pods" in "".join(rows)
+
+
 def test_the_plugin_calls_itself_as_it_was_called() -> None:
     assert "Usage: kubectl inquest COMMAND" in _run("--help", program="kubectl-inquest").stdout
     assert "Usage: inquest COMMAND" in _run("--help").stdout

@@ -112,6 +112,15 @@ def test_who_may_not_decide_learns_which_verb_on_which_object_is_missing(
     assert _decision(kubectl)["decision"] is None
 
 
+def test_who_may_not_even_read_a_request_learns_which_binding_is_missing(
+    inquest: Inquest, namespace: str, case: Object
+) -> None:
+    ran = inquest("approve", "inv-checkout", "--yes", user="nobody")
+
+    assert ran.code == Exit.FORBIDDEN
+    assert f"create rolebinding NAME -n {namespace} --clusterrole=inquest-approver --user=nobody" in ran.err
+
+
 def test_nothing_is_decided_where_nobody_can_be_asked(
     inquest: Inquest, kubectl: Kubectl, case: Object, person: Person
 ) -> None:
@@ -308,6 +317,7 @@ def test_who_asks_for_an_investigation_makes_a_signal(
     once, twice = inquest(*asked, user="edna"), inquest(*asked, user="edna")
 
     assert once.code == Exit.OK, once.err
+    assert f"inquest get slow -n {namespace} --watch" in once.out
     assert twice.code == Exit.CONFLICT
     spec = kubectl.get("sig", "slow")["spec"]
     assert spec["target"] == {
