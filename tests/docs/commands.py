@@ -18,6 +18,8 @@ _CHART: Final = "installs an image on a real node: tests/chart/test_life.py does
 _TEAM: Final = "installs an image on a real node: tests/chart/test_team.py does"
 _PRINTED: Final = "hack.gen.readme runs it and writes what it prints, and a check fails on a difference"
 _PEOPLE: Final = "needs people, a case and a place of their own: tests/cluster/cli does the same"
+_POD: Final = "needs the operator's pod on a real node; outside of it tests/cluster/cli has the same commands"
+_INDEX: Final = "needs a package index"
 _LONG: Final = "a target of its own, minutes long"
 
 WHO: Final = {
@@ -58,7 +60,8 @@ WHO: Final = {
         ".status.gaps": _MODEL,
         ".status.plan": _MODEL,
         ".status.usage": BY_HAND,
-        "pip install": "needs a package index",
+        "pip install": _INDEX,
+        "export INQUEST_TELEMETRY": "names a receiver that no test has: tests/adapters has one of its own",
         ".status.transcript": BY_HAND,
     },
     "docs/how-to/freeze-changes.md": {"kubectl create configmap": BY_HAND},
@@ -74,6 +77,11 @@ WHO: Final = {
         "curl -s": BY_HAND,
         "kubectl get rwf,at": BY_HAND,
         "kubectl create -f signal.yaml": BY_HAND,
+    },
+    "docs/how-to/install-the-command.md": {
+        "pip install": _INDEX,
+        "--version": OFFLINE,
+        "inquest completion": OFFLINE,
     },
     "docs/how-to/install-without-internet.md": {"docker build": _REGISTRY},
     "docs/how-to/install-for-one-team.md": {"helm install": _TEAM, "kubectl create clusterrolebinding": _TEAM},
@@ -135,7 +143,7 @@ WHO: Final = {
     "docs/how-to/write-a-policy.md": {"inquest policy test": OFFLINE},
     "docs/how-to/write-a-workflow.md": {"kubectl create -f -": BY_HAND, "inquest lint": OFFLINE},
     "docs/tutorial/first-case.md": dict.fromkeys(
-        ("make", "kubectl get", "kubectl patch", "kubectl logs", "kubectl auth", "=$("), _REAL_NODE
+        ("make", "kubectl inquest", "kubectl get", "kubectl patch", "kubectl logs", "kubectl auth", "=$("), _REAL_NODE
     ),
 }
 """Page, then a part of the command: a journey, or why nobody runs it."""

@@ -17,7 +17,7 @@ from inquest.settings import Settings
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAMS: Final = frozenset(
     ("kubectl", "inquest", "helm", "make", "docker", "export", "openssl", "opa", "curl", "pip", "git", "umask", "for")
-) | {".venv/bin/python", ".venv/bin/inquest"}
+) | {".venv/bin/python", ".venv/bin/inquest", "python3", "source"}
 _SETTINGS: Final = set(Settings.model_fields)
 _ASSIGNS: Final = re.compile(r"[A-Z_]+=")
 _FILE: Final = re.compile(r"`([\w.-]+\.ya?ml)`:$")

@@ -15,7 +15,7 @@ from tests.docs.pages import blocks
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    tools = build(["opa", "helm"])
+    tools = build(["opa", "helm", "kubectl"])
     return Desk(tmp_path, OFFLINE, {"PATH": f"{tmp_path}/.venv/bin:{tools}:{os.environ['PATH']}"})
 
 
@@ -24,6 +24,8 @@ def test_the_pages_that_need_no_cluster_work_as_they_stand(desk: Desk) -> None:
     (desk.folder / "settings.yaml").write_text("{}")
     desk.does("docs/how-to/use-a-model.md", "INQUEST_LIMITS__MAX_TURNS=0")
     desk.does("docs/how-to/write-a-workflow.md", "inquest lint")
+    desk.does("docs/how-to/install-the-command.md", "--version")
+    desk.does("docs/how-to/install-the-command.md", "inquest completion")
     _write_policy(desk)
     desk.does("docs/how-to/write-a-policy.md", "inquest policy test")
 
