@@ -52,6 +52,10 @@ WHO: Final = {
     },
     "docs/how-to/connect-alertmanager.md": {
         "kubectl create rolebinding alertmanager": BY_HAND,
+        "openssl req": BY_HAND,
+        "helm upgrade": _CHART,
+        "kubectl create secret generic inquest-intake-token": BY_HAND,
+        "kubectl port-forward": "needs a pod behind the Service: tests/cluster/story/test_intake.py sends the same",
         "curl https://inquest": "inside a pod: tests/cluster/story/test_intake.py sends the same",
     },
     "docs/how-to/follow-a-case.md": {

@@ -30,6 +30,7 @@ from tests.docs.pages import blocks, kind_of, pages, steps
 CLUSTER: Final = "docs"
 NAMESPACE: Final = "inquest-system"
 APPROVE: Final = "docs/how-to/approve-a-request.md"
+DOOR: Final = "docs/how-to/connect-alertmanager.md"
 FOLLOW: Final = "docs/how-to/follow-a-case.md"
 INSTALL: Final = "docs/how-to/install-by-hand.md"
 LABEL: Final = "docs/how-to/label-a-namespace.md"
@@ -122,7 +123,9 @@ def _installs(reader: Reader) -> None:
     reader.does(INSTALL, "IMAGE=registry.example", **{"sha256:...": f"sha256:{IMAGE}"})
     reader.does(INSTALL, "kubectl create rolebinding approver")
     reader.does(INSTALL, "umask 077")
-    reader.does("docs/how-to/connect-alertmanager.md", "kubectl create rolebinding alertmanager")
+    reader.does(DOOR, "kubectl create rolebinding alertmanager")
+    reader.does(DOOR, "openssl req")
+    reader.does(DOOR, "kubectl create secret generic inquest-intake-token")
     reader.does("docs/how-to/serve-datastorage.md", "kubectl create secret")
     reader.does("docs/how-to/serve-datastorage.md", "kubectl apply")
     reader.does("docs/how-to/serve-datastorage.md", "kubectl create rolebinding")
