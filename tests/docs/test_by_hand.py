@@ -37,6 +37,7 @@ LABEL: Final = "docs/how-to/label-a-namespace.md"
 READ: Final = "docs/how-to/read-an-investigation.md"
 RECOVER: Final = "docs/how-to/recover.md"
 TRAIL: Final = "docs/how-to/keep-the-audit-trail.md"
+WORKFLOW: Final = "docs/how-to/write-a-workflow.md"
 IMAGE: Final = "0" * 63 + "1"
 HASTE: Final = {
     "INQUEST_EFFECTIVENESS__STABILIZATION": "1s",
@@ -108,6 +109,7 @@ def test_who_types_the_pages_comes_from_an_empty_cluster_to_a_verified_fix_and_i
         eventually(lambda: _is_registered(reader), what="the catalogue is registered")
         reader.does(INSTALL, "kubectl get rwf,at")
         _snippets_are_accepted(reader)
+        _writes_a_workflow(reader)
         _breaks_two_workloads_and_tells(reader)
         _reads_and_decides(reader)
         _looks_back(reader)
@@ -164,7 +166,7 @@ def _is_ready(process: subprocess.Popen[bytes], log: Path) -> bool:
 
 
 def _is_registered(reader: Reader) -> bool:
-    found = reader.world.api.list("RemediationWorkflow", NAMESPACE)
+    found = [one for kind in ("ActionType", "RemediationWorkflow") for one in reader.world.api.list(kind, NAMESPACE)]
     return bool(found) and all(one.get("status", {}).get("registration") == "Active" for one in found)
 
 
@@ -178,6 +180,13 @@ def _snippets_are_accepted(reader: Reader) -> None:
                 said, code = reader.desk.runs("kubectl create --dry-run=server -f snippet.yaml")
                 there = "already exists" in said
                 assert code == 0 or there, f"{block}: {said}"
+
+
+def _writes_a_workflow(reader: Reader) -> None:
+    reader.desk.write_files_of(WORKFLOW)
+    reader.does(WORKFLOW, "kubectl apply -f account.yaml")
+    eventually(lambda: _is_registered(reader), what="the workflow is registered")
+    reader.does(WORKFLOW, "kubectl get at,rwf")
 
 
 def _breaks_two_workloads_and_tells(reader: Reader) -> None:
@@ -249,7 +258,7 @@ def _recovers(reader: Reader) -> None:
     reader.does(RECOVER, "kubectl delete job", NAME=execution, UID_OF_THE_EXECUTION=uid)
     case = reader.object("Investigation", reader.name("Investigation", "checkout"))["metadata"]["uid"]
     reader.does(RECOVER, "kubectl delete cm", UID_OF_THE_INVESTIGATION=case)
-    reader.does("docs/how-to/write-a-workflow.md", "kubectl create -f -")
+    reader.does(WORKFLOW, "kubectl create -f -")
 
 
 def _keeps_the_trail(reader: Reader) -> None:

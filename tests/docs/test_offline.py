@@ -23,6 +23,7 @@ def test_the_pages_that_need_no_cluster_work_as_they_stand(desk: Desk) -> None:
     desk.does("docs/how-to/replay-a-case.md", "inquest replay tests")
     (desk.folder / "settings.yaml").write_text("{}")
     desk.does("docs/how-to/use-a-model.md", "INQUEST_LIMITS__MAX_TURNS=0")
+    desk.write_files_of("docs/how-to/write-a-workflow.md")
     desk.does("docs/how-to/write-a-workflow.md", "inquest lint")
     desk.does("docs/how-to/install-the-command.md", "--version")
     desk.does("docs/how-to/install-the-command.md", "inquest completion")
