@@ -112,6 +112,7 @@ WHO: Final = {
     "docs/how-to/play-scenarios-live.md": {"make scenarios": _LONG},
     "docs/how-to/read-an-investigation.md": {
         "kubectl inquest": _PEOPLE,
+        "kubectl exec": _POD,
         "kubectl get inv -n inquest-system            #": BY_HAND,
         ".status.conditions": BY_HAND,
         "ID=": BY_HAND,
@@ -129,6 +130,7 @@ WHO: Final = {
     "docs/how-to/replay-a-case.md": {
         "inquest replay tests": OFFLINE,
         "inquest export": BY_HAND,
+        "POD=": _POD,
         "inquest replay ./case": BY_HAND,
     },
     "docs/how-to/serve-datastorage.md": {
