@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,14 @@ def test_a_wrong_time_is_refused_before_anything_is_asked_of_a_cluster(command: 
 
     assert ran.returncode == Exit.MISUSED
     assert "'soon' is no time" in ran.stderr
+
+
+@pytest.mark.parametrize("group", [[], ["datastorage"], ["audit"], ["policy"]])
+def test_every_command_says_what_it_does(group: list[str]) -> None:
+    found = reduce(lambda at, word: at[word], group, app)
+
+    silent = [name for name in found if not name.startswith("-") and not found[name].help.strip()]
+    assert (silent, [name for name in found if not name.startswith("-")] != []) == ([], True)
 
 
 def test_a_word_too_many_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
