@@ -185,8 +185,13 @@ def _snippets_are_accepted(reader: Reader) -> None:
 def _writes_a_workflow(reader: Reader) -> None:
     reader.desk.write_files_of(WORKFLOW)
     reader.does(WORKFLOW, "kubectl apply -f account.yaml")
-    eventually(lambda: _is_registered(reader), what="the workflow is registered")
+    eventually(lambda: _is_registered(reader) and _is_used(reader), what="the workflow is registered")
     reader.does(WORKFLOW, "kubectl get at,rwf")
+
+
+def _is_used(reader: Reader) -> bool:
+    # Counted by a look after the one that registers the workflow.
+    return reader.object("ActionType", "extend-rollout-deadline").get("status", {}).get("activeWorkflows") == 1
 
 
 def _breaks_two_workloads_and_tells(reader: Reader) -> None:
