@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from inquest.api.shared import ENDED_EXECUTIONS
 from tests.cluster.kube import Cluster
 from tests.cluster.outcomes.golden import rendered
 from tests.cluster.outcomes.scenes import Scene
@@ -126,6 +127,9 @@ def _open(world: World, scene: Scene) -> Object:
 def _is_over(seen: Object, scene: Scene) -> bool:
     """In its last phase, and all that is written about it is written."""
     if phase_of(seen) not in scene.ends:
+        return False
+    run = seen["status"].get("execution")
+    if run is not None and run.get("phase") not in ENDED_EXECUTIONS:
         return False
     ended = "completedAt" in seen["status"]
     return conditions(seen).get("Recorded", ("",))[0] == "True" if ended else "approval" in seen["status"]
