@@ -55,15 +55,45 @@ class Busy(World):
         digest = content_hash(content_of(RemediationWorkflow.from_object(body)))
         self.registrations.append(Registration(name, digest, "Active"))
 
+    def act(self, **spec: Any) -> None:
+        """The ActionType of what is applied."""
+        spec = proposal("ActionType")["spec"] | {"name": proposal("RemediationWorkflow")["spec"]["actionType"]} | spec
+        self.put("ActionType", "action", HOME, apiVersion="inquest.dev/v1alpha1", spec=spec)
+
 
 async def test_what_is_applied_during_a_sweep_is_no_orphan() -> None:
     world = Busy()
+    world.act()
     world.apply("old")
     world.registrations.append(Registration("gone", "0" * 64, "Active"))
 
     await Catalogue(world.house()).sweep()
 
     assert world.disabled == ["gone"]
+
+
+async def test_what_has_lost_its_action_is_withdrawn() -> None:
+    world = Busy(coming=False)
+    world.act(name="AnotherAction")
+    world.apply("left")
+
+    await Catalogue(world.house()).sweep()
+
+    assert world.disabled == ["left"]
+
+
+async def test_an_action_that_cannot_be_read_is_not_taken_for_gone() -> None:
+    world = Busy(coming=False)
+    world.act(what=7)
+    world.apply("kept")
+    catalogue = Catalogue(world.house())
+
+    await catalogue.sweep()
+    with pytest.raises(Unavailable, match="cannot be read"):
+        await catalogue.workflow(HOME, "kept")
+
+    assert world.disabled == []
+    assert "registration" not in world.held["RemediationWorkflow", HOME, "kept"].get("status", {})
 
 
 def chosen(world: Busy, name: str) -> WorkflowPin:

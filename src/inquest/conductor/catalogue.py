@@ -7,7 +7,7 @@ partial list disables nothing (resources, section 7.3).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
@@ -21,7 +21,7 @@ from inquest.api.meta import API_VERSION, Resource
 from inquest.api.shared import Registration as Registered
 from inquest.conductor.house import ACTION_TYPE, WORKFLOW, House
 from inquest.conductor.publish import publish
-from inquest.conductor.reading import parsed
+from inquest.conductor.reading import ResourceT, parsed
 from inquest.errors import AlreadyExists, Invalid, NotFound, Unavailable
 from inquest.ports import Registration, ResourceKind
 
@@ -98,33 +98,34 @@ class Catalogue:
                 self.house.offer(ACTION_TYPE, one.namespace, one.name, one.uid)
 
     async def sweep(self) -> int:
-        """Disable what no resource carries any more; says how many."""
-        # First what is held: a workflow that is applied and registered between the two reads is no orphan.
+        """Disable what no resource carries any more, or whose ActionType is gone; says how many."""
+        # First what is held: a workflow that is applied and registered between the reads is no orphan.
         registered = await self.house.datastorage.registered()
-        listed = await self.house.status.list(WORKFLOW)
-        readable = parsed(RemediationWorkflow, listed)
-        if len(readable) < len(listed):
-            # What an unreadable one carries is not known: a list in part proves nothing.
+        workflows = await self._whole(WORKFLOW, RemediationWorkflow)
+        actions = await self._whole(ACTION_TYPE, ActionType)
+        if workflows is None or actions is None:
             return 0
-        hashes = {content_hash(content_of(one)) for one in readable}
+        named = {action.spec.name for action in actions}
+        hashes = {content_hash(content_of(one)) for one in workflows if one.spec.action_type in named}
         orphans = [held for held in registered if _is_orphan(held, hashes)]
         for orphan in orphans:
-            await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow is gone")
+            await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow or ActionType is gone")
             log.info("workflow disabled", workflow=orphan.name, version=orphan.version, id=orphan.id)
-        await self._revive()
+        self._revive(actions, workflows, named)
         return len(orphans)
 
-    async def _revive(self) -> None:
+    async def _whole(self, kind: ResourceKind, model: type[ResourceT]) -> tuple[ResourceT, ...] | None:
+        """None where one cannot be read: what it carries is not known, and a list in part proves nothing."""
+        listed = await self.house.status.list(kind)
+        readable = parsed(model, listed)
+        return readable if len(readable) == len(listed) else None
+
+    def _revive(self, actions: Iterable[ActionType], workflows: Iterable[RemediationWorkflow], named: Set[str]) -> None:
         """Look again at what gave way to something that is gone now, and at what has lost its action."""
-        actions = parsed(ActionType, await self.house.status.list(ACTION_TYPE))
-        named = {action.spec.name for action in actions}
         for action in actions:
             if action.status.registration is Registered.INVALID:
                 self.house.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
-        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
-        newest: dict[str, RemediationWorkflow] = {}
-        for one in sorted(found, key=by_version):
-            newest[one.spec.id] = one
+        newest = {one.spec.id: one for one in sorted(workflows, key=by_version)}
         for one in newest.values():
             is_left = one.status.registration is Registered.ACTIVE and one.spec.action_type not in named
             if is_left or one.status.registration is Registered.SUPERSEDED:
@@ -145,8 +146,7 @@ class Catalogue:
     async def _attempt_workflow(self, found: RemediationWorkflow) -> Attempt:
         action = await self._action_type(found.spec.action_type)
         if action is None:
-            await self._withdraw(found)
-            await self._tell_left(found)
+            await self._left_behind(found)
             message = f"spec.actionType: no ActionType is named {found.spec.action_type}"
             verdicts = {
                 "Valid": false("ActionTypeNotFound", message),
@@ -165,28 +165,30 @@ class Catalogue:
             return _refused(error)
         return _accepted(held)
 
-    async def _tell_left(self, found: RemediationWorkflow) -> None:
-        """It was in force, and its ActionType has gone (resources, section 7.1)."""
-        if found.status.registration is Registered.ACTIVE:
-            name = found.spec.action_type
-            left = [one for one in await self._active() if one.spec.action_type == name]
-            text = f"ActionType {name} is gone, and was in use by {_listed(left or [found])}"
-            await self.house.herald.event(found.to_object(), "InUse", self.house.redactor.text(text), warning=True)
-
-    async def _withdraw(self, found: RemediationWorkflow) -> None:
-        """Nothing of it is offered while its ActionType is away; best effort, for it is tried again."""
-        carried = content_hash(content_of(found))
+    async def _left_behind(self, found: RemediationWorkflow) -> None:
+        """Where it was in force, its ActionType has gone: it is offered no more, and people are told (7.1)."""
+        if found.status.registration is not Registered.ACTIVE:
+            return
+        name = found.spec.action_type
+        left = [one for one in await self._active() if one.spec.action_type == name]
+        text = f"ActionType {name} is gone, and was in use by {_listed(left or [found])}"
+        await self.house.herald.event(found.to_object(), "InUse", self.house.redactor.text(text), warning=True)
         try:
-            for held in await self.house.datastorage.registered():
-                if held.content_hash == carried and held.status == "Active":
-                    await self.house.datastorage.disable_workflow(held.id, "its ActionType is gone")
+            await self.sweep()
         except Unavailable as error:
+            # The next sweep finds it as well.
             log.warning("workflow not withdrawn yet", workflow=found.spec.id, error=str(error))
 
     async def _action_type(self, name: str) -> ActionType | None:
-        """The ActionType of that name; of several the oldest, of one age the one that is registered already."""
-        found = parsed(ActionType, await self.house.status.list(ACTION_TYPE))
+        """The ActionType of that name; of several the oldest, of one age the one that is registered already.
+
+        Raises Unavailable where it is not known to be absent, because one cannot be read.
+        """
+        listed = await self.house.status.list(ACTION_TYPE)
+        found = parsed(ActionType, listed)
         named = [one for one in found if one.spec.name == name]
+        if not named and len(found) < len(listed):
+            raise Unavailable("the catalogue", f"an ActionType cannot be read, and it may be {name}")
         return min(named, key=_seniority, default=None)
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
