@@ -21,8 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.redact import Redactor
 from inquest.datastorage.app import create_app, create_health_app
-from inquest.datastorage.database import migrate, open_engine
-from inquest.errors import Misconfigured, Unavailable
+from inquest.datastorage.database import migrate, open_engine, unusable
+from inquest.errors import Misconfigured
 from inquest.serving import Certificate, metrics_app, serving, stop_signal
 from inquest.serving.login import Reviewer
 from inquest.settings import DataStorageServerSettings, Settings
@@ -88,7 +88,7 @@ async def _migrated(engine: AsyncEngine) -> None:
             with attempt:
                 await migrate(engine)
     except (SQLAlchemyError, OSError) as error:
-        raise Unavailable("the database", type(getattr(error, "orig", error)).__name__) from error
+        raise unusable(engine, error) from error
 
 
 def _is_away(error: Exception) -> bool:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from inquest.datastorage.schema import upgrade
-from inquest.errors import Misconfigured
+from inquest.errors import InquestError, Misconfigured, Unavailable
 
 Outcome = TypeVar("Outcome")
 
@@ -198,11 +198,21 @@ async def migrate(engine: AsyncEngine) -> None:
 
 
 async def prepare(engine: AsyncEngine) -> None:
-    """`migrate` for whoever starts with it; Misconfigured says which database cannot be used, as whom, and why."""
+    """`migrate` for whoever starts with it; errors as `unusable` has them."""
     try:
         await migrate(engine)
     except (SQLAlchemyError, OSError) as error:
-        place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
-        why = f"datastorage.database: {place} cannot be used: {getattr(error, 'orig', None) or error}"
-        hint = f"; its folder has to be there, and user {os.getuid()} to be able to write to both"
-        raise Misconfigured(why + (hint if engine.dialect.name == "sqlite" else "")) from error
+        raise unusable(engine, error) from error
+
+
+def unusable(engine: AsyncEngine, error: Exception) -> InquestError:
+    """Misconfigured names the file, and who may not use it; Unavailable no word of a server, which may hold a login."""
+    fault = getattr(error, "orig", None) or error
+    if engine.dialect.name != "sqlite":
+        return Unavailable("the database", type(fault).__name__)
+    is_place = str(getattr(fault, "sqlite_errorname", "")).startswith(_PLACE_FAULTS)
+    hint = f"; its folder has to be there, and user {os.getuid()} to be able to write to both" if is_place else ""
+    return Misconfigured(f"datastorage.database: {engine.url.database} cannot be used: {fault}{hint}")
+
+
+_PLACE_FAULTS = ("SQLITE_CANTOPEN", "SQLITE_READONLY")

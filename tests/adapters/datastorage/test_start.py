@@ -99,3 +99,4 @@ async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         await engine.dispose()
         assert str(place) in str(raised.value)
         assert why in str(raised.value)
+        assert ("has to be there" in str(raised.value)) is (place == nowhere)
