@@ -69,8 +69,7 @@ def investigate(
         metadata = {"name": name} if name else {"generateName": "sig-"}
         created = await _created(home, SIGNAL, {"metadata": metadata, "spec": found})
         if not wait:
-            say(f"to see what becomes of it: inquest get {created} -n {home.namespace} --watch")
-            return Exit.OK
+            return _left(home, created)
         async with asyncio.timeout(most) as bound:
             case = await _case_of(home, created)
         end = bound.when()
@@ -108,6 +107,12 @@ async def _created(at: Connection, kind: ResourceKind, body: Json) -> str:
     name = str(created["metadata"]["name"])
     say(f"{kind.kind.lower()}/{name} created in {at.namespace}")
     return name
+
+
+def _left(at: Connection, name: str) -> Exit:
+    """Nobody waits here: what to type for that is said."""
+    say(f"to see what becomes of it: inquest get {name} -n {at.namespace} --watch")
+    return Exit.OK
 
 
 async def _case_of(at: Connection, signal: str) -> str:
@@ -185,6 +190,6 @@ def rerun(
         metadata = {"name": name} if name else {"generateName": "again-"}
         body = {"metadata": metadata, "spec": spec | ({"model": model} if model else {})}
         again = await _created(at, INVESTIGATION, body)
-        return await watch_case(at, again, most) if wait else Exit.OK
+        return await watch_case(at, again, most) if wait else _left(at, again)
 
     return at_place(place, work)

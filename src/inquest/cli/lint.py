@@ -12,11 +12,13 @@ import yaml
 from cyclopts import Parameter
 
 from inquest.adapters.redact import Redactor
+from inquest.adapters.yaml_fault import yaml_fault
 from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, say, warn
 from inquest.errors import Misconfigured
 from inquest.replaying import default_catalogue
 from inquest.story.lint import UNCHECKED, Fault, Given, faults, is_of_others
+from inquest.view.branches import counted
 
 STDIN: Final = "-"
 
@@ -68,12 +70,8 @@ def lint(
 
 def _sum(written: Sequence[Written], found: Sequence[Fault]) -> str:
     others = sum(is_of_others(one.body) for one in written)
-    passed = f", {_count(others, 'document')} of other kinds passed over" if others else ""
-    return f"{_count(len(written) - others, 'document')}, {_count(len(found), 'finding')}{passed}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    passed = f", {counted(others, 'document')} of other kinds passed over" if others else ""
+    return f"{counted(len(written) - others, 'document')}, {counted(len(found), 'finding')}{passed}"
 
 
 def _readable(file: str, unread: list[str]) -> list[Written]:
@@ -102,9 +100,8 @@ def _read(file: str) -> Iterator[Written]:
     except (OSError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{file} cannot be read: {type(error).__name__}") from error
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise Misconfigured(f"{file}{line}: no YAML: {getattr(error, 'problem', '') or 'it ends too soon'}") from error
+        line, why = yaml_fault(error)
+        raise Misconfigured(f"{file}:{line}: {why}" if line else f"{file}: {why}") from error
     for node, body in zip(nodes, bodies, strict=True):
         if node is not None and body is not None:
             yield Written(file, node, body)

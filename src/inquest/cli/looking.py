@@ -179,7 +179,7 @@ def report(
     file: Annotated[Path | None, Parameter(name="--output", alias="-o")] = None,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> int:
-    """Write the same as Markdown, for an incident document.
+    """Write a whole case as Markdown, for an incident document.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from typing import Final
 
 from inquest.api.investigation import ProgressEntry, StepState
 from inquest.api.shared import ApprovalState, ExecutionPhase, Phase
-from inquest.view.branches import Branch, Mark, after, branches, figure, joined
+from inquest.view.branches import Branch, Mark, after, branches, counted, figure, joined
 from inquest.view.told import Told, cause_line, place
 
 SELECTION_TOOLS: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
@@ -99,8 +99,8 @@ Leaves = tuple[str, tuple[Branch, ...]]
 
 def _investigating(told: Told) -> Leaves:
     status, usage = told.status, told.status.usage
-    turns = f"{usage.turns} turns of {usage.model}" if usage and usage.turns else "detectors, no model"
-    calls = f"{usage.tool_calls} calls" if usage and usage.tool_calls else ""
+    turns = f"{counted(usage.turns, 'turn')} of {usage.model}" if usage and usage.turns else "detectors, no model"
+    calls = counted(usage.tool_calls, "call") if usage and usage.tool_calls else ""
     tokens = f"{usage.total_tokens} tokens" if usage and usage.total_tokens else ""
     cost = after("cost ", usage.cost if usage else None)
     return joined([turns, calls, tokens, cost]), (
@@ -120,8 +120,7 @@ def _snapshot(told: Told) -> Iterator[Branch]:
     taken = told.status.snapshot
     if taken is not None:
         word = "complete" if taken.complete else "not complete"
-        pods = "1 pod" if taken.pod_count == 1 else f"{taken.pod_count or 0} pods"
-        yield Branch(f"snapshot: {pods}, {word}", mark=Mark.DONE)
+        yield Branch(f"snapshot: {counted(taken.pod_count or 0, 'pod')}, {word}", mark=Mark.DONE)
 
 
 def _call(entry: ProgressEntry) -> Branch:

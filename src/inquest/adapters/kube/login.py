@@ -19,6 +19,7 @@ from kubernetes.aio.config import load_kube_config
 from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigMerger
 
+from inquest.adapters.yaml_fault import yaml_fault
 from inquest.errors import Misconfigured
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -135,9 +136,8 @@ def _named(files: Path | str) -> Iterator[None]:
     try:
         yield
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise _unusable(files, f"{line}no YAML: {getattr(error, 'problem', '') or 'it ends too soon'}") from error
+        line, why = yaml_fault(error)
+        raise _unusable(files, f"line {line}: {why}" if line else why) from error
     except ConfigException as error:
         # The library names the place by all that stands there, a token too.
         missing = _MISSING_KEY.match(str(error))
