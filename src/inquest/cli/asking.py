@@ -17,8 +17,9 @@ from inquest.cli.exits import Exit
 from inquest.cli.looking import watch_case
 from inquest.cli.output import say, warn
 from inquest.cli.place import Connection, Place, at_place, seconds_of
+from inquest.cli.target import target_of
 from inquest.conductor.house import INVESTIGATION, SIGNAL
-from inquest.errors import Conflict, Invalid
+from inquest.errors import Conflict
 from inquest.ports import Json, ResourceKind
 
 LEFT_OUT: Final = ("signalRef", "cancel", "feedback")
@@ -35,11 +36,14 @@ def investigate(
     title: str = "",
     name: str = "",
     signal_namespace: str = "",
+    allow_missing: Annotated[bool, Parameter(negative="")] = False,
     wait: Annotated[bool, Parameter(negative="")] = False,
     timeout: str = "0",
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> int:
     """Ask for an investigation: creates a Signal, which passes triage like any other.
+
+    Nothing is created where the target is not there. Who may not read it is told so, and the Signal is created.
 
     Parameters
     ----------
@@ -55,6 +59,8 @@ def investigate(
         Name of the Signal, so that asking twice is asking once; a new one each time unless given.
     signal_namespace
         Where the Signal stands, if not beside its target.
+    allow_missing
+        Ask about a target that is gone; it is not looked for.
     wait
         Follow the case to its end; the exit status says how it did.
     timeout
@@ -65,7 +71,8 @@ def investigate(
 
     async def work(at: Connection) -> Exit:
         home = Connection(at.kube, signal_namespace or at.namespace)
-        found = await _signal(at, target, message, severity, title)
+        named = await target_of(at, target, missing=allow_missing)
+        found = _signal(named, message, severity, title)
         metadata = {"name": name} if name else {"generateName": "sig-"}
         created = await _created(home, SIGNAL, {"metadata": metadata, "spec": found})
         if not wait:
@@ -83,17 +90,12 @@ def investigate(
         return Exit.TIMED_OUT
 
 
-async def _signal(at: Connection, target: str, message: str, severity: Severity, title: str) -> Json:
-    word, slash, name = target.partition("/")
-    if not slash or not name:
-        raise Invalid(f"{target!r} is no KIND/NAME such as deployment/checkout")
-    kind = await at.kube.cluster.kind(word)
-    place = {"namespace": at.namespace} if kind.namespaced else {}
+def _signal(target: Json, message: str, severity: Severity, title: str) -> Json:
     return {
         "name": title or "Manual",
         "severity": str(severity),
         "source": {"type": str(SourceType.MANUAL), "name": MANAGER},
-        "target": {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, **place},
+        "target": target,
         **({"message": message} if message else {}),
     }
 

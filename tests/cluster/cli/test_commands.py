@@ -317,6 +317,9 @@ def test_who_asks_for_an_investigation_makes_a_signal(
     once, twice = inquest(*asked, user="edna"), inquest(*asked, user="edna")
 
     assert once.code == Exit.OK, once.err
+    # Who edits cases has no right to read Deployments by that.
+    assert once.err.startswith('inquest: whether deployments.apps "checkout" is there could not be checked: ')
+    assert len(once.err.splitlines()) == 1
     assert f"inquest get slow -n {namespace} --watch" in once.out
     assert twice.code == Exit.CONFLICT
     spec = kubectl.get("sig", "slow")["spec"]
@@ -330,18 +333,113 @@ def test_who_asks_for_an_investigation_makes_a_signal(
 
 
 def test_a_secret_in_a_message_is_not_stored(inquest: Inquest, kubectl: Kubectl) -> None:
-    ran = inquest("investigate", "node/worker", "-m", "password=hunter2hunter2 was refused", "--name", "node")
+    ran = inquest(
+        "investigate", "node/worker", "-m", "password=hunter2hunter2 was refused", "--name", "node", "--allow-missing"
+    )
 
     assert ran.code == Exit.OK, ran.err
     assert "hunter2hunter2" not in json.dumps(kubectl.get("sig", "node")["spec"])
     assert "namespace" not in kubectl.get("sig", "node")["spec"]["target"]
 
 
-def test_a_kind_that_nobody_serves_is_named(inquest: Inquest) -> None:
-    ran = inquest("investigate", "gizmo/x")
+def _config_map(kubectl: Kubectl, name: str) -> None:
+    kubectl("create", "configmap", name)
+
+
+@pytest.mark.parametrize("target", ["configmap/chekkout", "cm/checkout-v", "configmap.v1./chekkout"])
+def test_a_target_that_is_not_there_is_refused_with_the_names_that_come_near(
+    target: str, inquest: Inquest, kubectl: Kubectl, namespace: str
+) -> None:
+    _config_map(kubectl, "checkout-v2")
+
+    ran = inquest("investigate", target)
+
+    name = target.partition("/")[2]
+    assert ran.code == Exit.NOT_FOUND
+    assert ran.err == (
+        f'inquest: Error from server (NotFound): configmaps "{name}" not found in namespace {namespace}. '
+        "Did you mean checkout-v2? Nothing was created; --allow-missing asks why something is gone\n"
+    )
+    assert kubectl("get", "sig", "-o", "name") == ""
+
+
+def test_only_who_may_list_a_kind_is_offered_names(
+    inquest: Inquest, kubectl: Kubectl, namespace: str, person: Person
+) -> None:
+    _config_map(kubectl, "checkout")
+    person("edna", "inquest-editor")
+    kubectl("create", "role", "reader", "--verb=get", "--resource=configmaps")
+    kubectl("create", "rolebinding", "edna-reads", "--role=reader", "--user=edna")
+    eventually(lambda: kubectl.user("edna").may("get", "configmaps"), what="edna may read")
+
+    ran = inquest("investigate", "cm/chekkout", user="edna")
+
+    assert ran.code == Exit.NOT_FOUND
+    assert f'configmaps "chekkout" not found in namespace {namespace}. Nothing was created;' in ran.err
+
+
+def test_a_target_that_is_there_or_may_be_missing_is_asked_about(inquest: Inquest, kubectl: Kubectl) -> None:
+    _config_map(kubectl, "checkout")
+
+    there = inquest("investigate", "cm/checkout", "--name", "there")
+    gone = inquest("investigate", "deploy/checkout", "--name", "gone", "--allow-missing")
+
+    assert (there.code, there.err, gone.code, gone.err) == (Exit.OK, "", Exit.OK, "")
+    assert kubectl.get("sig", "gone")["spec"]["target"]["name"] == "checkout"
+
+
+def test_a_namespace_that_is_not_there_is_named(inquest: Inquest, cluster: Cluster) -> None:
+    command = _command(cluster, "no-such-place", "investigate", "deploy/checkout", user="")
+
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+    assert ran.returncode == Exit.NOT_FOUND
+    assert (
+        'deployments.apps "checkout" not found in namespace no-such-place, which is not there either. Nothing'
+        in ran.stderr
+    )
+
+
+@pytest.mark.parametrize("words", [[], ["--allow-missing"]])
+def test_a_kind_that_nobody_serves_is_named(words: list[str], inquest: Inquest, kubectl: Kubectl) -> None:
+    ran = inquest("investigate", "gizmo/x", *words)
 
     assert ran.code == Exit.NOT_FOUND
     assert "gizmo" in ran.err
+    assert kubectl("get", "sig", "-o", "name") == ""
+
+
+def _served_by(group: str) -> Object:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"sprockets.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": "Sprocket", "plural": "sprockets"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def test_a_kind_of_several_groups_is_told_with_the_words_that_mean_one(inquest: Inquest, cluster: Cluster) -> None:
+    both = [_served_by(group) for group in ("one.example", "two.example")]
+    names = [f"crd/{found['metadata']['name']}" for found in both]
+    try:
+        cluster.kubectl.apply(*both)
+        cluster.kubectl("wait", "--for=condition=Established", *names, f"--timeout={SECONDS}s")
+        eventually(lambda: "several API groups" in inquest("investigate", "sprocket/x").err, what="both are served")
+
+        several = inquest("investigate", "sprocket/x")
+        one = inquest("investigate", "sprocket.v1.two.example/x")
+    finally:
+        cluster.kubectl("delete", *names)
+
+    assert several.code == Exit.MISUSED
+    assert several.err.endswith("write one of sprocket.v1.one.example, sprocket.v1.two.example\n")
+    assert 'sprockets.two.example "x" not found' in one.err
 
 
 def test_a_case_is_stopped_once_and_begun_again(
