@@ -340,6 +340,15 @@ def test_a_door_for_one_team_opens_where_senders_can_be_known(values: Object) ->
     assert rights(found) == rights(render_confined(["shop"])), "the right is the administrator's to give"
 
 
+def test_what_a_release_says_next_is_an_upgrade_with_the_values_file() -> None:
+    told = helm("install", "inquest", str(CHART), f"--namespace={NAMESPACE}", "--dry-run=client", values=IMAGE)
+    notes = told.partition("NOTES:")[2]
+
+    upgrades = [line.strip() for line in notes.splitlines() if "helm upgrade" in line]
+    assert len(upgrades) == 1
+    assert upgrades[0].startswith(f"helm upgrade inquest CHART -n {NAMESPACE} -f values.yaml --set catalogue.enabled=true ")
+
+
 def test_decisions_are_signed_where_the_server_can() -> None:
     kinds = [{each["kind"] for each in rendered(with_values(), *options)} for options in ((), (f"-a={SIGNING}",))]
 

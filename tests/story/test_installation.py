@@ -133,7 +133,12 @@ CASES: dict[str, tuple[Callable[[Installation], Installation], Level, str, str]]
         "no replica has renewed its Lease since 2026-11-22T11:00:00Z",
         "kubectl get pods",
     ),
-    "another version runs": (of(leases=[lease(version="0.9")]), WARNING, "is 0.9, this program is 1.0", "helm upgrade"),
+    "another version runs": (
+        of(leases=[lease(version="0.9")]),
+        WARNING,
+        "is 0.9, this program is 1.0",
+        "helm upgrade inquest charts/inquest -n inquest-system -f values.yaml",
+    ),
     "a fault of the operator's own": (
         of(leases=[lease(faults="settings: needs restart: model.name")]),
         WARNING,
@@ -153,7 +158,7 @@ CASES: dict[str, tuple[Callable[[Installation], Installation], Level, str, str]]
         ),
         WARNING,
         "inquest-0: missing rights: list pods in shop",
-        "helm upgrade inquest charts/inquest -n inquest-system --reuse-values",
+        "helm upgrade inquest charts/inquest -n inquest-system -f values.yaml",
     ),
     "the operator is not ready": (
         of(leases=[lease(faults="rights: get secrets")]),

@@ -179,7 +179,7 @@ def _operator(seen: Installation) -> Iterator[Finding]:
         runs = str(notes.get(VERSION_ANNOTATION, "of an earlier version"))
         if runs != seen.version:
             message = f"{_replica(one)} is {runs}, this program is {seen.version}"
-            yield Finding("operator", Level.WARNING, message, "helm upgrade inquest charts/inquest")
+            yield Finding("operator", Level.WARNING, message, _upgrade(seen))
         for line in str(notes.get(FAULTS_ANNOTATION, "")).splitlines():
             yield _reported(seen, one, *line.partition(": ")[::2])
 
@@ -208,8 +208,13 @@ def _reported(seen: Installation, lease: Json, part: str, fault: str) -> Finding
     level = Level.WARNING if part in _REPORTED else Level.FAULT
     fix = _REPORTED.get(part, _LOGS).format(namespace=seen.namespace)
     if part == "missing rights" and _is_confined(seen):
-        fix = f"helm upgrade inquest charts/inquest -n {seen.namespace} --reuse-values"
+        fix = _upgrade(seen)
     return Finding("operator", level, f"{_replica(lease)}: {part}: {fault}", fix)
+
+
+def _upgrade(seen: Installation) -> str:
+    """With the values of the installation: what an upgrade is not given falls back to the chart's own."""
+    return f"helm upgrade inquest charts/inquest -n {seen.namespace} -f values.yaml"
 
 
 def _is_confined(seen: Installation) -> bool:
