@@ -346,7 +346,9 @@ def test_what_a_release_says_next_is_an_upgrade_with_the_values_file() -> None:
 
     upgrades = [line.strip() for line in notes.splitlines() if "helm upgrade" in line]
     assert len(upgrades) == 1
-    assert upgrades[0].startswith(f"helm upgrade inquest CHART -n {NAMESPACE} -f values.yaml --set catalogue.enabled=true ")
+    assert upgrades[0].startswith(
+        f"helm upgrade inquest CHART -n {NAMESPACE} -f values.yaml --set catalogue.enabled=true "
+    )
 
 
 def test_decisions_are_signed_where_the_server_can() -> None:
