@@ -273,6 +273,14 @@ class Access:
     namespace: str = ""
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Objects of all namespaces, and those namespaces of which nothing is known: absence proves nothing there."""
+
+    items: tuple[Json, ...]
+    unseen: frozenset[str] = frozenset()
+
+
 class Status(Protocol):
     """Everything that Inquest itself reads back and writes: its kinds, slots, Leases, Jobs, Events.
 
@@ -285,7 +293,14 @@ class Status(Protocol):
     async def list(
         self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[Json, ...]:
-        """The whole list, paged; a page that fails fails the list."""
+        """The whole list, paged; a page that fails fails the list. Of all namespaces: the items of `seen`."""
+        ...
+
+    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> Seen:
+        """For whoever concludes from what is missing: the list of all namespaces, with those that could not be read.
+
+        Only an operator that looks after single namespaces leaves any out, and never its own.
+        """
         ...
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json: ...
@@ -466,6 +481,7 @@ __all__ = [
     "Redactor",
     "Registration",
     "ResourceKind",
+    "Seen",
     "Status",
     "Tools",
     "WorkflowOffer",

@@ -96,6 +96,19 @@ async def test_an_action_that_cannot_be_read_is_not_taken_for_gone() -> None:
     assert "registration" not in world.held["RemediationWorkflow", HOME, "kept"].get("status", {})
 
 
+async def test_a_namespace_that_cannot_be_read_may_hold_what_is_missing() -> None:
+    world = Busy(coming=False, unseen=frozenset({"shop"}))
+    world.apply("kept")
+    world.registrations.append(Registration("there", "0" * 64, "Active"))
+    catalogue = Catalogue(world.house())
+
+    await catalogue.sweep()
+    with pytest.raises(Unavailable, match="shop cannot be read, and ActionType RollbackDeployment may be there"):
+        await catalogue.workflow(HOME, "kept")
+
+    assert world.disabled == []
+
+
 def chosen(world: Busy, name: str) -> WorkflowPin:
     """What a case has chosen, as it stands in the catalogue now."""
     found = next(one for one in world.registrations if one.name == name or one.id == name)

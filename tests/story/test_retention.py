@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 from inquest.api.investigation import Investigation
 from inquest.api.meta import rfc3339
+from inquest.api.names import INVESTIGATION_ANNOTATION, INVESTIGATION_LABEL
 from inquest.api.signal import Signal
 from inquest.conductor.archive import MOST_RETIRED, Archive
+from inquest.conductor.signals import ORPHAN_LEASE
 from inquest.ports import Json, ResourceKind
 from inquest.settings import Settings
 from inquest.story.retention import HELD, Keeping, overdue, retiring
-from tests.story.test_signals import World
+from tests.story.test_signals import HOME, World
 
 NOW = datetime(2026, 11, 22, 10, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -227,3 +230,38 @@ async def test_a_sweep_deletes_a_bounded_number() -> None:
 
     assert await archive.retire() == MOST_RETIRED
     assert len(names(shelf)) == 3
+
+
+# --- what belonged to Investigations that were deleted ------------------------------------------------------------
+
+
+def left(shelf: Shelf, name: str, namespace: str) -> None:
+    """A slot and a case Lease of an Investigation that is not listed."""
+    shelf.put("ConfigMap", f"{name}-1", HOME, metadata={"labels": {INVESTIGATION_LABEL: f"u-{name}"}})
+    named = {"labels": {INVESTIGATION_LABEL: name}, "annotations": {INVESTIGATION_ANNOTATION: f"{namespace}/{name}"}}
+    shelf.put("Lease", f"of-{name}", HOME, metadata=named)
+    shelf.moment += 2 * ORPHAN_LEASE
+
+
+async def swept(*unseen: str) -> tuple[list[str], list[str]]:
+    """Journals that were forgotten, and Leases that were left."""
+    forgotten: list[str] = []
+
+    async def forget(uid: str) -> int:
+        forgotten.append(uid)
+        return 1
+
+    shelf = Shelf(moment=NOW, unseen=frozenset(unseen))
+    left(shelf, "inv-shop", "shop")
+    left(shelf, "inv-cart", "cart")
+    await Archive(replace(shelf.house(), journal=SimpleNamespace(forget=forget))).sweep()
+    return forgotten, [name for kind, _, name in shelf.held if kind == "Lease"]
+
+
+async def test_what_is_left_of_a_deleted_case_goes() -> None:
+    assert await swept() == (["u-inv-cart", "u-inv-shop"], [])
+
+
+async def test_a_case_that_cannot_be_seen_is_not_taken_for_deleted() -> None:
+    """Its namespace cannot be read now: whose slots these are is not known, and its Lease stays."""
+    assert await swept("shop") == ([], ["of-inv-shop"])

@@ -17,7 +17,7 @@ from inquest.conductor.house import House
 from inquest.conductor.publish import sealed
 from inquest.conductor.signals import ORPHAN_LEASE, Signals
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, Forbidden, NotFound
-from inquest.ports import Notice, Redacted, ResourceKind
+from inquest.ports import Notice, Redacted, ResourceKind, Seen
 from inquest.settings import Settings
 from inquest.story.context import ResourceContext
 from inquest.story.evidence import Gap, Snapshot
@@ -59,6 +59,8 @@ class World:
     looked_at: list[str] = field(default_factory=list)
     contexts: list[str] = field(default_factory=list)
     """Targets around which was read."""
+    unseen: frozenset[str] = frozenset()
+    """Namespaces that cannot be read."""
 
     def put(self, kind: str, name: str, namespace: str, **rest: Any) -> Json:
         meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -79,6 +81,9 @@ class World:
         key, _, value = labels.partition("=")
         found = [obj for place, obj in self.held.items() if place[0] == kind.kind]
         return tuple(obj for obj in found if (obj["metadata"].get("labels") or {}).get(key) == value)
+
+    async def seen(self, kind: ResourceKind) -> Seen:
+        return Seen(await self.list(kind), self.unseen)
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         meta, rest = obj.value["metadata"], {key: obj.value[key] for key in obj.value if key in ("spec",)}

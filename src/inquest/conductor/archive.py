@@ -20,7 +20,7 @@ from inquest.api.signal import Signal
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
 from inquest.conductor.publish import publish
 from inquest.conductor.reading import parsed
-from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first
+from inquest.conductor.signals import ORPHAN_LEASE, ended_case, newest_first, place_in
 from inquest.errors import AlreadyExists, Answer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports import AuditEvent, Json
 from inquest.story import plot, recording, records
@@ -88,16 +88,18 @@ class Archive:
         slots = await self.house.status.list(CONFIG_MAP, self.house.namespace, labels=f"{JOURNAL_LABEL}=true")
         leases = await self.house.status.list(LEASE, self.house.namespace, labels=INVESTIGATION_LABEL)
         # Listed last: who is missing here was gone before, or its Lease is too young to be an orphan's.
-        found = await self.house.status.list(INVESTIGATION)
+        found = await self.house.status.seen(INVESTIGATION)
         JOURNAL_BYTES.set(sum(_bytes_of(slot) for slot in slots))
-        UNRECORDED.set(sum(1 for obj in found if _is_unrecorded(obj)))
-        there = [obj["metadata"] for obj in found]
+        UNRECORDED.set(sum(1 for obj in found.items if _is_unrecorded(obj)))
+        there = [obj["metadata"] for obj in found.items]
         uids, names = {str(meta["uid"]) for meta in there}, {label_value(meta["name"]) for meta in there}
-        orphans = {uid for slot in slots if (uid := _label(slot)) not in uids}
+        # A slot says its case by uid alone: it may belong to one that stands where nothing can be read.
+        orphans = {uid for slot in slots if (uid := _label(slot)) not in uids and not found.unseen}
         gone = sum([await self.house.journal.forget(uid) for uid in sorted(orphans)])
         now = await self.house.now()
         for lease in leases:
-            if _label(lease) not in names and now - _made(lease) > ORPHAN_LEASE:
+            is_orphan = _label(lease) not in names and place_in(lease).partition("/")[0] not in found.unseen
+            if is_orphan and now - _made(lease) > ORPHAN_LEASE:
                 meta = lease["metadata"]
                 await self.house.status.delete(LEASE, meta["name"], self.house.namespace, uid=meta["uid"])
                 gone += 1

@@ -115,10 +115,10 @@ class Catalogue:
         return len(orphans)
 
     async def _whole(self, kind: ResourceKind, model: type[ResourceT]) -> tuple[ResourceT, ...] | None:
-        """None where one cannot be read: what it carries is not known, and a list in part proves nothing."""
-        listed = await self.house.status.list(kind)
-        readable = parsed(model, listed)
-        return readable if len(readable) == len(listed) else None
+        """None where one cannot be read, or a namespace: what is there is not known, and a part proves nothing."""
+        seen = await self.house.status.seen(kind)
+        readable = parsed(model, seen.items)
+        return readable if len(readable) == len(seen.items) and not seen.unseen else None
 
     def _revive(self, actions: Iterable[ActionType], workflows: Iterable[RemediationWorkflow], named: Set[str]) -> None:
         """Look again at what gave way to something that is gone now, and at what has lost its action."""
@@ -182,13 +182,16 @@ class Catalogue:
     async def _action_type(self, name: str) -> ActionType | None:
         """The ActionType of that name; of several the oldest, of one age the one that is registered already.
 
-        Raises Unavailable where it is not known to be absent, because one cannot be read.
+        Raises Unavailable where it is not known to be absent, because one cannot be read, or a namespace.
         """
-        listed = await self.house.status.list(ACTION_TYPE)
-        found = parsed(ActionType, listed)
+        seen = await self.house.status.seen(ACTION_TYPE)
+        found = parsed(ActionType, seen.items)
         named = [one for one in found if one.spec.name == name]
-        if not named and len(found) < len(listed):
+        if not named and len(found) < len(seen.items):
             raise Unavailable("the catalogue", f"an ActionType cannot be read, and it may be {name}")
+        if not named and seen.unseen:
+            places = ", ".join(sorted(seen.unseen))
+            raise Unavailable("the catalogue", f"{places} cannot be read, and ActionType {name} may be there")
         return min(named, key=_seniority, default=None)
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:

@@ -387,7 +387,7 @@ class Signals:
             lease = await self.house.status.read(LEASE, case_lease_name(fingerprint), self.house.namespace)
         except NotFound:
             return ""
-        return _place_in(lease)
+        return place_in(lease)
 
     # --- opening a case -------------------------------------------------------------------------------------
 
@@ -438,7 +438,7 @@ class Signals:
             found = await self.house.status.read(LEASE, lease, self.house.namespace)
         except NotFound as error:
             raise Conflict(f"{lease} has just gone") from error
-        place = _place_in(found)
+        place = place_in(found)
         if place == ours:
             return None
         namespace, _, holder = place.partition("/")
@@ -772,7 +772,8 @@ def _is_made_for(obj: Json, found: Signal) -> bool:
     return owned and (ref.get("name"), ref.get("uid")) == (found.name, found.uid)
 
 
-def _place_in(lease: Json) -> str:
+def place_in(lease: Json) -> str:
+    """`namespace/name` of the Investigation that a case Lease is for."""
     return str((lease["metadata"].get("annotations") or {}).get(INVESTIGATION_ANNOTATION, ""))
 
 

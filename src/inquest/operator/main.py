@@ -40,6 +40,8 @@ POLICY_SECONDS: Final = 15.0
 """Between two looks for the approval policy."""
 POLICIES_SECONDS: Final = 60.0
 """Between two looks for the admission policies."""
+NAMESPACES_SECONDS: Final = 20.0
+"""Between two looks whether the namespaces of the settings can be read."""
 NAMESPACES_ASKED: Final = 20
 """Managed namespaces in which missing rights are looked for; by name."""
 CATALOGUE_SECONDS: Final = 20.0
@@ -106,6 +108,7 @@ class Process:
             opened(self.settings, self.offer, self._must_hold, self.redactor) as wired,
             AsyncExitStack() as stack,
         ):
+            await wired.kube.status.look_around()
             await self._check_rights(wired)
             self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
             supervisor = self._supervisor(wired)
@@ -123,6 +126,7 @@ class Process:
             self.stop_case = wired.conductor.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
             tasks += [asyncio.create_task(events.run())] if events else []
+            tasks += [asyncio.create_task(self._look_around(wired))] if wired.kube.places.confined else []
             tasks += [asyncio.create_task(settings.run(wired.clock))] if settings else []
             try:
                 await self.begin(wired, self.dispatcher)
@@ -210,7 +214,7 @@ class Process:
         chosen, execution = self.settings.kubernetes, self.settings.execution.namespace
         if chosen.namespaces:
             log.info("looks after single namespaces", namespaces=chosen.namespaces, without=lost_in_namespaces())
-        return supervisor_for(wired.kube, self._ring, wired.clock, namespaces=chosen.watched, execution=execution)
+        return supervisor_for(wired.kube, self._ring, wired.clock, execution=execution)
 
     def _lease(self, wired: Wired, supervisor: Supervisor) -> ReplicaLease:
         house = wired.conductor.house
@@ -260,6 +264,7 @@ class Process:
             Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
             Line("rights", lambda: ", ".join(self.too_many)),
             Line("missing rights", lambda: "; ".join(one.text for one in self.missing), required=False),
+            Line("namespaces", wired.kube.places.fault, required=False),
             Line("policy", lambda: self.unruled or _kept(wired.policy_refused()), required=False),
             Line("admission policies", lambda: ", ".join(self.unguarded), required=False),
             *others,
@@ -304,6 +309,8 @@ class Process:
         except InquestError as error:
             log.warning("missing rights could not be asked about", error=str(error))
             return
+        # What cannot be read at all is said by one line of its own.
+        found = tuple(one for one in found if one.namespace not in wired.kube.places.refused)
         if found and found != self.missing:
             log.warning("rights that are missing", rights=[one.text for one in found])
         self.missing = found
@@ -327,6 +334,15 @@ class Process:
                 await self._check_rights(wired)
             except InquestError as error:
                 log.warning("rights could not be asked about", error=str(error))
+
+    async def _look_around(self, wired: Wired) -> None:
+        """Which of the namespaces of the settings can be read."""
+        while True:
+            await wired.clock.sleep(NAMESPACES_SECONDS)
+            try:
+                await wired.kube.status.look_around()
+            except InquestError as error:
+                log.warning("namespaces could not be asked about", error=str(error))
 
     async def _look_for_policies(self, wired: Wired) -> None:
         """At start and every minute (resources, section 6.5)."""

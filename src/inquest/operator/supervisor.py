@@ -72,18 +72,16 @@ class Pulse:
         return next((kind for kind, owed in self._owed.items() if owed and owed[0][1] < late), "")
 
 
-def supervisor_for(
-    kube: Kube, ring: Callable[[Ring], None], clock: Clock, *, namespaces: Sequence[str] = (), execution: str = ""
-) -> Supervisor:
-    """The supervisor of the real watch; no namespaces means all of them, else Jobs are watched in `execution`."""
+def supervisor_for(kube: Kube, ring: Callable[[Ring], None], clock: Clock, *, execution: str = "") -> Supervisor:
+    """The supervisor of the real watch; where single namespaces are looked after, Jobs are watched in `execution`."""
 
     async def make(hear: Callable[[Ring], None]) -> Doorbell:
-        return Doorbell(plan_of(await kube.login(), namespaces, execution), hear)
+        return Doorbell(plan_of(await kube.login(), kube.places.served, execution), hear)
 
     async def missing() -> frozenset[str]:
         return frozenset(PLURALS) - await kube.served(GROUP, VERSION)
 
-    return Supervisor(make, ring, missing, clock)
+    return Supervisor(make, ring, missing, clock, places=lambda: kube.places.served)
 
 
 class Supervisor:
@@ -96,9 +94,12 @@ class Supervisor:
         missing: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
         *,
+        places: Callable[[], Sequence[str]] = tuple,
         random: Callable[[], float] = _random.random,
     ) -> None:
+        """`places`: the namespaces that can be watched now; when they are others, so is the next incarnation."""
         self._make, self._ring, self._missing, self._clock, self._random = make, ring, missing, clock, random
+        self._places = places
         self.pulse = Pulse(clock)
         self.restarts = 0
         self._bad: deque[float] = deque(maxlen=BAD_RESTARTS)
@@ -153,19 +154,23 @@ class Supervisor:
             return frozenset({str(error)})
 
     async def _live(self) -> tuple[str, str]:
-        """One incarnation, and why it is over: `ended`, `silent` or `stalled`."""
+        """One incarnation, and why it is over: `ended`, `silent`, `stalled` or `namespaces`."""
         self._heard = False
         self.pulse.restart()
+        watched = self._places()
         self._bell = await self._make(self._hear)
         self._bell.start()
         try:
-            return await self._over(self._bell)
+            return await self._over(self._bell, watched)
         finally:
             await asyncio.shield(self._bell.stop())
 
-    async def _over(self, bell: Doorbell) -> tuple[str, str]:
+    async def _over(self, bell: Doorbell, watched: Sequence[str]) -> tuple[str, str]:
         began = self._clock.monotonic()
         while not bell.ended.is_set():
+            if self._places() != watched:
+                # kopf would ask for ever, every few seconds and for each kind, where it is refused.
+                return "namespaces", f"now in {', '.join(self._places())}"
             if kind := self.pulse.silent():
                 self._bad.append(self._clock.monotonic())
                 return "silent", f"{kind}: nothing for {ECHO_SECONDS:g} s"

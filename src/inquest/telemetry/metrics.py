@@ -59,6 +59,9 @@ JOURNAL_BYTES: Final = _gauge("journal_bytes", "Compressed bytes in the journals
 UNRECORDED: Final = _gauge("unrecorded_cases", "Closed cases that DataStorage has not stored yet.")
 ACCESS_EXCESS: Final = _gauge("access_excess", "Rights that Inquest should not have.", ["rule"])
 ACCESS_MISSING: Final = _gauge("access_missing", "Rights that Inquest's roles give and its account does not have.")
+NAMESPACES_REFUSED: Final = _gauge(
+    "namespaces_refused", "Namespaces of `kubernetes.namespaces` that cannot be read: gone, or without a RoleBinding."
+)
 SETTINGS_RELOADS: Final = _counter("settings_reloads", "Changed settings files, by result.", ["result"])
 SETTINGS_REFUSED: Final = _gauge("settings_refused", "1 while the settings file is refused and earlier ones stay.")
 SETTINGS_WAITING: Final = _gauge("settings_waiting", "Changed settings that need a restart.")
@@ -193,7 +196,7 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
         ("created", "joined", "resolved", "dropped", "refused"),
     ),
     POLICY_NEWS: (("PolicyLoaded", "PolicyRejected", "PolicyMissing", "PolicyNotLoaded", "OpaStarted", "OpaLost"),),
-    WATCH_RESTARTS: (("ended", "silent", "stalled"),),
+    WATCH_RESTARTS: (("ended", "silent", "stalled", "namespaces"),),
     ATTEMPTS: (("done", "retry", "fenced", "failed", "cancelled"),),
     MODEL_WITHHELD: (("case", "recommendation"),),
     REPLIES: (PHASES, ("clean", "coerced", "corrected", "unusable")),

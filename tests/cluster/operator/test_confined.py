@@ -20,12 +20,14 @@ from inquest.api.meta import GROUP
 from inquest.api.rbac import INSTALLED, TOKENS, loss_of, render_confined
 from inquest.api.shared import TargetRef
 from inquest.errors import Forbidden
+from inquest.operator.supervisor import supervisor_for
 from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of
 from inquest.ports import Access, Json, ResourceKind
 from tests.cluster.kube import Cluster, eventually, own_namespace, proposal
 from tests.cluster.operator.conftest import BOUND, Rings
 
 SIGNAL = next(kind for kind in OURS if kind.kind == "Signal")
+SIGNALS = "signals.inquest.dev"
 NODE = ResourceKind("", "v1", "Node", "nodes", False)
 NAMESPACES = ResourceKind("", "v1", "Namespace", "namespaces", False)
 
@@ -143,10 +145,58 @@ async def test_a_list_of_its_own_kinds_is_of_its_namespaces(confined: Confined, 
         await confined.kube.status.list(SIGNAL, confined.elsewhere)
 
 
-async def test_a_list_of_which_one_part_is_refused_is_refused(confined: Confined) -> None:
+async def test_a_namespace_that_is_refused_is_left_out_of_a_list_which_says_so(
+    confined: Confined, cluster: Cluster
+) -> None:
+    await asyncio.to_thread(cluster.kubectl.within(confined.home).create, signal("one"))
     async with Kube(given(confined.login), SystemClock(), namespaces=(confined.home, confined.elsewhere)) as kube:
+        found = await kube.status.seen(SIGNAL)
+        paged = [one async for page in kube.status.pages(SIGNAL) for one in page]
+
+        assert [one["metadata"]["namespace"] for one in found.items] == [confined.home]
+        assert found.unseen == {confined.elsewhere}
+        assert [one["metadata"]["uid"] for one in paged] == [one["metadata"]["uid"] for one in found.items]
+        assert kube.places.fault().startswith(f"{confined.elsewhere}: gone, or without the RoleBindings")
         with pytest.raises(Forbidden):
-            await kube.status.list(SIGNAL)
+            await kube.status.list(SIGNAL, confined.elsewhere)
+
+
+async def test_a_list_that_is_refused_in_the_operators_own_namespace_is_refused(confined: Confined) -> None:
+    async with Kube(given(confined.login), SystemClock(), namespaces=(confined.elsewhere, confined.home)) as kube:
+        for ask in (kube.status.list(SIGNAL), kube.status.seen(SIGNAL)):
+            with pytest.raises(Forbidden):
+                await ask
+        with pytest.raises(Forbidden):
+            [page async for page in kube.status.pages(SIGNAL)]
+        await kube.status.look_around()
+
+        assert kube.places.served == (confined.elsewhere, confined.home)
+
+
+async def test_a_namespace_is_served_again_when_what_was_refused_is_allowed(
+    confined: Confined, cluster: Cluster
+) -> None:
+    """Deleted and made again is what its account sees as a right that goes and comes back."""
+    team, kube = cluster.kubectl.within(confined.team), confined.kube
+    subject = cluster.kubectl.user(f"system:serviceaccount:{confined.home}:inquest").within(confined.team)
+    roles = [one for one in render_confined([confined.team], confined.home, confined.jobs) if _binds_in(one, confined)]
+    await asyncio.to_thread(team, "delete", "rolebinding", *(one["metadata"]["name"] for one in roles))
+    await asyncio.to_thread(eventually, lambda: not subject.may("list", SIGNALS), what="the right is gone")
+    await kube.status.look_around()
+    assert (kube.places.served, kube.places.refused) == ((confined.home,), (confined.team,))
+    assert await kube.status.list(SIGNAL) == ()
+
+    await asyncio.to_thread(cluster.kubectl.apply, *roles)
+    await asyncio.to_thread(team.create, signal("back"))
+    await asyncio.to_thread(eventually, partial(subject.may, "list", SIGNALS), what="the right is back")
+    await kube.status.look_around()
+
+    assert (kube.places.served, kube.places.fault()) == ((confined.home, confined.team), "")
+    assert [one["metadata"]["name"] for one in await kube.status.list(SIGNAL)] == ["back"]
+
+
+def _binds_in(one: Json, confined: Confined) -> bool:
+    return one["kind"] == "RoleBinding" and one["metadata"].get("namespace") == confined.team
 
 
 async def test_whether_somebody_may_is_asked_inside_the_namespace(confined: Confined, cluster: Cluster) -> None:
@@ -197,6 +247,27 @@ async def test_it_is_rung_for_its_namespaces_and_for_jobs_where_workflows_run(
         assert await bell.stop(BOUND)
 
     assert confined.elsewhere not in {ring.key.namespace for ring in rings.all}
+
+
+async def test_the_watch_follows_the_namespaces_that_can_be_read(confined: Confined, cluster: Cluster) -> None:
+    """One that does not exist yet is watched as soon as it can be, and the others are meanwhile."""
+    rings, places = Rings(), (confined.home, "not-there-yet", confined.team)
+    async with Kube(given(confined.login), SystemClock(), namespaces=places) as kube:
+        kube.places.lose(confined.team, SIGNAL, Forbidden("played"))
+        await asyncio.to_thread(cluster.kubectl.within(confined.home).create, signal("others"))
+        await asyncio.to_thread(cluster.kubectl.within(confined.team).create, signal("later"))
+        supervisor = supervisor_for(kube, rings, SystemClock(), execution=confined.jobs)
+        watching = asyncio.create_task(supervisor.run())
+        try:
+            await rings.until(lambda ring: ring.key.name == "others")
+            assert confined.team not in {ring.key.namespace for ring in rings.all}
+            await kube.status.look_around()
+            await rings.until(lambda ring: ring.key.name == "later")
+            assert kube.places.refused == ("not-there-yet",)
+            assert supervisor.alive()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
 
 async def test_a_watch_that_is_refused_does_not_stop_the_others(confined: Confined, cluster: Cluster) -> None:

@@ -33,7 +33,15 @@ class House:
     def __init__(self, lacking: list[frozenset[str]] | None = None) -> None:
         self.clock, self.bells, self.began = SteppedClock(), list[Bell](), list[float]()
         self.lacking = lacking or []
-        self.supervisor = Supervisor(self._make, lambda ring: None, self._missing, self.clock, random=lambda: 1.0)
+        self.places: tuple[str, ...] = ()
+        self.supervisor = Supervisor(
+            self._make,
+            lambda ring: None,
+            self._missing,
+            self.clock,
+            places=lambda: self.places,
+            random=lambda: 1.0,
+        )
         self.task = asyncio.create_task(self.supervisor.run())
 
     async def _make(self, hear: Callable[[Ring], None]) -> Doorbell:
@@ -103,6 +111,20 @@ async def test_no_first_list_within_a_minute_begins_anew() -> None:
     await house.clock.advance(5)
 
     assert len(house.bells) == 2
+    await house.end()
+
+
+async def test_other_namespaces_are_watched_by_another_incarnation_and_the_same_ones_by_the_same() -> None:
+    house = House()
+    house.places = ("home", "shop")
+    await house.clock.advance(20)
+    assert len(house.bells) == 1
+
+    house.places = ("home",)
+    await house.clock.advance(5)
+
+    assert [bell.stopped for bell in house.bells] == [True, False]
+    assert house.supervisor.alive(), "it is no fault of the watch"
     await house.end()
 
 

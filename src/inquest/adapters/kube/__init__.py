@@ -1,7 +1,7 @@
 """The API server, through the official client: one login, one transport, two ports on it.
 
 `login` says where and as whom, `transport` sends one request and knows what each answer means, `discovery` turns words
-into kinds, `cluster` and `status` are the ports.
+into kinds, `places` knows which namespaces can be read, `cluster` and `status` are the ports.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Self
 from inquest.adapters.kube.cluster import KubeCluster
 from inquest.adapters.kube.discovery import Discovery
 from inquest.adapters.kube.login import Login, Persona, Source, from_kubeconfig, given, in_cluster, usual_kubeconfig
+from inquest.adapters.kube.places import Places
 from inquest.adapters.kube.reviews import KubeReviews
 from inquest.adapters.kube.status import KubeStatus
 from inquest.adapters.kube.transport import REQUEST_SECONDS, Traffic, Transport
@@ -33,12 +34,15 @@ class Kube:
         seconds: float | None = REQUEST_SECONDS,
         namespaces: Sequence[str] = (),
     ) -> None:
-        """`seconds` bound one request; None: nothing does. `namespaces`: those of our own objects; empty: all."""
+        """`seconds` bound one request; None: nothing does.
+
+        `namespaces`: those of our own objects, the operator's first; empty: all.
+        """
         self._transport = Transport(source, clock, jitter, seconds)
         self._discovery = Discovery(self._transport, clock)
         self.cluster = KubeCluster(self._transport, self._discovery)
-        self.status = KubeStatus(self._transport, namespaces)
-        self._namespaces = tuple(namespaces)
+        self.places = Places(namespaces)
+        self.status = KubeStatus(self._transport, self.places)
 
     @property
     def traffic(self) -> Traffic:
@@ -57,7 +61,7 @@ class Kube:
     def sender_reviews(self, namespace: str) -> KubeReviews:
         """Who sends to the intake, and may they: `create` on Signals of that namespace is what they need."""
         right = {"verb": "create", "group": GROUP, "resource": "signals", "namespace": namespace}
-        return KubeReviews(self._transport, right, inside=namespace if self._namespaces else "")
+        return KubeReviews(self._transport, right, inside=namespace if self.places.confined else "")
 
     async def served(self, group: str, version: str) -> frozenset[str]:
         """Plurals that a group version serves right now."""
@@ -82,6 +86,7 @@ __all__ = [
     "KubeStatus",
     "Login",
     "Persona",
+    "Places",
     "Source",
     "Traffic",
     "from_kubeconfig",

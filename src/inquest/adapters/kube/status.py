@@ -8,10 +8,11 @@ from typing import Final
 
 from inquest.adapters.kube import paths
 from inquest.adapters.kube.cluster import PAGE, pages, read_list
+from inquest.adapters.kube.places import Places
 from inquest.adapters.kube.transport import Request, Transport
 from inquest.api.meta import FIELD_MANAGER
-from inquest.errors import Conflict, Invalid, NotFound
-from inquest.ports import Access, Json, Redacted, ResourceKind
+from inquest.errors import Conflict, Forbidden, Invalid, NotFound
+from inquest.ports import Access, Json, Redacted, ResourceKind, Seen
 
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
@@ -24,12 +25,12 @@ HEARTBEATS: Final = "leases"
 class KubeStatus:
     """Reads past every cache, and writes that lose no update.
 
-    With `namespaces` a list of all namespaces is one list of each of these, since the wide one is refused; what only
-    the whole cluster can answer about somebody else's rights is asked inside the namespace.
+    With `places` a list of all namespaces is one list of each of these, since the wide one is refused; what only the
+    whole cluster can answer about somebody else's rights is asked inside the namespace.
     """
 
-    def __init__(self, transport: Transport, namespaces: Sequence[str] = ()) -> None:
-        self._transport, self._namespaces = transport, tuple(namespaces)
+    def __init__(self, transport: Transport, places: Places) -> None:
+        self._transport, self._places = transport, places
 
     async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
         path = paths.item(kind, name, namespace)
@@ -38,20 +39,44 @@ class KubeStatus:
     async def list(
         self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[Json, ...]:
+        if self._is_in_parts(kind, namespace):
+            return (await self.seen(kind, labels=labels, fields=fields)).items
+        return await self._listed(kind, namespace, labels, fields)
+
+    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> Seen:
+        if not self._is_in_parts(kind, ""):
+            return Seen(await self._listed(kind, "", labels, fields))
         found: list[Json] = []
-        for path in self._collections(kind, namespace):
-            found += (await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=None)).items
-        return tuple(found)
+        unseen = set(self._places.refused)
+        for place in self._places.served:
+            try:
+                found += await self._listed(kind, place, labels, fields)
+            except Forbidden as error:
+                self._places.lose(place, kind, error)
+                unseen.add(place)
+        return Seen(tuple(found), frozenset(unseen))
 
     async def pages(self, kind: ResourceKind, namespace: str = "") -> AsyncIterator[tuple[Json, ...]]:
         """The list page by page, for whoever keeps little of each; an expired one raises Unavailable."""
-        for path in self._collections(kind, namespace):
-            async for page in pages(self._transport, kind, path, limit=None):
-                yield page.items
+        for place in self._places.served if self._is_in_parts(kind, namespace) else (namespace,):
+            try:
+                async for page in pages(self._transport, kind, paths.collection(kind, place), limit=None):
+                    yield page.items
+            except Forbidden as error:
+                if place == namespace:
+                    raise
+                self._places.lose(place, kind, error)
 
-    def _collections(self, kind: ResourceKind, namespace: str) -> tuple[str, ...]:
-        places = self._namespaces if kind.namespaced and not namespace else ()
-        return tuple(paths.collection(kind, place) for place in places or (namespace,))
+    async def look_around(self) -> None:
+        """Ask in which of its namespaces this account may work now: some may have gone, others be back."""
+        await self._places.look(self.allowed)
+
+    async def _listed(self, kind: ResourceKind, namespace: str, labels: str, fields: str) -> tuple[Json, ...]:
+        path = paths.collection(kind, namespace)
+        return (await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=None)).items
+
+    def _is_in_parts(self, kind: ResourceKind, namespace: str) -> bool:
+        return self._places.confined and kind.namespaced and not namespace
 
     async def table(self, kind: ResourceKind, namespace: str = "", *, labels: str = "", name: str = "") -> Json:
         """The objects, or the one of a name, as the API server prints them: `columnDefinitions` and `rows`.
@@ -136,7 +161,7 @@ class KubeStatus:
 
     async def allowed_for(self, user: str, groups: Sequence[str], access: Access, name: str = "") -> bool:
         spec = {**_attributes(access, name), "user": user, "groups": list(groups)}
-        place = access.namespace if self._namespaces else ""
+        place = access.namespace if self._places.confined else ""
         return await self._ask("localsubjectaccessreviews" if place else "subjectaccessreviews", spec, place)
 
     async def rules(self, namespace: str) -> Json:

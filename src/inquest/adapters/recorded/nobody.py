@@ -7,7 +7,7 @@ from datetime import datetime
 
 from inquest.api.investigation import NoticeState
 from inquest.errors import Forbidden, NotFound
-from inquest.ports import Access, Clock, Json, Notice, Redacted, ResourceKind
+from inquest.ports import Access, Clock, Json, Notice, Redacted, ResourceKind, Seen
 from inquest.story.judgement import Answer
 
 
@@ -28,6 +28,9 @@ class ReadOnly:
         self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[Json, ...]:
         return ()
+
+    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> Seen:
+        return Seen(())
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         raise _refused()
