@@ -33,7 +33,7 @@ from inquest.adapters.recorded import (
     read_case,
 )
 from inquest.adapters.recorded.case import CASE
-from inquest.adapters.recorded.export import export, read_recording
+from inquest.adapters.recorded.export import read_recording
 from inquest.adapters.recorded.yamls import pages
 from inquest.adapters.redact import Redactor
 from inquest.adapters.tools import Tools
@@ -212,9 +212,9 @@ def _alone(chosen: ModelSettings, name: str) -> ModelSettings:
 # --- export ------------------------------------------------------------------------------------------------------
 
 
-async def exported(kube: Kube, settings: Settings, namespace: str, name: str, folder: Path) -> tuple[Path, ...]:
-    """Write the case of a stored investigation into a new folder; says which files there are."""
-    return export(await stored(kube, settings, await uid_of(kube.status, namespace, name)), folder)
+async def named(kube: Kube, settings: Settings, namespace: str, name: str) -> Case:
+    """The stored case of an Investigation, by its name, or by its uid once it is deleted."""
+    return await stored(kube, settings, await uid_of(kube.status, namespace, name))
 
 
 async def stored(kube: Kube, settings: Settings, uid: str) -> Case:

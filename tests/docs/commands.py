@@ -134,7 +134,7 @@ WHO: Final = {
     "docs/how-to/replay-a-case.md": {
         "inquest replay tests": OFFLINE,
         "inquest export": BY_HAND,
-        "POD=": _POD,
+        "kubectl exec": _POD,
         "inquest replay ./case": BY_HAND,
     },
     "docs/how-to/serve-datastorage.md": {

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import io
+import sys
+import tarfile
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+from inquest.adapters.recorded.export import export as write_folder
+from inquest.adapters.recorded.export import files_of
 from inquest.cli.exits import Exit
-from inquest.cli.output import say
+from inquest.cli.output import is_terminal, say
 from inquest.cli.place import Connection, Place, at_place
-from inquest.replaying import exported
+from inquest.cli.records import in_pod, settings_of
+from inquest.errors import Invalid, Misconfigured
+from inquest.replaying import NotHere, named
 from inquest.settings import Settings
+from inquest.story.plot import Case
+
+ARCHIVE: Final = Path("-")
 
 
 def export(
     investigation: str,
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Annotated[Path, Parameter(alias="-o", allow_leading_hyphen=True)],
     settings: Path | None = None,
+    operator_namespace: Annotated[str, Parameter(show_default=False)] = "",
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> int:
     """Write what an investigation saw and was told into a folder that `inquest replay` takes.
@@ -30,19 +42,45 @@ def export(
     investigation
         Name of the Investigation, or its uid once it is deleted.
     output
-        Folder to make; nothing is written over.
+        Folder to make; nothing is written over. `-`: the folder as an archive for `tar x`, to the standard output.
     settings
         YAML file that says where the journals and DataStorage are; `INQUEST_…` environment variables beat it.
+    operator_namespace
+        Namespace of the operator, which holds the journals of open cases; that of the settings unless given.
     """
-    chosen = Settings.load(settings)
+    chosen = settings_of(settings, operator_namespace)
+    if output == ARCHIVE and is_terminal():
+        raise Invalid("--output - is an archive, which a terminal cannot show: send it to tar x, or into a file")
 
     async def work(at: Connection) -> Exit:
-        written = await exported(at.kube, chosen, at.namespace, investigation, output)
-        say(f"{len(written)} files in {output}")
+        case = await _case(at, chosen, investigation)
+        if output == ARCHIVE:
+            _write_archive(case)
+        else:
+            say(f"{len(write_folder(case, output))} files in {output}")
         return Exit.OK
 
     kubeconfig = place.kubeconfig or str(chosen.kubernetes.kubeconfig or "")
     return at_place(replace(place, kubeconfig=kubeconfig), work)
+
+
+async def _case(at: Connection, chosen: Settings, name: str) -> Case:
+    try:
+        return await named(at.kube, chosen, at.namespace, name)
+    except NotHere as error:
+        # What the chart installs keeps them in a volume that only the operator mounts; its image has no tar.
+        command = in_pod(f"export {name} -n {at.namespace} -o -", chosen.kubernetes.namespace)
+        raise Misconfigured(f"the records lie where the operator runs: {command} | tar x") from error
+
+
+def _write_archive(case: Case) -> None:
+    """In a folder of the case's name."""
+    with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
+        for place, text in files_of(case).items():
+            content = text.encode()
+            entry = tarfile.TarInfo(f"{case.opened.name}/{place}")
+            entry.size, entry.mtime = len(content), int(time.time())
+            archive.addfile(entry, io.BytesIO(content))
 
 
 __all__ = ["export"]

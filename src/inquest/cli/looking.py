@@ -26,7 +26,8 @@ from inquest.cli.exits import Exit
 from inquest.cli.follow import text_line
 from inquest.cli.listing import columns, without_managed_fields
 from inquest.cli.output import is_terminal, machine_text, say, table_lines, warn
-from inquest.cli.place import Connection, Home, Place, at_place, connected, seconds_of
+from inquest.cli.place import Connection, Place, at_place, connected, seconds_of
+from inquest.cli.records import in_pod, settings_of
 from inquest.conductor.house import INVESTIGATION
 from inquest.errors import InquestError, Misconfigured, NotFound
 from inquest.ports import Json
@@ -232,8 +233,8 @@ def evidence(
     /,
     *,
     settings: Path | None = None,
+    operator_namespace: Annotated[str, Parameter(show_default=False)] = "",
     place: Place = Place(),  # noqa: B008 - frozen
-    home: Home = Home(),  # noqa: B008 - frozen
 ) -> int:
     """List the evidence of a case, or print the text of one piece, as redacted as it was stored.
 
@@ -247,49 +248,42 @@ def evidence(
         `E1`, `E2`, …; all are listed unless given.
     settings
         YAML file that says where DataStorage is; `INQUEST_…` environment variables beat it.
+    operator_namespace
+        Namespace of the operator, which holds the journals of open cases; that of the settings unless given.
     """
-    return asyncio.run(_evidence(name, number.upper(), settings, place, home))
+    return asyncio.run(_evidence(name, number.upper(), settings_of(settings, operator_namespace), place))
 
 
-async def _evidence(name: str, number: str, settings: Path | None, place: Place, home: Home) -> Exit:
+async def _evidence(name: str, number: str, settings: Settings, place: Place) -> Exit:
     folder = recorded_folder(name)
     if folder is not None:
         case = await recorded_case(folder)
         return _print(Told(recorded_investigation(case)), number, case)
     async with connected(place) as at:
         told = await told_of(at, await investigation_object(at, name))
-        case_ = await _stored(at, told, number, settings, home)
+        case_ = await _stored(at, told, number, settings)
         return _print(told, number, case_)
 
 
-async def _stored(at: Connection, told: Told, number: str, settings: Path | None, home: Home) -> Case | None:
+async def _stored(at: Connection, told: Told, number: str, settings: Settings) -> Case | None:
     """None where nobody has the text, or this person may not read it: the status still says what it was.
 
     Said only where one text is asked for: the list does without.
     """
-    chosen = Settings.load(settings)
-    kubernetes = chosen.kubernetes.model_copy(update={"namespace": home.operator_namespace})
     try:
-        return await stored(at.kube, chosen.model_copy(update={"kubernetes": kubernetes}), told.investigation.uid)
+        return await stored(at.kube, settings, told.investigation.uid)
     except InquestError as error:
         if number:
-            warn(_unread(told, number, home, error))
+            warn(_unread(told, number, settings.kubernetes.namespace, error))
         return None
 
 
-def _unread(told: Told, number: str, home: Home, error: InquestError) -> str:
+def _unread(told: Told, number: str, home: str, error: InquestError) -> str:
     if isinstance(error, NotHere):
         # What the chart installs keeps them in a volume that only the operator mounts.
         case = f"{told.name} {number} -n {told.investigation.namespace}"
-        return f"the text lies where the operator runs: {in_pod(f'evidence {case}', home.operator_namespace)}"
+        return f"the text lies where the operator runs: {in_pod(f'evidence {case}', home)}"
     return f"the text cannot be read: {error}"
-
-
-def in_pod(words: str, namespace: str) -> str:
-    """The command line that does the same in the operator's pod, as the chart has it."""
-    program = "/opt/inquest/bin/python -m inquest.cli.main"
-    pod = f"kubectl exec -n {namespace} deploy/inquest -c operator"
-    return f"{pod} -- {program} {words} --settings /etc/inquest/settings.yaml"
 
 
 def _print(told: Told, number: str, case: Case | None) -> Exit:

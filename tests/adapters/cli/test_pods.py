@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from inquest.cli.exits import Exit
-from inquest.cli.looking import in_pod
 from inquest.cli.pods import program_of
+from inquest.cli.records import in_pod
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "charts" / "inquest" / "templates"
 OURS = "  args: [{}, --settings, /etc/inquest/settings.yaml]"

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
+import os
+import pty
+import subprocess
+import sys
+import tarfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,10 +28,11 @@ from inquest.adapters.recorded.export import export, read_recording
 from inquest.api.investigation import Investigation
 from inquest.api.meta import ObjectMeta
 from inquest.api.shared import Outcome
+from inquest.cli.exits import Exit
 from inquest.conductor.stored import from_records
 from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
 from inquest.ports import AuditEvent, ModelReply, ModelRequest, Redacted, seal
-from inquest.replaying import Player, default_catalogue, exported, playing
+from inquest.replaying import Player, default_catalogue, named, playing
 from inquest.settings import Settings
 from inquest.story import plot, recording, records
 from inquest.story.conversation import ToolCall
@@ -213,7 +221,7 @@ async def test_the_records_of_a_closed_case_make_it_again(tmp_path: Path) -> Non
 
 @pytest.fixture
 def api_server(tmp_path: Path) -> Iterator[Path]:
-    """A kubeconfig for a server that knows one Investigation and no slot of its journal."""
+    """A kubeconfig for a server that knows one Investigation and, in the operator's namespace, no slot of it."""
     found = Investigation(
         metadata=ObjectMeta(name="inv-1", namespace="shop", uid=UID), spec=cases.opened().spec
     ).to_object()
@@ -223,7 +231,7 @@ def api_server(tmp_path: Path) -> Iterator[Path]:
             known = {"/apis/inquest.dev/v1alpha1/namespaces/shop/investigations/inv-1": found}
             slots = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []}
             path = self.path.partition("?")[0]
-            body = slots if path.endswith("/configmaps") else known.get(path)
+            body = slots if path == "/api/v1/namespaces/ops/configmaps" else known.get(path)
             self.send_response(200 if body else 404)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
@@ -251,9 +259,17 @@ def api_server(tmp_path: Path) -> Iterator[Path]:
     server.server_close()
 
 
+def beside(kubeconfig: Path, database: str) -> dict[str, dict[str, str]]:
+    """Settings of an operator in another namespace than the usual one."""
+    return {
+        "kubernetes": {"kubeconfig": str(kubeconfig), "namespace": "ops"},
+        "datastorage": {"database": f"sqlite:///{kubeconfig.with_name(database)}"},
+    }
+
+
 async def written(settings: Settings, namespace: str, name: str, folder: Path) -> None:
     async with Kube(from_kubeconfig(settings.kubernetes.kubeconfig), SystemClock()) as kube:
-        await exported(kube, settings, namespace, name, folder)
+        export(await named(kube, settings, namespace, name), folder)
 
 
 async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_uid(
@@ -262,8 +278,7 @@ async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_ui
     case = await talked()
     async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
         await keep(service.client, case)
-    own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/kept.db"}}
-    settings = Settings.model_validate(own)
+    settings = Settings.model_validate(beside(api_server, "kept.db"))
 
     for number, name in enumerate(("inv-1", UID)):
         await written(settings, "shop", name, tmp_path / f"case-{number}")
@@ -276,7 +291,7 @@ async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_ui
 
 
 async def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, api_server: Path) -> None:
-    own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/no.db"}}
+    own = beside(api_server, "no.db")
 
     with pytest.raises(Misconfigured, match="the records are where the operator runs"):
         await written(Settings.model_validate(own), "shop", "inv-1", tmp_path / "case")
@@ -286,10 +301,80 @@ async def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, api_serv
 async def test_a_database_that_knows_nothing_of_the_case_is_named(tmp_path: Path, api_server: Path) -> None:
     async with embedded(f"sqlite:///{tmp_path}/other.db"):
         pass
-    own = {"kubernetes": {"kubeconfig": str(api_server)}, "datastorage": {"database": f"sqlite:///{tmp_path}/other.db"}}
+    own = beside(api_server, "other.db")
 
     with pytest.raises(NotRecorded, match=r"/other\.db: nothing is stored of this investigation"):
         await written(Settings.model_validate(own), "shop", "inv-1", tmp_path / "case")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+async def told(tmp_path: Path, own: dict[str, dict[str, str]], *words: str) -> tuple[int, bytes, str]:
+    """What the program of a person says."""
+    file = tmp_path / "settings.yaml"
+    file.write_text(json.dumps(own))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "inquest.cli.main", *words),
+        *(f"--settings={file}", f"--kubeconfig={own['kubernetes']['kubeconfig']}", "--namespace=shop"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    return process.returncode or 0, out, err.decode()
+
+
+async def test_an_archive_holds_the_folder_and_nothing_else_is_said(tmp_path: Path, api_server: Path) -> None:
+    case = await talked()
+    async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
+        await keep(service.client, case)
+
+    code, out, err = await told(tmp_path, beside(api_server, "kept.db"), "export", "inv-1", "-o", "-")
+
+    assert (code, err) == (Exit.OK, "")
+    with tarfile.open(fileobj=io.BytesIO(out)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    assert read_recording(tmp_path / case.opened.name) == case
+
+
+@pytest.mark.parametrize(
+    ("words", "there"),
+    [
+        (["export", "inv-1", "-o", "case"], "export inv-1 -n shop -o -"),
+        (["evidence", "inv-1", "E1"], "evidence inv-1 E1 -n shop"),
+    ],
+)
+async def test_what_lies_with_the_operator_is_told_with_the_command_that_reads_it_there(
+    words: list[str], there: str, tmp_path: Path, api_server: Path
+) -> None:
+    code, _, err = await told(tmp_path, beside(api_server, "no.db"), *words)
+
+    command = "kubectl exec -n ops deploy/inquest -c operator -- /opt/inquest/bin/python -m inquest.cli.main"
+    assert f"{command} {there} --settings /etc/inquest/settings.yaml" in err
+    assert ("| tar x" in err) is (words[0] == "export")
+    assert code == (Exit.MISUSED if words[0] == "export" else Exit.NOT_FOUND)
+    assert not (tmp_path / "case").exists()
+
+
+async def test_a_given_namespace_beats_that_of_the_settings(tmp_path: Path, api_server: Path) -> None:
+    own = beside(api_server, "no.db")
+    own["kubernetes"]["namespace"] = "elsewhere"
+
+    _, _, err = await told(tmp_path, own, "export", "inv-1", "-o", "case", "--operator-namespace", "ops")
+
+    assert "kubectl exec -n ops deploy/inquest" in err
+
+
+def test_an_archive_is_not_written_to_a_terminal() -> None:
+    mine, theirs = pty.openpty()
+    command = [sys.executable, "-m", "inquest.cli.main", "export", "inv-1", "-o", "-"]
+
+    ran = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+
+    os.close(theirs)
+    os.close(mine)
+    assert ran.returncode == Exit.MISUSED
+    assert "send it to tar x" in ran.stderr
 
 
 @pytest.mark.parametrize(
