@@ -22,14 +22,14 @@ from uuid import uuid4
 
 import httpx2
 import yaml
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from benchmarks import embedded, trail
 from benchmarks.load import percentile
 from benchmarks.report import MEGABYTE, Row
 from benchmarks.watching import cpu_seconds
 from hack import postgres
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 
 API: Final = "/api/v1"
 ROWS: Final = 1_000_000
@@ -126,14 +126,14 @@ def _database(engine: str, folder: Path) -> Iterator[str]:
 
 
 async def _fill(url: str, count: int) -> None:
-    engine = open_engine(url)
-    await migrate(engine)
+    database = open_database(url)
+    await migrate(database)
     now = datetime.now(UTC)
-    if engine.dialect.name == "sqlite":
-        trail.fill_sqlite(str(engine.url.database), count, now)
+    if not database.is_postgres:
+        trail.fill_sqlite(str(database.url.database), count, now)
     else:
         await trail.fill_postgres(url, count, now)
-    await engine.dispose()
+    await database.close()
 
 
 @contextmanager
@@ -353,16 +353,19 @@ async def _throughput(http: httpx2.AsyncClient, writers: int) -> Row:
 
 async def _bare(url: str) -> float:
     """Seconds, median: the newest rows of one target from the index, without a service around."""
-    engine = open_engine(url)
+    database = open_database(url)
     newest = "ORDER BY event_ts DESC, event_id DESC LIMIT 51"
     wanted = text(f"SELECT event_ts, event_id FROM audit_events WHERE target_key = :target {newest}")
     seconds = []
-    async with engine.connect() as connection:
+
+    def work(connection: Connection) -> None:
         for turn in range(READS):
             begun = time.perf_counter()
-            (await connection.execute(wanted, {"target": trail.target_of(_busy(turn))})).all()
+            connection.execute(wanted, {"target": trail.target_of(_busy(turn))}).all()
             seconds.append(time.perf_counter() - begun)
-    await engine.dispose()
+
+    await database.read(work)
+    await database.close()
     return percentile(seconds, 0.5)
 
 

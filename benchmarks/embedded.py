@@ -48,11 +48,11 @@ async def _after_questions(url: str, count: int) -> float:
 
     from benchmarks.datastorage import API, reads
     from inquest.datastorage.app import create_app
-    from inquest.datastorage.database import migrate, open_engine
+    from inquest.datastorage.database import migrate, open_database
 
-    engine = open_engine(url)
-    await migrate(engine)
-    app = create_app(engine)
+    database = open_database(url)
+    await migrate(database)
+    app = create_app(database)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage", timeout=60) as http:
         listed: list[dict[str, Any]] = (await http.get(f"{API}/workflows", params={"limit": 100})).json()["workflows"]
@@ -65,7 +65,7 @@ async def _after_questions(url: str, count: int) -> float:
                     answer.raise_for_status()
         found = resident()
     await app.state.service.close()
-    await engine.dispose()
+    await database.close()
     return found
 
 

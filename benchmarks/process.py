@@ -102,7 +102,7 @@ def _settings(ground: Ground, folder: Path, model_url: str, at_once: int) -> dic
         "runner": {"max_concurrent": at_once},
         "triage": {"rate": 1000, "rate_per_namespace": 1000},
         "effectiveness": {"enabled": False},
-        "datastorage": {"database": f"sqlite+aiosqlite:///{folder / 'inquest.db'}"},
+        "datastorage": {"database": f"sqlite:///{folder / 'inquest.db'}"},
         "server": {"health_port": 0, "metrics_port": 0},
         "replica": f"inquest-{folder.name}",
     }

@@ -172,7 +172,7 @@ def _settings(stage: Stage, model: Mapping[str, str]) -> dict[str, Any]:
         "kubernetes": {"kubeconfig": str(_operator_kubeconfig(stage)), "namespace": NAMESPACE},
         "policy": {"opa_binary": str(stage.cluster.bin / "opa")},
         "effectiveness": {"stabilization": STABILIZATION, "validity": "5m"},
-        "datastorage": {"database": f"sqlite+aiosqlite:///{stage.folder / 'inquest.db'}"},
+        "datastorage": {"database": f"sqlite:///{stage.folder / 'inquest.db'}"},
         "server": {"health_port": 0, "metrics_port": 0},
         "replica": "inquest-demo",
         "model": {key: value for key, value in model.items() if key != "api_key"},

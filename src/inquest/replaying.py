@@ -44,7 +44,7 @@ from inquest.conductor import House
 from inquest.conductor.replay import Replay, register
 from inquest.conductor.stored import from_journal, from_records, uid_of
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from inquest.errors import Misconfigured, NotRecorded
 from inquest.journal import Journal
 from inquest.ports import Json, Model
@@ -184,10 +184,10 @@ async def playing(settings: Settings, catalogue: Path | None, model: str = NONE)
         settings = settings.model_copy(update={"model": asked})
         clock = SystemClock()
         folder = stack.enter_context(TemporaryDirectory(prefix="inquest-replay-"))
-        engine = open_engine(f"sqlite:///{folder}/catalogue.db")
-        stack.push_async_callback(engine.dispose)
-        await migrate(engine)
-        app = create_app(engine)
+        database = open_database(f"sqlite:///{folder}/catalogue.db")
+        stack.push_async_callback(database.close)
+        await migrate(database)
+        app = create_app(database)
         stack.push_async_callback(app.state.service.close)
         datastorage = DataStorageClient.in_process(app, clock=clock)
         stack.push_async_callback(datastorage.close)
@@ -263,9 +263,9 @@ def _service(database: str, stack: AsyncExitStack) -> Starlette:
             f"datastorage.database: there is no {url.database}; the records are where the operator runs: run this "
             "there, or name its service with datastorage.mode and datastorage.url"
         )
-    engine = open_engine(database)
-    stack.push_async_callback(engine.dispose)
-    app = create_app(engine)
+    opened = open_database(database)
+    stack.push_async_callback(opened.close)
+    app = create_app(opened)
     stack.push_async_callback(app.state.service.close)
     return app
 

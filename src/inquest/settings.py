@@ -507,7 +507,7 @@ class DataStorageSettings(_Group):
     """File with a bearer token for an external service; read before every request."""
     ca_bundle: Path | None = None
     """PEM file with the only authorities that an external service is believed with; unset: those of the system."""
-    database: str = "sqlite+aiosqlite:///inquest.db"
+    database: str = "sqlite:///inquest.db"
     """SQLAlchemy URL of the bundled service's database, embedded or served: `sqlite:///file`, `postgresql://…`."""
     server: DataStorageServerSettings = DataStorageServerSettings()
 

@@ -16,12 +16,11 @@ from typing import Final
 import stamina
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.redact import Redactor
 from inquest.datastorage.app import create_app, create_health_app
-from inquest.datastorage.database import migrate, open_engine, unusable
+from inquest.datastorage.database import Database, migrate, open_database, unusable
 from inquest.errors import Misconfigured
 from inquest.serving import Certificate, metrics_app, serving, stop_signal
 from inquest.serving.login import Reviewer
@@ -54,41 +53,43 @@ async def serve(settings: Settings) -> None:
 
 
 async def _run(settings: Settings, stack: AsyncExitStack, stop: asyncio.Event) -> None:
-    stage, engine, probes = Stage(), _engine(settings), settings.server
-    stack.push_async_callback(engine.dispose)
-    health = create_health_app(engine, hindered=lambda: stage.hindered)
+    stage, database, probes = Stage(), _database(settings), settings.server
+    stack.push_async_callback(database.close)
+    health = create_health_app(database, hindered=lambda: stage.hindered)
     health_port = await stack.enter_async_context(serving(health, probes.host, probes.health_port))
     metrics_port = await stack.enter_async_context(serving(metrics_app(), probes.host, probes.metrics_port))
     reviewer = await _reviewer(settings, stack)
-    await _migrated(engine)
-    app = create_app(engine, reviewer=reviewer)
+    await _migrated(database)
+    app = create_app(database, reviewer=reviewer)
     stack.push_async_callback(app.state.service.close)
     chosen = settings.datastorage.server
     grace, certificate = int(chosen.stop_timeout.total_seconds()), _certificate(chosen)
     api = serving(app, chosen.host, chosen.port, grace=grace, certificate=certificate)
     api_port = await stack.enter_async_context(api)
     stage.hindered = ""
-    log.info("serving", api=api_port, health=health_port, metrics=metrics_port, database=engine.dialect.name)
+    log.info(
+        "serving", api=api_port, health=health_port, metrics=metrics_port, database=database.url.get_backend_name()
+    )
     await stop.wait()
     stage.hindered = "stopping"
 
 
-def _engine(settings: Settings) -> AsyncEngine:
+def _database(settings: Settings) -> Database:
     try:
-        return open_engine(settings.datastorage.database)
+        return open_database(settings.datastorage.database)
     except ValueError as error:
         raise Misconfigured(f"datastorage.database: {error}") from error
 
 
-async def _migrated(engine: AsyncEngine) -> None:
+async def _migrated(database: Database) -> None:
     """A database that starts beside us gets its time; one that refuses the schema does not."""
     try:
         tries = stamina.retry_context(on=_is_away, attempts=DATABASE_TRIES, timeout=DATABASE_WAIT_SECONDS)
         async for attempt in tries:
             with attempt:
-                await migrate(engine)
+                await migrate(database)
     except (SQLAlchemyError, OSError) as error:
-        raise unusable(engine, error) from error
+        raise unusable(database, error) from error
 
 
 def _is_away(error: Exception) -> bool:

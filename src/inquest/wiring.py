@@ -290,12 +290,12 @@ async def _datastorage(
         stack.push_async_callback(client.close)
         return client
     from inquest.datastorage.app import create_app  # imported late: a service elsewhere spares a sixth of the memory
-    from inquest.datastorage.database import open_engine, prepare
+    from inquest.datastorage.database import open_database, prepare
 
-    engine = open_engine(chosen.database)
-    stack.push_async_callback(engine.dispose)
-    await prepare(engine)
-    app = create_app(engine)
+    database = open_database(chosen.database)
+    stack.push_async_callback(database.close)
+    await prepare(database)
+    app = create_app(database)
     stack.push_async_callback(app.state.service.close)
     client = DataStorageClient.in_process(app, clock=clock, cluster=cluster)
     stack.push_async_callback(client.close)

@@ -152,7 +152,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $_ := set $own.kubernetes "namespaces" .Values.rbac.namespaced }}
 {{- end }}
 {{- if include "inquest.embedded" . }}
-{{- $_ := set $own "datastorage" (dict "database" "sqlite+aiosqlite:////var/lib/inquest/inquest.db") }}
+{{- $_ := set $own "datastorage" (dict "database" "sqlite:////var/lib/inquest/inquest.db") }}
 {{- end }}
 {{- if .Values.datastorage.deployment.enabled }}
 {{- $served := dict "mode" "external" "url" (include "inquest.datastorageURL" .) "token_file" "/var/run/secrets/kubernetes.io/serviceaccount/token" }}

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from inquest.cli.output import say, warn
 from inquest.datastorage import archive, bundle
 from inquest.datastorage.chain import Finding
-from inquest.datastorage.database import Database, open_engine
+from inquest.datastorage.database import Database, open_database
 from inquest.datastorage.wire import instant_from_text, instant_text
 from inquest.errors import Misconfigured, Unavailable
 from inquest.settings import Settings
@@ -136,15 +136,15 @@ def _with_database(settings: Settings, work: Callable[[Database], Awaitable[Outc
 
 
 async def _opened(url: str, work: Callable[[Database], Awaitable[Outcome]]) -> Outcome:
-    engine = open_engine(url)
+    database = open_database(url)
     try:
-        return await work(Database(engine))
+        return await work(database)
     except bundle.NotWhole as error:
         raise Misconfigured(str(error)) from error
     except (SQLAlchemyError, OSError) as error:
         raise Unavailable("the database", str(getattr(error, "orig", None) or error).partition("\n")[0]) from error
     finally:
-        await engine.dispose()
+        await database.close()
 
 
 async def _verified(database: Database, earlier: bundle.Manifest | None) -> int:

@@ -10,7 +10,6 @@ from uuid import uuid4
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -27,6 +26,7 @@ from inquest.datastorage import (
     openapi,
 )
 from inquest.datastorage.authentication import DOOR
+from inquest.datastorage.database import Database
 from inquest.datastorage.front import Front, Readable
 from inquest.datastorage.problems import Problem, problem_response, unavailable
 from inquest.datastorage.service import BATCH_BODY, Service
@@ -54,13 +54,13 @@ def new_event_id() -> str:
 
 
 def create_app(
-    engine: AsyncEngine,
+    database: Database,
     *,
     now: Callable[[], datetime] = utc_now,
     new_id: Callable[[], str] = new_event_id,
     reviewer: Reviewer | None = None,
 ) -> Starlette:
-    """The API on port 8080, or in process over an ASGI transport; `migrate(engine)` comes first.
+    """The API on port 8080, or in process over an ASGI transport; `migrate(database)` comes first.
 
     With a `reviewer` every request needs a token; without one whoever reaches the application may use it.
     Who embeds it awaits `app.state.service.close()` at the end, so that no audit of discovery is lost.
@@ -79,12 +79,12 @@ def create_app(
     around.append(Middleware(Readable))
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False
-    app.state.service = Service(engine, now=now, new_id=new_id)
+    app.state.service = Service(database, now=now, new_id=new_id)
     return app
 
 
 def create_health_app(
-    engine: AsyncEngine, *, now: Callable[[], datetime] = utc_now, hindered: Callable[[], str] = lambda: ""
+    database: Database, *, now: Callable[[], datetime] = utc_now, hindered: Callable[[], str] = lambda: ""
 ) -> Starlette:
     """`/healthz` and `/readyz` on port 8081; `hindered` says what is in the way beside the database."""
 
@@ -92,18 +92,17 @@ def create_health_app(
         return JSONResponse({"status": "healthy", "timestamp": instant_text(now())})
 
     async def readyz(_request: Request) -> Response:
-        reason = hindered() or await unready_reason(engine)
+        reason = hindered() or await unready_reason(database)
         body = {"status": "not_ready", "reason": reason} if reason else {"status": "ready"}
         return JSONResponse(body, status_code=503 if reason else 200)
 
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)])
 
 
-async def unready_reason(engine: AsyncEngine) -> str:
+async def unready_reason(database: Database) -> str:
     """Empty when the database answers and has the schema."""
     try:
-        async with engine.connect() as connection:
-            await connection.execute(text("SELECT revision FROM catalog_revision"))
+        await database.read(lambda connection: connection.scalar(text("SELECT revision FROM catalog_revision")))
     except (SQLAlchemyError, OSError) as error:
         return f"database not reachable: {type(error).__name__}"
     return ""

@@ -9,8 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -18,8 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
-from sqlalchemy import Select, delete, func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, Select, delete, func, select
 
 from inquest.datastorage import bundle
 from inquest.datastorage.chain import Book, Finding
@@ -65,13 +63,16 @@ class Retired:
 
 async def checked(database: Database) -> Checked:
     """Read everything in the order of appending; an event without a hash, or with other keys, is a finding too."""
+    return await database.snapshot(_checked)
+
+
+def _checked(connection: Connection) -> Checked:
     book, findings, last = Book(), [], "the beginning"
     try:
-        async with _snapshot(database) as connection:
-            async for row in _rows(connection, select(audit_events)):
-                finding = book.add(link_of(row))
-                findings += [finding] if finding else []
-                last = f"event {row['event_id']}"
+        for row in _rows(connection, select(audit_events)):
+            finding = book.add(link_of(row))
+            findings += [finding] if finding else []
+            last = f"event {row['event_id']}"
     except (TypeError, ValueError, OverflowError) as error:
         return Checked(len(book.strands), _count(book), tuple(findings), f"{last}: {type(error).__name__}")
     return Checked(len(book.strands), _count(book), tuple(findings))
@@ -83,16 +84,20 @@ async def missing_heads(database: Database, manifest: bundle.Manifest) -> tuple[
     A chain that lost its end still holds by itself; only who wrote its head down elsewhere can tell.
     """
     heads = {entry.head_hash: entry.correlation_id for entry in manifest.chains}
-    found: set[str] = set()
-    async with _snapshot(database) as connection:
-        for asked in _portions(list(heads), CHAINS_AT_ONCE):
-            names = [heads[head] for head in asked]
-            there = audit_events.c.correlation_id.in_(names), audit_events.c.event_hash.in_(asked)
-            found |= set((await connection.scalars(select(audit_events.c.event_hash).where(*there))).all())
-        stones = select(audit_events.c.event_data).where(audit_events.c.correlation_id == TOMBSTONES)
-        for data in await connection.scalars(stones):
-            found |= _heads_in(data)
+    found = await database.snapshot(lambda connection: _heads_of(connection, heads))
     return tuple(sorted(heads[head] for head in heads.keys() - found))
+
+
+def _heads_of(connection: Connection, heads: Mapping[str, str]) -> set[str]:
+    found: set[str] = set()
+    for asked in _portions(list(heads), CHAINS_AT_ONCE):
+        names = [heads[head] for head in asked]
+        there = audit_events.c.correlation_id.in_(names), audit_events.c.event_hash.in_(asked)
+        found |= set(connection.scalars(select(audit_events.c.event_hash).where(*there)))
+    stones = select(audit_events.c.event_data).where(audit_events.c.correlation_id == TOMBSTONES)
+    for data in connection.scalars(stones):
+        found |= _heads_in(data)
+    return found
 
 
 def _heads_in(tombstone: object) -> set[str]:
@@ -110,10 +115,13 @@ async def written(
     last = func.max(audit_events.c.event_ts)
     ended = [last < until, *([last >= since] if since else [])]
     chosen = select(audit_events.c.correlation_id).group_by(audit_events.c.correlation_id).having(*ended)
-    async with _snapshot(database) as connection:
-        names = list(await connection.scalars(chosen.order_by(func.min(audit_events.c.seq))))
-        manifest, _ = await _write(connection, names, folder, since or FIRST_INSTANT, until, sign)
-    return manifest
+
+    def work(connection: Connection) -> bundle.Manifest:
+        names = list(connection.scalars(chosen.order_by(func.min(audit_events.c.seq))))
+        manifest, _ = _write(connection, names, folder, since or FIRST_INSTANT, until, sign)
+        return manifest
+
+    return await database.snapshot(work)
 
 
 async def retired(
@@ -124,9 +132,12 @@ async def retired(
     A chain goes as a whole or stays: with an event under hold, one that is a parent elsewhere, one younger than its
     retention (`older_than` shortens it), or a hash that does not hold, it stays.
     """
-    async with _snapshot(database) as connection:
-        names = await _expired(connection, now, older_than)
-        manifest, broken = await _write(connection, names, folder, FIRST_INSTANT, now, sign)
+
+    def work(connection: Connection) -> tuple[bundle.Manifest, set[str]]:
+        names = _expired(connection, now, older_than)
+        return _write(connection, names, folder, FIRST_INSTANT, now, sign)
+
+    manifest, broken = await database.snapshot(work)
     _check_export(folder, broken)
     digest = sha256((folder / bundle.MANIFEST).read_bytes()).hexdigest()
     going = [entry for entry in manifest.chains if entry.correlation_id not in broken]
@@ -144,7 +155,7 @@ def _check_export(folder: Path, broken: Collection[str]) -> None:
             raise bundle.NotWhole(f"the export does not hold, nothing is deleted: {fault}")
 
 
-async def _expired(connection: AsyncConnection, now: datetime, older_than: timedelta | None) -> list[str]:
+def _expired(connection: Connection, now: datetime, older_than: timedelta | None) -> list[str]:
     """Chains of which every event is past its time; whoever keeps one of them keeps all."""
     rows, children = audit_events.c, audit_events.alias().c
     ends = select(
@@ -156,8 +167,8 @@ async def _expired(connection: AsyncConnection, now: datetime, older_than: timed
         .join_from(audit_events, children.event_id.table, children.parent_event_id == rows.event_id)
         .where(children.correlation_id != rows.correlation_id)
     )
-    kept = {TOMBSTONES, *await connection.scalars(held), *await connection.scalars(parents)}
-    found = (await connection.execute(ends)).all()
+    kept = {TOMBSTONES, *connection.scalars(held), *connection.scalars(parents)}
+    found = connection.execute(ends).all()
     return sorted(
         row.correlation_id
         for row in found
@@ -174,25 +185,25 @@ async def _bury(database: Database, entries: Sequence[bundle.Entry], digest: str
     """One transaction: the rows go, their tombstone stays. A chain that grew meanwhile is left as it is."""
     names = [entry.correlation_id for entry in entries]
 
-    async def work(connection: AsyncConnection) -> None:
+    def work(connection: Connection) -> None:
         if database.is_postgres:
-            await lock_chains(connection, [*names, TOMBSTONES])
-        ends = await _ends(connection, names)
+            lock_chains(connection, [*names, TOMBSTONES])
+        ends = _ends(connection, names)
         going = [entry for entry in entries if ends.get(entry.correlation_id) == entry.events]
         if not going:
             return
         gone = audit_events.c.correlation_id.in_([entry.correlation_id for entry in going])
-        deleted = await connection.execute(delete(audit_events).where(gone))
-        await add_to_counter(connection, -deleted.rowcount)
-        await Ledger(database).append_in(connection, [_tombstone(going, digest, now)])
+        deleted = connection.execute(delete(audit_events).where(gone))
+        add_to_counter(connection, -deleted.rowcount)
+        Ledger(database).append_in(connection, [_tombstone(going, digest, now)])
 
     await database.write(work)
 
 
-async def _ends(connection: AsyncConnection, names: Sequence[str]) -> dict[str, int]:
+def _ends(connection: Connection, names: Sequence[str]) -> dict[str, int]:
     rows = audit_events.c
     counts = select(rows.correlation_id, func.count()).where(rows.correlation_id.in_(names))
-    found = await connection.execute(counts.group_by(rows.correlation_id))
+    found = connection.execute(counts.group_by(rows.correlation_id))
     return {row.correlation_id: row[1] for row in found}
 
 
@@ -215,8 +226,8 @@ def _tombstone(entries: Sequence[bundle.Entry], digest: str, now: datetime) -> E
     )
 
 
-async def _write(
-    connection: AsyncConnection,
+def _write(
+    connection: Connection,
     names: Sequence[str],
     folder: Path,
     since: datetime,
@@ -226,27 +237,17 @@ async def _write(
     book, broken = Book(), set[str]()
     with bundle.writing(folder) as out:
         for some in _portions(names, CHAINS_AT_ONCE):
-            async for row in _rows(connection, select(audit_events).where(audit_events.c.correlation_id.in_(some))):
+            for row in _rows(connection, select(audit_events).where(audit_events.c.correlation_id.in_(some))):
                 finding = book.add(link_of(row))
                 broken |= {row["correlation_id"]} if finding else set()
                 out.add(shown(row))
         return out.finish(book.strands, since=since, until=until, sign=sign), broken
 
 
-@asynccontextmanager
-async def _snapshot(database: Database) -> AsyncIterator[AsyncConnection]:
-    """One state for all statements, however long they take."""
-    async with database.engine.connect() as connection:
-        if database.is_postgres:
-            connection = await connection.execution_options(isolation_level="REPEATABLE READ")
-            await connection.execute(text("SET LOCAL statement_timeout = 0"))
-        yield connection
-
-
-async def _rows(connection: AsyncConnection, wanted: Select[Any]) -> AsyncIterator[Stored]:
-    found = await connection.stream(wanted.order_by(audit_events.c.seq).execution_options(yield_per=ROWS_AT_ONCE))
-    async for row in found.mappings():
-        yield row
+def _rows(connection: Connection, wanted: Select[Any]) -> Iterator[Stored]:
+    """In portions: a trail is longer than memory."""
+    portions = wanted.order_by(audit_events.c.seq).execution_options(yield_per=ROWS_AT_ONCE)
+    yield from connection.execute(portions).mappings()
 
 
 def _portions(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from inquest.datastorage.content import Workflow
 from inquest.datastorage.database import Database
@@ -75,30 +74,30 @@ class Catalogue:
     async def register(self, workflow: Workflow, *, source: str, by: str, now: datetime) -> Registered:
         """The duplicate decision and what follows from it, in one transaction (section 7.5)."""
 
-        async def work(connection: AsyncConnection) -> Registered:
-            await _take_turn(connection)
-            await _check_action_type(connection, workflow.action_type)
-            held = await _held(connection, workflow.workflow_name)
+        def work(connection: Connection) -> Registered:
+            _take_turn(connection)
+            _check_action_type(connection, workflow.action_type)
+            held = _held(connection, workflow.workflow_name)
             decision = decide(
                 held, workflow_id=workflow.workflow_id, version=workflow.version, content_hash=workflow.content_hash
             )
             _refuse_clash(decision, workflow)
             if decision.act is not Act.KEEP:
-                await _carry_out(connection, decision, workflow, source=source, by=by, now=now)
-            return Registered(decision.status, record(await _existing(connection, workflow.workflow_id)))
+                _carry_out(connection, decision, workflow, source=source, by=by, now=now)
+            return Registered(decision.status, record(_existing(connection, workflow.workflow_id)))
 
         return await self._database.write(work)
 
     async def change(self, workflow_id: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Set columns of a workflow; 404 `not-found` when there is none."""
 
-        async def work(connection: AsyncConnection) -> dict[str, Any]:
-            await _take_turn(connection)
-            if await _row(connection, workflow_id) is None:
+        def work(connection: Connection) -> dict[str, Any]:
+            _take_turn(connection)
+            if _row(connection, workflow_id) is None:
                 raise not_found("not-found", f"Workflow not found: {workflow_id}")
-            await connection.execute(update(workflows).where(workflows.c.workflow_id == workflow_id).values(**values))
-            await _raise_revision(connection)
-            return record(await _existing(connection, workflow_id))
+            connection.execute(update(workflows).where(workflows.c.workflow_id == workflow_id).values(**values))
+            _raise_revision(connection)
+            return record(_existing(connection, workflow_id))
 
         return await self._database.write(work)
 
@@ -107,9 +106,9 @@ class Catalogue:
     ) -> tuple[str, Mapping[str, Any]]:
         """`created`, `exists` or `ENABLED_AGAIN`, and the description now in force."""
 
-        async def work(connection: AsyncConnection) -> tuple[str, Mapping[str, Any]]:
-            await _take_turn(connection)
-            row = await _type(connection, name)
+        def work(connection: Connection) -> tuple[str, Mapping[str, Any]]:
+            _take_turn(connection)
+            row = _type(connection, name)
             if row is not None and row.status == ACTIVE:
                 return "exists", row.description
             values = {"description": dict(description), "status": ACTIVE, "updated_at": now, "updated_by": by}
@@ -117,8 +116,8 @@ class Catalogue:
                 made = action_types.insert().values(action_type=name, created_at=now, created_by=by, **values)
             else:
                 made = _type_update(name, disabled_at=None, disabled_by=None, **values)
-            await connection.execute(made)
-            await _raise_revision(connection)
+            connection.execute(made)
+            _raise_revision(connection)
             return "created" if row is None else ENABLED_AGAIN, description
 
         return await self._database.write(work)
@@ -128,17 +127,15 @@ class Catalogue:
     ) -> Mapping[str, Any]:
         """Replace a description; the old one is returned."""
 
-        async def work(connection: AsyncConnection) -> Mapping[str, Any]:
-            await _take_turn(connection)
-            row = await _existing_type(connection, name)
+        def work(connection: Connection) -> Mapping[str, Any]:
+            _take_turn(connection)
+            row = _existing_type(connection, name)
             if row.status != ACTIVE:
                 detail = f'Action type "{name}" is disabled and cannot be updated'
                 raise Problem(409, "action-type-disabled", detail, title="Action Type Disabled")
             if row.description != description:
-                await connection.execute(
-                    _type_update(name, description=dict(description), updated_at=now, updated_by=by)
-                )
-                await _raise_revision(connection)
+                connection.execute(_type_update(name, description=dict(description), updated_at=now, updated_by=by))
+                _raise_revision(connection)
             old: Mapping[str, Any] = row.description
             return old
 
@@ -147,15 +144,15 @@ class Catalogue:
     async def disable_type(self, name: str, *, by: str, now: datetime) -> list[str]:
         """Disable a type; the names of active workflows that forbid it, none when it is disabled now."""
 
-        async def work(connection: AsyncConnection) -> list[str]:
-            await _take_turn(connection)
-            row = await _existing_type(connection, name)
-            names = await _dependents(connection, name)
+        def work(connection: Connection) -> list[str]:
+            _take_turn(connection)
+            row = _existing_type(connection, name)
+            names = _dependents(connection, name)
             if not names and row.status == ACTIVE:
-                await connection.execute(
+                connection.execute(
                     _type_update(name, status=DISABLED, disabled_at=now, disabled_by=by, updated_at=now, updated_by=by)
                 )
-                await _raise_revision(connection)
+                _raise_revision(connection)
             return names
 
         return await self._database.write(work)
@@ -276,16 +273,16 @@ def _fits_labels(labels: Mapping[str, Any], question: PlainListQuestion) -> bool
     return not question.component or bool({question.component.lower(), "*"} & kinds)
 
 
-async def _check_action_type(connection: AsyncConnection, name: str) -> None:
-    row = await _type(connection, name)
+def _check_action_type(connection: Connection, name: str) -> None:
+    row = _type(connection, name)
     if row is None or row.status != ACTIVE:
         raise validation_error(f"action_type '{name}' is not in the action type taxonomy (DD-WORKFLOW-016)")
 
 
-async def _held(connection: AsyncConnection, name: str) -> list[Held]:
+def _held(connection: Connection, name: str) -> list[Held]:
     columns = workflows.c.workflow_id, workflows.c.version, workflows.c.content_hash, workflows.c.status
     newest_first = workflows.c.updated_at.desc(), workflows.c.workflow_id
-    rows = await connection.execute(select(*columns).where(workflows.c.workflow_name == name).order_by(*newest_first))
+    rows = connection.execute(select(*columns).where(workflows.c.workflow_name == name).order_by(*newest_first))
     return [Held(*row) for row in rows]
 
 
@@ -302,22 +299,22 @@ def _refuse_clash(decision: Decision, workflow: Workflow) -> None:
     )
 
 
-async def _carry_out(
-    connection: AsyncConnection, decision: Decision, workflow: Workflow, *, source: str, by: str, now: datetime
+def _carry_out(
+    connection: Connection, decision: Decision, workflow: Workflow, *, source: str, by: str, now: datetime
 ) -> None:
     of_name = workflows.c.workflow_name == workflow.workflow_name
-    await connection.execute(update(workflows).where(of_name).values(is_latest=False))
+    connection.execute(update(workflows).where(of_name).values(is_latest=False))
     superseded = workflows.c.workflow_id.in_(decision.superseded)
     why = f"superseded: new version {workflow.version} registered (was {decision.previous})"
     gone = {"status": SUPERSEDED, "status_reason": why, "updated_at": now}
-    await connection.execute(update(workflows).where(superseded).values(**gone))
+    connection.execute(update(workflows).where(superseded).values(**gone))
     state = {"status": ACTIVE, "is_latest": True, "updated_at": now, "updated_by": by}
     if decision.act is Act.REVIVE:
-        await connection.execute(_workflow_update(workflow.workflow_id, {**state, **NOT_DISABLED}))
+        connection.execute(_workflow_update(workflow.workflow_id, {**state, **NOT_DISABLED}))
     else:
         created = {"created_at": now, "created_by": by, "source": source, "previous_version": decision.previous}
-        await connection.execute(workflows.insert().values(**_columns(workflow), **state, **created))
-    await _raise_revision(connection)
+        connection.execute(workflows.insert().values(**_columns(workflow), **state, **created))
+    _raise_revision(connection)
 
 
 NOT_DISABLED: Mapping[str, Any] = {
@@ -362,20 +359,20 @@ def _workflow_update(workflow_id: str, values: Mapping[str, Any]) -> Any:
     return update(workflows).where(workflows.c.workflow_id == workflow_id).values(**values)
 
 
-async def _row(connection: AsyncConnection, workflow_id: str) -> Stored | None:
-    return (await connection.execute(_BY_ID, {"id": workflow_id})).mappings().one_or_none()
+def _row(connection: Connection, workflow_id: str) -> Stored | None:
+    return (connection.execute(_BY_ID, {"id": workflow_id})).mappings().one_or_none()
 
 
-async def _existing(connection: AsyncConnection, workflow_id: str) -> Stored:
-    return (await connection.execute(_BY_ID, {"id": workflow_id})).mappings().one()
+def _existing(connection: Connection, workflow_id: str) -> Stored:
+    return (connection.execute(_BY_ID, {"id": workflow_id})).mappings().one()
 
 
-async def _type(connection: AsyncConnection, name: str) -> Row[Any] | None:
-    return (await connection.execute(select(action_types).where(action_types.c.action_type == name))).one_or_none()
+def _type(connection: Connection, name: str) -> Row[Any] | None:
+    return (connection.execute(select(action_types).where(action_types.c.action_type == name))).one_or_none()
 
 
-async def _existing_type(connection: AsyncConnection, name: str) -> Row[Any]:
-    row = await _type(connection, name)
+def _existing_type(connection: Connection, name: str) -> Row[Any]:
+    row = _type(connection, name)
     if row is None:
         raise not_found("not-found", f'Action type "{name}" not found')
     return row
@@ -385,18 +382,18 @@ def _type_update(name: str, **values: Any) -> Any:
     return update(action_types).where(action_types.c.action_type == name).values(**values)
 
 
-async def _dependents(connection: AsyncConnection, name: str) -> list[str]:
-    return sorted((await connection.scalars(_using(name))).all())
+def _dependents(connection: Connection, name: str) -> list[str]:
+    return sorted((connection.scalars(_using(name))).all())
 
 
 def _using(name: str) -> Select[str]:
     return select(workflows.c.workflow_name).where(workflows.c.action_type == name, workflows.c.status == ACTIVE)
 
 
-async def _take_turn(connection: AsyncConnection) -> None:
+def _take_turn(connection: Connection) -> None:
     """One catalogue change at a time: two versions posted together must not both become the latest."""
-    await connection.execute(select(catalog_revision.c.id).with_for_update())
+    connection.execute(select(catalog_revision.c.id).with_for_update())
 
 
-async def _raise_revision(connection: AsyncConnection) -> None:
-    await connection.execute(update(catalog_revision).values(revision=catalog_revision.c.revision + 1))
+def _raise_revision(connection: Connection) -> None:
+    connection.execute(update(catalog_revision).values(revision=catalog_revision.c.revision + 1))

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, func, select, update
 
 from inquest.datastorage.database import Database
 from inquest.datastorage.problems import not_found
@@ -32,8 +31,8 @@ class Holds:
             "legal_hold_placed_at": now,
         }
 
-        async def work(connection: AsyncConnection) -> int:
-            return await _change(connection, values, _ROWS.correlation_id == correlation_id)
+        def work(connection: Connection) -> int:
+            return _change(connection, values, _ROWS.correlation_id == correlation_id)
 
         affected = await self._database.write(work)
         if not affected:
@@ -44,9 +43,9 @@ class Holds:
         """404 where nothing is held; who placed it and why stays readable."""
         story = func.coalesce(_ROWS.legal_hold_reason, "").concat(f" [Released: {reason}]")
 
-        async def work(connection: AsyncConnection) -> int:
+        def work(connection: Connection) -> int:
             values = {"legal_hold": False, "legal_hold_reason": story}
-            return await _change(connection, values, _ROWS.correlation_id == correlation_id, _ROWS.legal_hold.is_(True))
+            return _change(connection, values, _ROWS.correlation_id == correlation_id, _ROWS.legal_hold.is_(True))
 
         released = await self._database.write(work)
         if not released:
@@ -67,8 +66,8 @@ class Holds:
         return [_hold(name, count, by or "", at, reason or "") for name, by, at, reason, count in rows]
 
 
-async def _change(connection: AsyncConnection, values: Mapping[str, Any], *where: Any) -> int:
-    return int((await connection.execute(update(audit_events).where(*where).values(**values))).rowcount)
+def _change(connection: Connection, values: Mapping[str, Any], *where: Any) -> int:
+    return int(connection.execute(update(audit_events).where(*where).values(**values)).rowcount)
 
 
 def _hold(correlation_id: str, affected: int, by: str, at: datetime, reason: str) -> dict[str, Any]:

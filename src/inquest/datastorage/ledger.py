@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from inquest.datastorage import chain
 from inquest.datastorage.database import Database
@@ -39,23 +38,19 @@ class Ledger:
 
     async def append(self, events: Sequence[Event]) -> Appended:
         """All or nothing; a repeated id with equal content is a success and stores nothing."""
+        return await self._database.write(lambda connection: self.append_in(connection, events))
 
-        async def work(connection: AsyncConnection) -> Appended:
-            return await self.append_in(connection, events)
-
-        return await self._database.write(work)
-
-    async def append_in(self, connection: AsyncConnection, events: Sequence[Event]) -> Appended:
+    def append_in(self, connection: Connection, events: Sequence[Event]) -> Appended:
         """The same inside a transaction of the caller's."""
         if self._database.is_postgres:
-            await lock_chains(connection, [event.correlation_id for event in events])
-        known = await _known(connection, [event.event_id for event in events])
+            lock_chains(connection, [event.correlation_id for event in events])
+        known = _known(connection, [event.event_id for event in events])
         fresh = _fresh(events, known)
-        await _check_parents(connection, fresh)
-        heads = {name: await _head(connection, name) for name in {event.correlation_id for event in fresh}}
+        _check_parents(connection, fresh)
+        heads = {name: _head(connection, name) for name in {event.correlation_id for event in fresh}}
         if fresh:
-            await connection.execute(audit_events.insert(), _linked_rows(fresh, heads))
-            await add_to_counter(connection, len(fresh))
+            connection.execute(audit_events.insert(), _linked_rows(fresh, heads))
+            add_to_counter(connection, len(fresh))
         return Appended(tuple(event.event_id for event in events))
 
     async def page(self, question: AuditQuestion) -> tuple[list[dict[str, Any]], int]:
@@ -86,29 +81,29 @@ def chain_lock_key(correlation_id: str) -> int:
     return int.from_bytes(hashlib.sha256(correlation_id.encode()).digest()[:8], "big", signed=True)
 
 
-async def lock_chains(connection: AsyncConnection, names: Iterable[str]) -> None:
+def lock_chains(connection: Connection, names: Iterable[str]) -> None:
     """Sorted, so that two batches never wait for each other.
 
     The lock is taken before the predecessor is read, in a transaction that sees what others committed meanwhile; a
     serialisable one would keep the view from before the wait.
     """
     for correlation_id in sorted(set(names)):
-        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": chain_lock_key(correlation_id)})
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": chain_lock_key(correlation_id)})
 
 
-async def add_to_counter(connection: AsyncConnection, more: int) -> None:
+def add_to_counter(connection: Connection, more: int) -> None:
     """Raise the counter of events in the transaction that appends them, or lower it with what is deleted.
 
     Last in it: on PostgreSQL every writer waits for this one row until the one before has committed.
     """
-    await connection.execute(update(audit_counter).values(events=audit_counter.c.events + more))
+    connection.execute(update(audit_counter).values(events=audit_counter.c.events + more))
 
 
-async def _known(connection: AsyncConnection, event_ids: Sequence[str]) -> dict[str, Event]:
+def _known(connection: Connection, event_ids: Sequence[str]) -> dict[str, Event]:
     found: dict[str, Event] = {}
     for start in range(0, len(event_ids), _LOOKUPS_AT_ONCE):
         wanted = audit_events.c.event_id.in_(event_ids[start : start + _LOOKUPS_AT_ONCE])
-        rows = await connection.execute(select(audit_events).where(wanted))
+        rows = connection.execute(select(audit_events).where(wanted))
         found |= {row["event_id"]: _event(row) for row in rows.mappings()}
     return found
 
@@ -126,19 +121,19 @@ def _fresh(events: Sequence[Event], known: Mapping[str, Event]) -> list[Event]:
     return fresh
 
 
-async def _check_parents(connection: AsyncConnection, events: Sequence[Event]) -> None:
+def _check_parents(connection: Connection, events: Sequence[Event]) -> None:
     wanted = {event.parent_event_id for event in events if event.parent_event_id}
     missing = wanted - {event.event_id for event in events}
-    missing -= (await _known(connection, sorted(missing))).keys() if missing else set()
+    missing -= _known(connection, sorted(missing)).keys() if missing else set()
     for index, event in enumerate(events):
         if event.parent_event_id in missing:
             raise validation_error(f"event at index {index}: parent event {event.parent_event_id} does not exist")
 
 
-async def _head(connection: AsyncConnection, correlation_id: str) -> str:
+def _head(connection: Connection, correlation_id: str) -> str:
     hashed = audit_events.c.correlation_id == correlation_id, audit_events.c.event_hash.is_not(None)
     newest = select(audit_events.c.event_hash).where(*hashed).order_by(audit_events.c.seq.desc()).limit(1)
-    return await connection.scalar(newest) or ""
+    return connection.scalar(newest) or ""
 
 
 def _linked_rows(events: Sequence[Event], heads: dict[str, str]) -> list[dict[str, Any]]:

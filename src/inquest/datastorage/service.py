@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.requests import Request
 
 from inquest.datastorage.catalogue import Catalogue
@@ -39,10 +38,10 @@ QUERY_SECONDS = 10
 class Service:
     """One for each application."""
 
-    def __init__(self, engine: AsyncEngine, *, now: Callable[[], datetime], new_id: Callable[[], str]) -> None:
+    def __init__(self, database: Database, *, now: Callable[[], datetime], new_id: Callable[[], str]) -> None:
         self.now = now
         self.new_id = new_id
-        self.database = Database(engine)
+        self.database = database
         self.catalogue = Catalogue(self.database)
         self.ledger = Ledger(self.database)
         self.past = Past(self.database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,13 +14,12 @@ from uuid import UUID
 import asyncpg  # type: ignore[import-untyped]
 import httpx2
 import pytest
-from sqlalchemy import Engine
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Connection, Executable
 
 from hack import postgres
 from hack.postgres import NoPostgres, Postgres
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import Database, migrate, open_engine
+from inquest.datastorage.database import Database, migrate, open_database
 
 NOW = datetime(2026, 5, 13, 12, 0, tzinfo=UTC)
 
@@ -41,8 +40,8 @@ class Clock:
 class Ids:
     """Event ids in counting order."""
 
-    def __init__(self) -> None:
-        self.last = 0
+    def __init__(self, last: int = 0) -> None:
+        self.last = last
 
     def next(self) -> str:
         self.last += 1
@@ -57,7 +56,7 @@ class Site:
     clock: Clock
     url: str
     app: Any
-    engine: AsyncEngine
+    database: Database
 
     async def get(self, path: str, **parameters: Any) -> httpx2.Response:
         return await self.http.get(path, params=parameters)
@@ -68,11 +67,14 @@ class Site:
     async def patch(self, path: str, body: Any) -> httpx2.Response:
         return await self.http.patch(path, json=body)
 
-    @property
-    def readers(self) -> Engine:
-        """What its reads go through."""
-        database: Database = self.app.state.service.database
-        return database.readers
+    async def behind(self, *statements: Executable) -> None:
+        """Change what is stored, past the service."""
+
+        def work(connection: Connection) -> None:
+            for statement in statements:
+                connection.execute(statement)
+
+        await self.database.transaction(work)
 
     async def settle(self) -> None:
         """Wait for what the service writes after its answers."""
@@ -126,11 +128,18 @@ async def _admin(server: str, statement: str) -> None:
 @pytest.fixture
 async def site(database_url: str) -> AsyncIterator[Site]:
     """The migrated service behind an in-process client; its clock stands at `NOW`."""
-    engine, clock, ids = open_engine(database_url), Clock(), Ids()
-    await migrate(engine)
-    app = create_app(engine, now=clock.now, new_id=ids.next)
+    async with served(database_url) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def served(database_url: str, *, last_id: int = 0) -> AsyncIterator[Site]:
+    """`site` on a database of the caller's, whose own ids go on behind `last_id`."""
+    database, clock, ids = open_database(database_url), Clock(), Ids(last_id)
+    await migrate(database)
+    app = create_app(database, now=clock.now, new_id=ids.next)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:
-        yield Site(http, clock, database_url, app, engine)
+        yield Site(http, clock, database_url, app, database)
     await app.state.service.close()
-    await engine.dispose()
+    await database.close()

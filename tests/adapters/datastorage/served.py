@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 
 START_SECONDS = 180
 STOP_SECONDS = 60
@@ -35,13 +35,13 @@ class Embedded:
 
 
 @asynccontextmanager
-async def embedded(database: str) -> AsyncIterator[Embedded]:
+async def embedded(url: str) -> AsyncIterator[Embedded]:
     """As the operator has it: migrated, by the real clock, let go at the end of the block."""
     async with AsyncExitStack() as stack:
-        engine = open_engine(database)
-        stack.push_async_callback(engine.dispose)
-        await migrate(engine)
-        app = create_app(engine)
+        database = open_database(url)
+        stack.push_async_callback(database.close)
+        await migrate(database)
+        app = create_app(database)
         stack.push_async_callback(app.state.service.close)
         client = DataStorageClient.in_process(app, clock=SystemClock())
         stack.push_async_callback(client.close)

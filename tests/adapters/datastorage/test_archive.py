@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
@@ -17,8 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from sqlalchemy import Update, delete, insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, Update, delete, insert, select, text, update
 
 from inquest.datastorage import archive, bundle
 from inquest.datastorage.database import Database
@@ -43,30 +42,25 @@ async def _filled(site: Site) -> Database:
     await store(site, started("rr-1", pre="A"), hash_computed("rr-1", post_remediation_spec_hash="B"))
     await store(site, *(llm_request("rr-2", at=NOW - timedelta(seconds=age)) for age in (1, 3, 2)))
     await store(site, llm_request("rr-1", event_id=EVENT))
-    return Database(site.engine)
+    return site.database
 
 
-async def _behind_its_back(site: Site, work: Callable[[AsyncConnection], Awaitable[Any]]) -> None:
-    async with site.engine.connect() as connection, connection.begin():
-        await work(connection)
-
-
-def _edit(**values: Any) -> Callable[[AsyncConnection], Awaitable[Any]]:
+def _edit(**values: Any) -> Callable[[Connection], Any]:
     """Edit the row that opened the remediation."""
     row = audit_events.c.event_type == "remediation.workflow_created"
     return lambda connection: connection.execute(update(audit_events).where(row).values(values))
 
 
-def _remove(connection: AsyncConnection) -> Awaitable[Any]:
+def _remove(connection: Connection) -> Any:
     return connection.execute(delete(audit_events).where(audit_events.c.event_type == "effectiveness.hash.computed"))
 
 
-async def _plant(connection: AsyncConnection) -> None:
+def _plant(connection: Connection) -> None:
     """An event that nobody sent, as a copy of another."""
-    row = (await connection.execute(select(audit_events).limit(1))).mappings().one()
+    row = connection.execute(select(audit_events).limit(1)).mappings().one()
     copy = {name: value for name, value in row.items() if name != "seq"}
     unhashed = {"event_id": str(UUID(int=9)), "event_hash": None, "previous_event_hash": None}
-    await connection.execute(insert(audit_events).values(copy | unhashed))
+    connection.execute(insert(audit_events).values(copy | unhashed))
 
 
 EDITS = {
@@ -83,12 +77,12 @@ EDITS = {
 
 @pytest.mark.parametrize(("edit", "findings"), EDITS.values(), ids=EDITS)
 async def test_what_was_changed_behind_the_services_back_is_found(
-    site: Site, edit: Callable[[AsyncConnection], Awaitable[Any]], findings: int
+    site: Site, edit: Callable[[Connection], Any], findings: int
 ) -> None:
     database = await _filled(site)
     before = await archive.checked(database)
 
-    await _behind_its_back(site, edit)
+    await site.database.transaction(edit)
     after = await archive.checked(database)
 
     assert (before.chains, before.events, before.holds) == (2, 6, True)
@@ -102,7 +96,9 @@ async def test_a_row_that_cannot_be_read_is_a_fault_and_no_crash(site: Site) -> 
     """PostgreSQL's columns take nothing but what they are for."""
     database = await _filled(site)
 
-    await _behind_its_back(site, lambda c: c.execute(text("UPDATE audit_events SET event_ts = 'soon' WHERE seq = 2")))
+    await site.database.transaction(
+        lambda c: c.execute(text("UPDATE audit_events SET event_ts = 'soon' WHERE seq = 2"))
+    )
     found = await archive.checked(database)
 
     assert not found.holds
@@ -153,7 +149,7 @@ async def test_only_whole_chains_whose_end_lies_in_the_time_asked_for(site: Site
 
 
 async def test_the_time_asked_for_begins_inside_and_ends_outside(site: Site, tmp_path: Path) -> None:
-    database, second = Database(site.engine), timedelta(seconds=1)
+    database, second = site.database, timedelta(seconds=1)
     await store(site, llm_request("rr-1"))
 
     inside = await archive.written(database, tmp_path / "inside", since=NOW, until=NOW + second, sign=None)
@@ -166,7 +162,7 @@ async def test_an_event_with_every_member_holds_in_an_export(site: Site, tmp_pat
     members: dict[str, Any] = {"namespace": "shop", "cluster_name": "here", "duration_ms": 7, "is_sensitive": True}
     members |= {"error_code": "E7", "error_message": "no", "severity": "high", "retention_days": 30}
     sent = event_from_body(llm_request("rr-1"), now=NOW, new_id=lambda: EVENT)
-    database = Database(site.engine)
+    database = site.database
     await Ledger(database).append([replace(sent, **members)])
 
     await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
@@ -336,7 +332,7 @@ async def test_a_tombstone_that_cannot_be_read_names_no_chain(site: Site, tmp_pa
     database = await _filled(site)
     done = await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
 
-    await _behind_its_back(site, lambda c: c.exec_driver_sql(STONE.format(payload=payload)))
+    await site.database.transaction(lambda c: c.exec_driver_sql(STONE.format(payload=payload)))
 
     assert await archive.missing_heads(database, done.manifest) == ("rr-1", "rr-2")
 
@@ -345,16 +341,7 @@ async def test_a_shorter_time_and_what_stays_in_spite_of_it(site: Site, tmp_path
     database = await _filled(site)
     await store(site, llm_request("rr-3", parent_event_id=EVENT))
     await store(site, *(llm_request(f"rr-{number}") for number in (4, 5, 6)))
-    await _behind_its_back(
-        site,
-        lambda c: c.execute(
-            update(audit_events).where(audit_events.c.correlation_id == "rr-4").values(legal_hold=True)
-        ),
-    )
-    await _behind_its_back(
-        site,
-        lambda c: c.execute(update(audit_events).where(audit_events.c.correlation_id == "rr-5").values(severity="x")),
-    )
+    await site.behind(_of("rr-4").values(legal_hold=True), _of("rr-5").values(severity="x"))
 
     done = await archive.retired(
         database, tmp_path / "out", now=NOW + timedelta(days=31), older_than=timedelta(days=30), sign=None
@@ -370,8 +357,8 @@ def _of(correlation_id: str) -> Update:
 
 
 async def _names(site: Site) -> set[str]:
-    async with site.engine.connect() as connection:
-        return set(await connection.scalars(select(audit_events.c.correlation_id)))
+    names = select(audit_events.c.correlation_id)
+    return await site.database.read(lambda connection: set(connection.scalars(names)))
 
 
 async def test_a_chain_that_lost_its_end_is_found_against_an_earlier_export(site: Site, tmp_path: Path) -> None:
@@ -381,7 +368,7 @@ async def test_a_chain_that_lost_its_end_is_found_against_an_earlier_export(site
     await store(site, llm_request("rr-2"))
     grown = await archive.missing_heads(database, manifest)
 
-    await _behind_its_back(site, lambda c: c.execute(delete(audit_events).where(audit_events.c.event_id == EVENT)))
+    await site.database.transaction(lambda c: c.execute(delete(audit_events).where(audit_events.c.event_id == EVENT)))
 
     assert (whole, grown) == ((), ())
     assert (await archive.checked(database)).holds

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import open_engine
+from inquest.datastorage.database import open_database
 from inquest.datastorage.tables import audit_events
 from inquest.datastorage.wire import instant_text
 from tests.adapters.datastorage.conftest import NOW, Site
@@ -199,15 +199,12 @@ async def test_numbers_and_texts_hash_alike_before_and_after_storing(site: Site)
 
 async def test_altering_and_removing_a_stored_event_is_found(site: Site) -> None:
     await store(site, *(llm_request("rr-1", at=NOW - timedelta(seconds=age)) for age in range(4)))
-    engine = open_engine(site.url)
-    async with engine.begin() as connection:
-        seqs = list(await connection.scalars(select(audit_events.c.seq).order_by(audit_events.c.seq)))
-        await connection.execute(update(audit_events).where(audit_events.c.seq == seqs[1]).values(severity="low"))
+    rows = select(audit_events.c.seq).order_by(audit_events.c.seq)
+    second = (await site.database.read(lambda connection: connection.scalars(rows).all()))[1]
+    await site.behind(update(audit_events).where(audit_events.c.seq == second).values(severity="low"))
     altered = await _verdict(site, "rr-1")
-    async with engine.begin() as connection:
-        await connection.execute(delete(audit_events).where(audit_events.c.seq == seqs[1]))
+    await site.behind(delete(audit_events).where(audit_events.c.seq == second))
     removed = await _verdict(site, "rr-1")
-    await engine.dispose()
 
     assert (altered["is_valid"], len(altered["tampered_events"]), altered["verified_events"]) == (False, 1, 3)
     assert (removed["is_valid"], len(removed["tampered_events"]), removed["total_events"]) == (False, 1, 3)
@@ -240,12 +237,12 @@ async def test_two_registrations_of_one_id_at_once_store_it_once(site: Site) -> 
 
 
 async def test_two_replicas_leave_one_unbroken_chain(site: Site) -> None:
-    engine = open_engine(site.url)
-    other = httpx2.ASGITransport(app=create_app(engine, now=site.clock.now))
+    database = open_database(site.url)
+    other = httpx2.ASGITransport(app=create_app(database, now=site.clock.now))
     async with httpx2.AsyncClient(transport=other, base_url="http://other") as http:
         replicas = (site.http, http)
         answers = await asyncio.gather(*(_stored_at_last(replicas[number % 2], number) for number in range(40)))
-    await engine.dispose()
+    await database.close()
 
     verdict = await _verdict(site, "rr-1")
     assert {answer.status_code for answer in answers} == {201}
@@ -253,11 +250,11 @@ async def test_two_replicas_leave_one_unbroken_chain(site: Site) -> None:
 
 
 async def test_a_database_that_is_away_says_come_back_and_names_nothing_inside() -> None:
-    engine = open_engine("postgresql://user:secret@127.0.0.1:1/none")
-    transport = httpx2.ASGITransport(app=create_app(engine, now=lambda: NOW), raise_app_exceptions=False)
+    database = open_database("postgresql://user:secret@127.0.0.1:1/none")
+    transport = httpx2.ASGITransport(app=create_app(database, now=lambda: NOW), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://away") as http:
         answer = await http.post(EVENTS, json=llm_request("rr-1"))
-    await engine.dispose()
+    await database.close()
 
     assert (answer.status_code, answer.headers["Retry-After"], _slug(answer)) == (503, "5", "service-unavailable")
     assert "secret" not in answer.text

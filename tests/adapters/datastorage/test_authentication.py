@@ -26,7 +26,7 @@ def reviews(down: str = "") -> Reviews:
 
 @asynccontextmanager
 async def guarded(site: Site, reviewer: Reviews) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=create_app(site.engine, now=site.clock.now, reviewer=reviewer))
+    transport = httpx2.ASGITransport(app=create_app(site.database, now=site.clock.now, reviewer=reviewer))
     async with httpx2.AsyncClient(transport=transport, base_url="http://guarded") as http:
         yield http
 
@@ -82,7 +82,7 @@ async def test_a_body_that_nobody_would_take_is_refused_before_anybody_is_asked(
 
 async def test_a_good_token_is_asked_about_once_a_minute_and_a_bad_one_every_time(site: Site) -> None:
     at, reviewer = [0.0], reviews()
-    app = Login(create_app(site.engine, now=site.clock.now), reviewer, DOOR, clock=lambda: at[0])
+    app = Login(create_app(site.database, now=site.clock.now), reviewer, DOOR, clock=lambda: at[0])
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://guarded") as http:
 
         async def ask(token: str) -> int:

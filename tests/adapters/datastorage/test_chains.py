@@ -42,8 +42,7 @@ async def test_an_entry_whose_chain_does_not_hold_is_not_believed(site: Site, st
     await two_remediations(site)
     client = DataStorageClient.in_process(site.app, clock=Time())
     assert (await client.history(TARGET, "A")).whole
-    async with site.engine.begin() as connection:
-        await connection.execute(text(statement.replace(":", r"\:")))
+    await site.behind(text(statement.replace(":", r"\:")))
 
     found = await DataStorageClient.in_process(site.app, clock=Time()).history(TARGET, "A")
 
@@ -54,8 +53,7 @@ async def test_an_entry_whose_chain_does_not_hold_is_not_believed(site: Site, st
 
 async def test_an_entry_that_was_moved_to_another_target_is_not_believed(site: Site) -> None:
     await store(site, started("rr-9", pre="A", target="other/Deployment/my-app"))
-    async with site.engine.begin() as connection:
-        await connection.execute(text("UPDATE audit_events SET target_key = 'production/Deployment/my-app'"))
+    await site.behind(text("UPDATE audit_events SET target_key = 'production/Deployment/my-app'"))
 
     found = await DataStorageClient.in_process(site.app, clock=Time()).history(TARGET, "A")
 
@@ -169,9 +167,8 @@ async def test_chains_are_counted_by_what_was_found() -> None:
 
 async def test_an_event_that_was_put_in_past_the_service_is_one_finding(site: Site) -> None:
     await store(site, started("rr-1"), hash_computed("rr-1"), hash_computed("rr-2"))
-    async with site.engine.begin() as connection:
-        forged = "correlation_id = 'rr-1', event_hash = NULL, previous_event_hash = NULL"
-        await connection.execute(text(f"UPDATE audit_events SET {forged} WHERE correlation_id = 'rr-2'"))
+    forged = "correlation_id = 'rr-1', event_hash = NULL, previous_event_hash = NULL"
+    await site.behind(text(f"UPDATE audit_events SET {forged} WHERE correlation_id = 'rr-2'"))
     await store(site, hash_computed("rr-1", post_remediation_spec_hash="A"))
 
     answer = await site.post(f"{API}/audit/verify-chain", {"correlation_id": "rr-1"})

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from sqlalchemy import select, text
+from sqlalchemy import Connection, select, text
 
 from inquest.cli.app import app
 from inquest.datastorage.chain import next_hash
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from inquest.datastorage.ledger import link_of
 from inquest.datastorage.tables import audit_events
 from inquest.errors import InquestError, Misconfigured, Unavailable
@@ -94,8 +94,7 @@ async def test_a_public_key_that_is_none_is_one_line(site: Site, shell: Shell, t
 
 async def test_an_edited_row_is_named_and_the_exit_status_says_so(site: Site, shell: Shell) -> None:
     await store(site, llm_request("rr-1"), llm_request("rr-2"))
-    async with site.engine.connect() as connection, connection.begin():
-        await connection.execute(text("UPDATE audit_events SET severity = 'low' WHERE correlation_id = 'rr-2'"))
+    await site.behind(text("UPDATE audit_events SET severity = 'low' WHERE correlation_id = 'rr-2'"))
     shell.use(site.url)
 
     status, told, _ = await shell("audit", "verify")
@@ -107,8 +106,7 @@ async def test_an_edited_row_is_named_and_the_exit_status_says_so(site: Site, sh
 
 async def test_what_stands_in_a_trail_drives_no_terminal(site: Site, shell: Shell) -> None:
     await store(site, llm_request("rr-1"))
-    async with site.engine.connect() as connection, connection.begin():
-        await connection.execute(audit_events.update().values(event_type="llm\x1b[2J\x9bK"))
+    await site.behind(audit_events.update().values(event_type="llm\x1b[2J\x9bK"))
     shell.use(site.url)
 
     status, told, _ = await shell("audit", "verify")
@@ -124,11 +122,14 @@ async def test_a_payload_that_is_no_object_is_named_though_its_hash_holds(
 ) -> None:
     """Who owns the database can write a hash that fits; what stands behind it is looked at as well."""
     await store(site, llm_request("rr-1"), llm_request("rr-2"))
-    async with site.engine.connect() as connection, connection.begin():
-        await connection.execute(audit_events.update().where(OF_THE_FIRST).values(event_data=json.loads(payload)))
-        (row,) = (await connection.execute(select(audit_events).where(OF_THE_FIRST))).mappings()
+
+    def work(connection: Connection) -> None:
+        connection.execute(audit_events.update().where(OF_THE_FIRST).values(event_data=json.loads(payload)))
+        (row,) = connection.execute(select(audit_events).where(OF_THE_FIRST)).mappings()
         fitting = next_hash("", link_of(row).event)
-        await connection.execute(audit_events.update().where(OF_THE_FIRST).values(event_hash=fitting))
+        connection.execute(audit_events.update().where(OF_THE_FIRST).values(event_hash=fitting))
+
+    await site.database.transaction(work)
     shell.use(site.url)
 
     status, told, _ = await shell("audit", "verify")
@@ -158,8 +159,7 @@ async def test_a_chain_that_lost_its_end_is_named_against_an_export(site: Site, 
     await store(site, llm_request("rr-1"), llm_request("rr-1"))
     shell.use(site.url)
     await shell("audit", "export", tmp_path / "out", "--until", "2027-01-01T00:00:00Z")
-    async with site.engine.connect() as connection, connection.begin():
-        await connection.execute(text("DELETE FROM audit_events WHERE seq = (SELECT max(seq) FROM audit_events)"))
+    await site.behind(text("DELETE FROM audit_events WHERE seq = (SELECT max(seq) FROM audit_events)"))
 
     alone, against = await shell("audit", "verify"), await shell("audit", "verify", "--against", tmp_path / "out")
 
@@ -171,8 +171,7 @@ async def test_a_chain_that_lost_its_end_is_named_against_an_export(site: Site, 
 async def test_a_row_that_cannot_be_read_is_said_and_the_exit_status_says_so(site: Site, shell: Shell) -> None:
     """PostgreSQL's columns take nothing but what they are for."""
     await store(site, llm_request("rr-1"))
-    async with site.engine.connect() as connection, connection.begin():
-        await connection.execute(text("UPDATE audit_events SET event_ts = 'soon'"))
+    await site.behind(text("UPDATE audit_events SET event_ts = 'soon'"))
     shell.use(site.url)
 
     status, told, _ = await shell("audit", "verify")
@@ -193,8 +192,7 @@ async def test_only_what_ended_since_then_is_exported(site: Site, shell: Shell, 
 
 async def test_a_chain_that_is_kept_as_evidence_is_named(site: Site, shell: Shell, tmp_path: Path) -> None:
     await store(site, llm_request("rr-1"), llm_request("rr-2"))
-    async with site.engine.connect() as connection, connection.begin():
-        await connection.execute(text("UPDATE audit_events SET severity = 'low' WHERE correlation_id = 'rr-2'"))
+    await site.behind(text("UPDATE audit_events SET severity = 'low' WHERE correlation_id = 'rr-2'"))
     shell.use(site.url)
 
     _, _, unsaid = await shell("audit", "retire", tmp_path / "out", "--older-than-days", "1")
@@ -214,9 +212,9 @@ async def test_what_is_past_its_time_is_retired_into_a_folder(site: Site, shell:
 
 async def test_a_backup_is_put_back(shell: Shell, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
-    engine = open_engine(url)
-    await migrate(engine)
-    await engine.dispose()
+    database = open_database(url)
+    await migrate(database)
+    await database.close()
     shell.use(url)
 
     status, told, _ = await shell("datastorage", "backup", tmp_path / "copy")

@@ -9,9 +9,8 @@ import pytest
 from sqlalchemy import delete
 
 from inquest.datastorage import archive, copies
-from inquest.datastorage.database import Database, migrate, open_engine
 from inquest.datastorage.tables import audit_events
-from tests.adapters.datastorage.conftest import Site
+from tests.adapters.datastorage.conftest import Site, served
 from tests.adapters.datastorage.samples import add_workflow, content, llm_request, store
 
 
@@ -31,18 +30,15 @@ async def test_a_copy_taken_under_way_brings_everything_back(site: Site, tmp_pat
 
     copies.back_up(site.url, copy)
     await store(site, llm_request("rr-3"))
-    async with site.engine.begin() as connection:
-        await connection.execute(delete(audit_events).where(audit_events.c.correlation_id == "rr-1"))
-    await site.engine.dispose()
+    await site.behind(delete(audit_events).where(audit_events.c.correlation_id == "rr-1"))
+    await site.database.close()
     copies.restore(site.url, copy)
 
-    engine = open_engine(site.url)
-    await migrate(engine)
-    found = await archive.checked(Database(engine))
-    await engine.dispose()
-    assert (found.chains, found.events, found.holds) == (3, 4, True), "the registration has a chain of its own"
-    assert (await site.get("/api/v1/workflows")).json()["total"] == 1
-    await store(site, llm_request("rr-2"))
+    async with served(site.url, last_id=1000) as again:
+        found = await archive.checked(again.database)
+        assert (found.chains, found.events, found.holds) == (3, 4, True), "the registration has a chain of its own"
+        assert (await again.get("/api/v1/workflows")).json()["total"] == 1
+        await store(again, llm_request("rr-2"))
 
 
 async def test_a_copy_is_never_written_over_and_a_missing_one_not_put_back(site: Site, tmp_path: Path) -> None:
@@ -61,7 +57,7 @@ async def test_what_is_no_copy_changes_nothing(site: Site, tmp_path: Path) -> No
     with pytest.raises(copies.CopyFailed):
         copies.restore(site.url, tmp_path / "copy")
 
-    assert (await archive.checked(Database(site.engine))).events == 1
+    assert (await archive.checked(site.database)).events == 1
 
 
 def test_a_database_in_use_is_not_replaced_and_a_broken_one_is(tmp_path: Path) -> None:

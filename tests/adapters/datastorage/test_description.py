@@ -28,7 +28,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 
 from inquest.datastorage.app import API, NOT_BUILT, create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from inquest.datastorage.openapi import OPERATIONS, document
 from inquest.serving import serving
 from tests.adapters.datastorage.conftest import Site
@@ -74,10 +74,10 @@ def running(database_url: str) -> Iterator[str]:
 
     async def live() -> None:
         async with AsyncExitStack() as stack:
-            engine = open_engine(database_url)
-            stack.push_async_callback(engine.dispose)
-            await migrate(engine)
-            app = create_app(engine)
+            database = open_database(database_url)
+            stack.push_async_callback(database.close)
+            await migrate(database)
+            app = create_app(database)
             stack.push_async_callback(app.state.service.close)
             address[0] = f"http://127.0.0.1:{await stack.enter_async_context(serving(app, '127.0.0.1', 0))}"
             started.set()

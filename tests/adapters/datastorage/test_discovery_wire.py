@@ -12,7 +12,7 @@ import pytest
 
 from inquest.datastorage.app import create_app
 from inquest.datastorage.catalogue import ENABLED_AGAIN
-from inquest.datastorage.database import open_engine
+from inquest.datastorage.database import open_database
 from inquest.datastorage.identity import content_hash, workflow_id
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import API, CONTEXT, LABELS, add_action_type, add_workflow, content
@@ -220,15 +220,15 @@ async def test_a_new_version_supersedes_and_going_back_revives_the_old_row(site:
 
 async def test_versions_posted_at_once_leave_one_latest(site: Site) -> None:
     await add_action_type(site)
-    engine = open_engine(site.url)
-    app = create_app(engine, now=site.clock.now)
+    database = open_database(site.url)
+    app = create_app(database, now=site.clock.now)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://other") as http:
         replicas = (site.http, http)
         bodies = [{"content": content(version=str(number))} for number in range(8)]
         posts = (replicas[number % 2].post(f"{API}/workflows", json=body) for number, body in enumerate(bodies))
         answers = await asyncio.gather(*posts)
     await app.state.service.close()
-    await engine.dispose()
+    await database.close()
 
     rows = (await site.get(f"{API}/workflows")).json()["workflows"]
     assert {answer.status_code for answer in answers} == {201}

@@ -268,9 +268,7 @@ async def test_a_tier_keeps_its_newest_rows_and_still_sees_the_regression(site: 
 async def test_a_row_that_cannot_be_read_is_left_out_counted_and_told(site: Site, payload: str) -> None:
     await store(site, started("rr-1", pre="A"), started("rr-2", pre="A", at=at(9)))
     await store(site, started("rr-3", pre="A", at=NOW - timedelta(days=2)))
-    async with site.engine.begin() as connection:
-        altered = text(f"UPDATE audit_events SET event_data = '{payload}' WHERE correlation_id = 'rr-2'")
-        await connection.execute(altered)
+    await site.behind(text(f"UPDATE audit_events SET event_data = '{payload}' WHERE correlation_id = 'rr-2'"))
     before = DATASTORAGE_UNREADABLE._value.get()
 
     found = await history(site, scope="chain")
@@ -283,9 +281,7 @@ async def test_a_row_that_cannot_be_read_is_left_out_counted_and_told(site: Site
 @pytest.mark.parametrize("payload", ["null", "[1]", '"text"', "7"])
 async def test_an_assessment_that_cannot_be_read_in_full_is_counted_and_told(site: Site, payload: str) -> None:
     await store(site, started("rr-1", pre="A"), hash_computed("rr-1", post_remediation_spec_hash="B"))
-    async with site.engine.begin() as connection:
-        altered = text(f"UPDATE audit_events SET event_data = '{payload}' WHERE event_category = 'effectiveness'")
-        await connection.execute(altered)
+    await site.behind(text(f"UPDATE audit_events SET event_data = '{payload}' WHERE event_category = 'effectiveness'"))
     before = DATASTORAGE_UNREADABLE._value.get()
 
     found = await history(site, scope="chain")
@@ -304,8 +300,7 @@ async def test_a_text_that_is_no_json_any_more_takes_nothing_else_with_it(
     await store(site, *(hash_computed("rr-2", post_remediation_spec_hash=post) for post in ("B", "C")))
     category = "orchestration" if spoiled == "rr-1" else "effectiveness"
     one = f"SELECT min(seq) FROM audit_events WHERE correlation_id = '{spoiled}' AND event_category = '{category}'"
-    async with site.engine.begin() as connection:
-        await connection.execute(text(f"UPDATE audit_events SET event_data = '{{' WHERE seq = ({one})"))
+    await site.behind(text(f"UPDATE audit_events SET event_data = '{{' WHERE seq = ({one})"))
     before = DATASTORAGE_UNREADABLE._value.get()
 
     found = (await history(site, scope="chain"))["tier1"]
@@ -341,8 +336,7 @@ async def test_a_connection_that_the_server_ended_takes_no_tier_with_it(site: Si
     before = await history(site)
 
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = "
-    async with site.engine.connect() as other:
-        await other.execute(text(f"{ended} current_database()"))
+    await site.behind(text(f"{ended} current_database()"))
 
     assert await history(site) == before
 
@@ -356,9 +350,9 @@ def _failing(site: Site, *, times: int) -> Iterator[None]:
         spoiled = "audit_events" in statement and next(left, None) is not None
         return ("SELECT nothing FROM nowhere", ()) if spoiled else (statement, parameters)
 
-    sqlalchemy_event.listen(site.readers, "before_cursor_execute", refuse, retval=True)
+    sqlalchemy_event.listen(site.database.readers, "before_cursor_execute", refuse, retval=True)
     yield
-    sqlalchemy_event.remove(site.readers, "before_cursor_execute", refuse)
+    sqlalchemy_event.remove(site.database.readers, "before_cursor_execute", refuse)
 
 
 async def test_the_outcome_comes_from_the_end_of_the_run_when_the_start_has_none(site: Site) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inquest.datastorage import archive
-from inquest.datastorage.database import Database, open_engine
+from inquest.datastorage.database import open_database
 from inquest.datastorage.discovery import Labels, Offer, Query, is_gated, ranked_offers
 from inquest.datastorage.events import Event
 from inquest.datastorage.ledger import Ledger
@@ -44,15 +44,15 @@ async def test_the_chains_hold_after_any_interleaving_of_writers(
 ) -> None:
     """Two replicas, each with a pool of its own."""
     run, numbers = str(uuid4()), iter(range(1000))
-    engine = open_engine(site.url)
-    ledgers = [Ledger(Database(site.engine)), Ledger(Database(engine))]
+    database = open_database(site.url)
+    ledgers = [Ledger(site.database), Ledger(database)]
     sent = [[_renamed(_event(f"rr-{chain}", next(numbers)), run) for chain in batch] for batch in written]
     order.shuffle(sent)
 
     await asyncio.gather(*(ledgers[place % 2].append(batch) for place, batch in enumerate(sent)))
-    found = await archive.checked(Database(engine))
+    found = await archive.checked(database)
     kept = [len(await ledgers[0].links(f"{run}/rr-{chain}")) for chain in range(3)]
-    await engine.dispose()
+    await database.close()
 
     assert found.holds, found.findings[:1]
     assert kept == [sum(batch.count(chain) for batch in written) for chain in range(3)]
@@ -67,7 +67,7 @@ async def test_the_chains_hold_after_any_interleaving_of_writers(
 async def test_a_batch_counts_once_however_often_and_however_cut_it_is_sent(
     site: Site, count: int, repeats: Sequence[tuple[int, int]], at_once: bool
 ) -> None:
-    run, ledger = str(uuid4()), Ledger(Database(site.engine))
+    run, ledger = str(uuid4()), Ledger(site.database)
     whole = [_renamed(_event("rr", number), run) for number in range(count)]
     again = [cut for start, size in repeats if (cut := whole[start : start + size])]
 
@@ -80,7 +80,7 @@ async def test_a_batch_counts_once_however_often_and_however_cut_it_is_sent(
 
     links = await ledger.links(f"{run}/rr")
     assert [link.event.event_id for link in links] == [event.event_id for event in whole]
-    assert (await archive.checked(Database(site.engine))).holds
+    assert (await archive.checked(site.database)).holds
 
 
 texts = st.sampled_from(["critical", "CRITICAL", "low", "*", "", "prod", "Node"])

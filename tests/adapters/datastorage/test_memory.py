@@ -350,8 +350,7 @@ async def test_what_was_said_and_cannot_be_read_leaves_the_memory_unwhole(site: 
 async def spoil(site: Site, event: AuditEvent, payload: str) -> None:
     """Alter what is stored behind the service's back."""
     altered = f"UPDATE audit_events SET event_data = '{payload}' WHERE event_id = '{event.event_id}'"
-    async with site.engine.begin() as connection:
-        await connection.exec_driver_sql(altered)
+    await site.database.transaction(lambda connection: connection.exec_driver_sql(altered))
 
 
 @dataclass

@@ -109,6 +109,11 @@ def _write(connection: Connection, rows: Rows) -> Rows:
     return written
 
 
+def _as_of(connection: Connection, revision: str, rows: Rows) -> Rows:
+    _go_back(connection, revision)
+    return _write(connection, rows)
+
+
 def _unlike_the_code(connection: Connection) -> list[Any]:
     return list(compare_metadata(MigrationContext.configure(connection), metadata))
 
@@ -117,16 +122,12 @@ def _unlike_the_code(connection: Connection) -> list[Any]:
 async def test_a_database_of_an_earlier_version_keeps_and_serves_every_row(site: Site, revision: str) -> None:
     await _fill(site)
     before = await _answers(site)
-    async with site.engine.begin() as connection:
-        rows = await connection.run_sync(_read)
-        await connection.run_sync(_go_back, revision)
-        written = await connection.run_sync(_write, rows)
+    rows = await site.database.read(_read)
+    written = await site.database.transaction(lambda connection: _as_of(connection, revision, rows))
 
     for _ in range(2):
-        await migrate(site.engine)
-    async with site.engine.begin() as connection:
-        after = await connection.run_sync(_read)
-        unlike = await connection.run_sync(_unlike_the_code)
+        await migrate(site.database)
+    after, unlike = await site.database.read(_read), await site.database.read(_unlike_the_code)
 
     assert all(rows.values())
     assert {name: _without_new(after[name], kept) for name, kept in written.items()} == written
@@ -166,12 +167,12 @@ def _loads_alembic(file: Path) -> bool:
     """Whether a process of its own that opens this database has asked Alembic."""
     program = f"""
 import asyncio, sys
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 
 async def main():
-    engine = open_engine("sqlite:///{file}")
-    await migrate(engine)
-    await engine.dispose()
+    database = open_database("sqlite:///{file}")
+    await migrate(database)
+    await database.close()
 
 asyncio.run(main())
 print("alembic" in sys.modules)
@@ -181,8 +182,7 @@ print("alembic" in sys.modules)
 
 
 async def test_a_schema_of_a_later_version_is_refused_with_the_setting_that_names_it(site: Site) -> None:
-    async with site.engine.begin() as connection:
-        await connection.execute(text(f"UPDATE {BOOKKEEPING} SET version_num = 'later'"))
+    await site.behind(text(f"UPDATE {BOOKKEEPING} SET version_num = 'later'"))
 
     with pytest.raises(Misconfigured, match=r"^datastorage\.database: its schema is not one of this version's: "):
-        await migrate(site.engine)
+        await migrate(site.database)

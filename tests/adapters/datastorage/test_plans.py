@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import Connection, event, text
 
 from tests.adapters.datastorage.conftest import Site
 from tests.adapters.datastorage.samples import API, hash_computed, llm_request, started, store
@@ -40,7 +40,7 @@ def _statements(site: Site) -> Iterator[list[tuple[str, Any]]]:
         if statement.startswith(("SELECT", "WITH")) and "audit_events" in statement:
             seen.append((statement, parameters))
 
-    engines = {site.engine.sync_engine, site.readers}
+    engines = {site.database.writers, site.database.readers}
     for engine in engines:
         event.listen(engine, "before_cursor_execute", note)
     try:
@@ -52,16 +52,16 @@ def _statements(site: Site) -> Iterator[list[tuple[str, Any]]]:
 
 async def _plans(site: Site, statements: list[tuple[str, Any]]) -> str:
     """Small tables are walked gladly by PostgreSQL, so walking is made dear: what remains is what indices can do."""
-    postgres = site.engine.dialect.name == "postgresql"
-    lines: list[str] = []
-    async with site.engine.connect() as connection:
+    postgres = site.database.is_postgres
+    explain = "EXPLAIN" if postgres else "EXPLAIN QUERY PLAN"
+
+    def work(connection: Connection) -> list[str]:
         if postgres:
-            await connection.execute(text("SET LOCAL enable_seqscan = off"))
-        for statement, parameters in statements:
-            explained = f"EXPLAIN {statement}" if postgres else f"EXPLAIN QUERY PLAN {statement}"
-            rows = await connection.exec_driver_sql(explained, parameters)
-            lines += [str(row[-1]) for row in rows]
-    return "\n".join(lines)
+            connection.execute(text("SET LOCAL enable_seqscan = off"))
+        explained = [connection.exec_driver_sql(f"{explain} {asked}", given) for asked, given in statements]
+        return [str(row[-1]) for rows in explained for row in rows]
+
+    return "\n".join(await site.database.transaction(work))
 
 
 @pytest.mark.parametrize(("path", "asked", "indices"), QUESTIONS)

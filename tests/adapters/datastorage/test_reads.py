@@ -13,7 +13,8 @@ from typing import cast
 import pytest
 from sqlalchemy import Connection, QueuePool, text
 
-from inquest.datastorage.database import SQLITE_READERS, Database, migrate, open_engine
+from inquest.datastorage.database import Database, migrate, open_database
+from inquest.datastorage.sqlite import READERS
 
 REVISION = text("SELECT revision FROM catalog_revision")
 RAISE = "UPDATE catalog_revision SET revision = revision + 1"
@@ -21,10 +22,10 @@ RAISE = "UPDATE catalog_revision SET revision = revision + 1"
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    engine = open_engine(f"sqlite:///{tmp_path}/store.db")
-    await migrate(engine)
-    yield Database(engine)
-    await engine.dispose()
+    opened = open_database(f"sqlite:///{tmp_path}/store.db")
+    await migrate(opened)
+    yield opened
+    await opened.close()
 
 
 async def test_what_is_written_meanwhile_is_seen_by_the_next_read_only(database: Database, tmp_path: Path) -> None:
@@ -40,12 +41,17 @@ async def test_what_is_written_meanwhile_is_seen_by_the_next_read_only(database:
     assert await database.read(lambda connection: connection.scalar(REVISION)) == before + 1
 
 
-async def test_slow_reads_hold_up_neither_the_loop_nor_its_threads(database: Database) -> None:
+async def test_slow_reads_hold_up_neither_a_write_nor_the_loop_nor_its_threads(database: Database) -> None:
     go_on = threading.Event()
     slow = [asyncio.create_task(database.read(lambda _: go_on.wait(60))) for _ in range(40)]
     await asyncio.sleep(0)
 
-    await asyncio.to_thread(go_on.set)
+    try:
+        async with asyncio.timeout(60):
+            await database.write(lambda connection: connection.execute(text(RAISE)))
+        assert not any(read.done() for read in slow)
+    finally:
+        await asyncio.to_thread(go_on.set)
 
     assert await asyncio.gather(*slow) == [True] * 40
 
@@ -63,15 +69,17 @@ async def test_a_read_that_is_cancelled_gives_its_connection_back(database: Data
     await asyncio.gather(reading, return_exceptions=True)
     go_on.set()
 
-    together = threading.Barrier(SQLITE_READERS, timeout=60)
-    await asyncio.gather(*(database.read(lambda _: together.wait()) for _ in range(SQLITE_READERS)))
+    together = threading.Barrier(READERS, timeout=60)
+    await asyncio.gather(*(database.read(lambda _: together.wait()) for _ in range(READERS)))
 
 
-async def test_who_closes_the_engine_closes_what_reads_beside_it(database: Database) -> None:
+async def test_who_closes_the_database_closes_what_was_asked_through(database_url: str) -> None:
+    database = open_database(database_url)
+    await migrate(database)
     await database.read(lambda connection: connection.scalar(REVISION))
     assert _pool(database).checkedin() == 1
 
-    await database.engine.dispose()
+    await database.close()
 
     assert _pool(database).checkedin() == 0
 
@@ -82,30 +90,17 @@ def _pool(database: Database) -> QueuePool:
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_a_connection_that_the_server_ended_is_no_failure_of_a_read(database_url: str) -> None:
-    engine = open_engine(database_url)
-    await migrate(engine)
-    database = Database(engine)
+    database = open_database(database_url)
+    await migrate(database)
     before = await database.read(_own_process)
 
-    async with engine.connect() as other:
-        await other.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": before})
+    await database.transaction(
+        lambda connection: connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": before})
+    )
     after = await database.read(_own_process)
-    await engine.dispose()
+    await database.close()
 
     assert after != before
-
-
-@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_who_closes_the_engine_closes_what_reads_beside_it_on_postgres(database_url: str) -> None:
-    engine = open_engine(database_url)
-    await migrate(engine)
-    database = Database(engine)
-    await database.read(_own_process)
-    assert _pool(database).checkedin() == 1
-
-    await engine.dispose()
-
-    assert _pool(database).checkedin() == 0
 
 
 def _own_process(connection: Connection) -> int:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Connection, select
 
 from inquest.datastorage import archive, bundle
-from inquest.datastorage.database import Database
+from inquest.datastorage.database import open_database
 from inquest.datastorage.events import Event
 from inquest.datastorage.ledger import Ledger
 from inquest.datastorage.tables import audit_events
@@ -60,7 +59,7 @@ CHAINS: dict[str, tuple[list[Event], int | None, bool]] = {
 async def test_a_chain_is_retired_when_all_of_it_is_past_its_time(
     site: Site, tmp_path: Path, events: list[Event], days: int | None, goes: bool
 ) -> None:
-    database = Database(site.engine)
+    database = site.database
     await Ledger(database).append(events)
 
     shorter = None if days is None else days * DAY
@@ -73,7 +72,7 @@ async def test_a_chain_is_retired_when_all_of_it_is_past_its_time(
 async def test_more_chains_than_fit_in_one_statement_all_go_and_are_all_named(site: Site, tmp_path: Path) -> None:
     names = {f"rr-{number}" for number in range(archive.CHAINS_AT_ONCE + 1)}
     await store(site, *(llm_request(name) for name in sorted(names)))
-    database = Database(site.engine)
+    database = site.database
 
     done = await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
 
@@ -84,25 +83,22 @@ async def test_more_chains_than_fit_in_one_statement_all_go_and_are_all_named(si
     assert await archive.missing_heads(database, done.manifest) == ()
 
 
-class Meanwhile(Database):
-    """Something is stored between the export and the deletion."""
-
-    def __init__(self, engine: AsyncEngine, first: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(engine)
-        self._first = first
-
-    async def write(self, work: Callable[[AsyncConnection], Awaitable[Outcome]]) -> Outcome:
-        await self._first()
-        return await super().write(work)
-
-
-async def test_a_chain_that_grew_since_its_export_stays_whole(site: Site, tmp_path: Path) -> None:
+async def test_a_chain_that_grew_since_its_export_stays_whole(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await store(site, llm_request("rr-1"), llm_request("rr-1"))
+    database = open_database(site.url)
+    deletion = database.write
 
-    database = Meanwhile(site.engine, lambda: store(site, llm_request("rr-1")))
+    async def behind_another(work: Callable[[Connection], Outcome]) -> Outcome:
+        await store(site, llm_request("rr-1"))
+        return await deletion(work)
+
+    monkeypatch.setattr(database, "write", behind_another)
     await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
 
     after = await archive.checked(database)
+    await database.close()
     assert (after.chains, after.events, after.holds) == (1, 3, True), "and no tombstone of nothing"
 
 
@@ -120,7 +116,7 @@ class Vandal(bundle.Signer):
 
 async def test_nothing_is_deleted_for_an_export_that_does_not_hold(site: Site, tmp_path: Path) -> None:
     await store(site, llm_request("rr-1"), llm_request("rr-1"))
-    database, signer = Database(site.engine), Vandal(ed25519_key()[0], tmp_path / "out")
+    database, signer = site.database, Vandal(ed25519_key()[0], tmp_path / "out")
 
     with pytest.raises(bundle.NotWhole, match=r"nothing is deleted: events[.]jsonl, line 2: no event"):
         await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=signer)
@@ -129,5 +125,5 @@ async def test_nothing_is_deleted_for_an_export_that_does_not_hold(site: Site, t
 
 
 async def _names(site: Site) -> set[str]:
-    async with site.engine.connect() as connection:
-        return set(await connection.scalars(select(audit_events.c.correlation_id)))
+    names = select(audit_events.c.correlation_id)
+    return await site.database.read(lambda connection: set(connection.scalars(names)))

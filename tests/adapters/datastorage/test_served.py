@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
-from inquest.datastorage.database import open_engine
+from inquest.datastorage.database import open_database
 from inquest.datastorage.tables import audit_events
 from inquest.errors import Misconfigured
 from inquest.serving import STOP_SIGNALS, Certificate, _listener, serving, stop_signal
@@ -96,10 +96,9 @@ async def _until_refused(address: str) -> None:
 
 
 async def _stored_types(database_url: str) -> list[str]:
-    engine = open_engine(database_url)
-    async with engine.connect() as connection:
-        found = sorted(await connection.scalars(select(audit_events.c.event_type)))
-    await engine.dispose()
+    database = open_database(database_url)
+    found = await database.read(lambda connection: sorted(connection.scalars(select(audit_events.c.event_type))))
+    await database.close()
     return found
 
 

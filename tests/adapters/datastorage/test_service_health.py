@@ -8,20 +8,20 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
 from inquest.datastorage.app import create_health_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from inquest.datastorage.indexes import metadata
 from tests.adapters.datastorage.conftest import Clock
 
 
 async def test_a_migrated_database_is_ready_and_an_empty_one_is_not(database_url: str) -> None:
-    engine = open_engine(database_url)
-    health = create_health_app(engine, now=Clock().now)
+    database = open_database(database_url)
+    health = create_health_app(database, now=Clock().now)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=health), base_url="http://health") as http:
         before = await http.get("/readyz")
-        await migrate(engine)
+        await migrate(database)
         after = await http.get("/readyz")
         alive = await http.get("/healthz")
-    await engine.dispose()
+    await database.close()
 
     assert (before.status_code, before.json()["status"]) == (503, "not_ready")
     assert (after.status_code, after.json()) == (200, {"status": "ready"})
@@ -29,13 +29,12 @@ async def test_a_migrated_database_is_ready_and_an_empty_one_is_not(database_url
 
 
 async def test_the_revisions_give_exactly_the_tables_in_code_and_may_run_twice(database_url: str) -> None:
-    engine = open_engine(database_url)
-    await migrate(engine)
-    await migrate(engine)
+    database = open_database(database_url)
+    await migrate(database)
+    await migrate(database)
 
-    async with engine.connect() as connection:
-        differences = await connection.run_sync(_differences)
-    await engine.dispose()
+    differences = await database.read(_differences)
+    await database.close()
 
     assert differences == []
 

@@ -17,7 +17,7 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.adapters.redact import Redactor
 from inquest.conductor.catalogue import Catalogue
-from inquest.datastorage.database import open_engine, prepare
+from inquest.datastorage.database import open_database, prepare
 from inquest.dispatcher import Dispatcher, Key
 from inquest.errors import Misconfigured
 from inquest.operator.main import Process
@@ -93,10 +93,10 @@ async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     garbage.write_bytes(b"not a database at all, but long enough to have a header of its own " * 20)
 
     for place, why in ((nowhere, "unable to open database file"), (garbage, "file is not a database")):
-        engine = open_engine(f"sqlite+aiosqlite:///{place}")
+        database = open_database(f"sqlite:///{place}")
         with pytest.raises(Misconfigured) as raised:
-            await prepare(engine)
-        await engine.dispose()
+            await prepare(database)
+        await database.close()
         assert str(place) in str(raised.value)
         assert why in str(raised.value)
         assert ("has to be there" in str(raised.value)) is (place == nowhere)

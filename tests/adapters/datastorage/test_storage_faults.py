@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import asyncpg  # type: ignore[import-untyped]
 import pytest
 from sqlalchemy import event, text
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.api.shared import TargetRef
 from inquest.datastorage import archive
 from inquest.datastorage.app import create_app, unready_reason
-from inquest.datastorage.database import Database, migrate, open_engine
+from inquest.datastorage.database import Database, migrate, open_database
 from inquest.errors import Unavailable
 from inquest.ports import AuditEvent, seal
 from inquest.story.history import UNAVAILABLE
@@ -45,10 +45,10 @@ class Stand:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.engine = open_engine(f"sqlite:///{path}")
+        self.database = open_database(f"sqlite:///{path}")
         self.limits = {"busy_timeout": 50}
-        event.listen(self.engine.sync_engine, "begin", self._limit)
-        self.app = create_app(self.engine)
+        event.listen(self.database.writers, "begin", self._limit)
+        self.app = create_app(self.database)
         self.client = DataStorageClient.in_process(self.app, clock=SystemClock())
 
     def _limit(self, connection: Any) -> None:
@@ -58,25 +58,24 @@ class Stand:
     async def close(self) -> None:
         await self.client.close()
         await self.app.state.service.close()
-        await self.engine.dispose()
+        await self.database.close()
 
 
 @pytest.fixture
 async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
     made = Stand(tmp_path / "store.db")
-    await migrate(made.engine)
+    await migrate(made.database)
     yield made
     await made.close()
 
 
-async def _pages(engine: AsyncEngine) -> int:
-    async with engine.connect() as connection:
-        return int(await connection.scalar(text("PRAGMA page_count")))
+async def _pages(database: Database) -> int:
+    return await database.read(lambda connection: int(connection.scalar(text("PRAGMA page_count")) or 0))
 
 
 async def test_a_full_disk_refuses_writes_by_name_and_goes_on_once_there_is_room(stand: Stand) -> None:
     await stand.client.record(seal([_record(0)]))
-    stand.limits["max_page_count"] = await _pages(stand.engine)
+    stand.limits["max_page_count"] = await _pages(stand.database)
 
     with pytest.raises(Unavailable, match="SQLITE_FULL"):
         await stand.client.record(seal([_record(1, size=20 * PAGE_BYTES), _record(2)]))
@@ -87,7 +86,7 @@ async def test_a_full_disk_refuses_writes_by_name_and_goes_on_once_there_is_room
 
     assert (seen.available, kept) == (True, 1), "all or nothing"
     assert len(await stand.client.transcript("rr-1")) == 3
-    assert (await archive.checked(Database(stand.engine))).holds
+    assert (await archive.checked(stand.database)).holds
 
 
 async def test_a_lock_that_stays_refuses_writes_by_name_and_not_for_ever(stand: Stand) -> None:
@@ -113,7 +112,7 @@ def _damage(path: Path) -> None:
 
 async def test_a_damaged_file_is_named_is_no_empty_history_and_is_not_ready(stand: Stand) -> None:
     await stand.client.record(seal([_record(number) for number in range(50)]))
-    await stand.engine.dispose()
+    stand.database.writers.dispose()
     with closing(sqlite3.connect(stand.path)) as folded:
         folded.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     _damage(stand.path)
@@ -123,7 +122,7 @@ async def test_a_damaged_file_is_named_is_no_empty_history_and_is_not_ready(stan
         await stand.client.record(seal([_record(60)]))
 
     assert gap == UNAVAILABLE
-    assert await unready_reason(stand.engine) != ""
+    assert await unready_reason(stand.database) != ""
 
 
 async def test_what_is_no_database_at_all_is_not_ready(tmp_path: Path) -> None:
@@ -133,19 +132,18 @@ async def test_what_is_no_database_at_all_is_not_ready(tmp_path: Path) -> None:
     gap = await made.client.history(TARGET, "A")
 
     assert gap == UNAVAILABLE
-    assert await unready_reason(made.engine) != ""
+    assert await unready_reason(made.database) != ""
     await made.close()
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_a_lock_on_postgres_is_waited_for_five_seconds_and_named(site: Site) -> None:
-    other = open_engine(site.url)
-    async with other.connect() as holder:
-        await holder.execute(text("LOCK TABLE audit_events IN ACCESS EXCLUSIVE MODE"))
+    other = await asyncpg.connect(site.url)
+    async with other.transaction():
+        await other.execute("LOCK TABLE audit_events IN ACCESS EXCLUSIVE MODE")
         refused = await site.post("/api/v1/audit/events", llm_request("rr-1"))
-        await holder.rollback()
+    await other.close()
     accepted = await site.post("/api/v1/audit/events", llm_request("rr-1"))
-    await other.dispose()
 
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
     assert accepted.status_code == 201

@@ -14,7 +14,7 @@ from inquest.adapters.datastorage import DataStorageClient
 from inquest.conductor.archive import batches
 from inquest.datastorage import chain
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from inquest.ports import AuditEvent, seal
 from inquest.story import outcome, records
 from tests.story import cases, talk
@@ -43,12 +43,12 @@ async def here() -> str:
 
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[Any]:
-    engine = open_engine(f"sqlite+aiosqlite:///{tmp_path / 'store.db'}")
-    await migrate(engine)
-    made = create_app(engine, now=Later().now)
+    database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
+    await migrate(database)
+    made = create_app(database, now=Later().now)
     yield made
     await made.state.service.close()
-    await engine.dispose()
+    await database.close()
 
 
 def events() -> tuple[AuditEvent, ...]:

@@ -18,7 +18,7 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
 from inquest.api.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from tests.adapters.datastorage.samples import llm_request
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
@@ -58,15 +58,15 @@ async def guarded(
     """The application behind a login, as the account of that token, for callers' rights in that namespace."""
     admin = await from_kubeconfig(cluster.kubeconfig)()
     login = Login(admin.server, admin.ca_file, token=bearer["Authorization"].removeprefix("Bearer "))
-    engine = open_engine(f"sqlite:///{folder}/store.db")
-    await migrate(engine)
+    database = open_database(f"sqlite:///{folder}/store.db")
+    await migrate(database)
     async with Kube(given(login), SystemClock()) as kube:
-        app = create_app(engine, reviewer=kube.reviews(namespace, DATASTORAGE_SERVICE))
+        app = create_app(database, reviewer=kube.reviews(namespace, DATASTORAGE_SERVICE))
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:
             yield http
         await app.state.service.close()
-    await engine.dispose()
+    await database.close()
 
 
 async def test_who_may_use_the_service(cluster: Cluster, accounts: Kubectl, namespace: str, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ class Operator:
             "policy": {"opa_binary": str(self.opa)},
             "effectiveness": {"stabilization": "1s", "validity": "10m"},
             "triage": {"rate": 1000, "rate_per_namespace": 1000},
-            "datastorage": {"database": f"sqlite+aiosqlite:///{self.database}"},
+            "datastorage": {"database": f"sqlite:///{self.database}"},
             "server": {"health_port": 0, "metrics_port": 0},
             "replica": "inquest-story",
         }

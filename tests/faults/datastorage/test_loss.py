@@ -20,7 +20,7 @@ from inquest.adapters.datastorage import DataStorageClient
 from inquest.api.shared import TargetRef
 from inquest.datastorage import archive
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import Database, migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from inquest.datastorage.tables import audit_events
 from inquest.errors import Retryable
 from inquest.ports import seal
@@ -82,13 +82,12 @@ async def _written(database: str, at: datetime, *, die_after: int | None) -> Tol
 
 async def _stored(database: str) -> list[str]:
     """Ids of the records, and every chain holds."""
-    engine = open_engine(database)
+    opened = open_database(database)
     try:
-        assert (await archive.checked(Database(engine))).holds
-        async with engine.connect() as connection:
-            return list(await connection.scalars(select(audit_events.c.event_id)))
+        assert (await archive.checked(opened)).holds
+        return await opened.read(lambda connection: list(connection.scalars(select(audit_events.c.event_id))))
     finally:
-        await engine.dispose()
+        await opened.close()
 
 
 async def test_the_operators_own_service_dies_under_load_again_and_again(database: str) -> None:
@@ -184,10 +183,11 @@ async def test_postgres_goes_in_the_middle_of_cases_and_comes_back(
     server: Postgres, how: Literal["fast", "immediate"]
 ) -> None:
     """No case waits for it, and afterwards every record of every case is there once."""
-    database, outbox = server.create(f"away_{how}"), Outbox(datetime.now(UTC).replace(microsecond=0))
-    engine = open_engine(database)
-    await migrate(engine)
-    client = DataStorageClient.in_process(create_app(engine), clock=Impatient())
+    outbox = Outbox(datetime.now(UTC).replace(microsecond=0))
+    url = server.create(f"away_{how}")
+    database = open_database(url)
+    await migrate(database)
+    client = DataStorageClient.in_process(create_app(database), clock=Impatient())
     async with asyncio.TaskGroup() as group, asyncio.timeout(SOON):
         sending = [group.create_task(outbox.send(client, writer, BATCHES)) for writer in range(WRITERS)]
         await _until(lambda: outbox.acknowledged >= 80)
@@ -199,8 +199,8 @@ async def test_postgres_goes_in_the_middle_of_cases_and_comes_back(
         await asyncio.wait(sending)
     seen = await client.history(TARGET, "sha256:" + "0" * 64)
     await client.close()
-    await engine.dispose()
-    kept = await _stored(database)
+    await database.close()
+    kept = await _stored(url)
 
     assert at_stop < ALL
     assert (gap, seen.available) == (UNAVAILABLE, True)

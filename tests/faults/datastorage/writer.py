@@ -14,7 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_engine
+from inquest.datastorage.database import migrate, open_database
 from inquest.ports import AuditEvent, seal
 
 BATCH = 5
@@ -42,14 +42,14 @@ async def _write(client: DataStorageClient, writer: int, batches: int, at: datet
         print(*(f"{STORED}{event.event_id}" for event in sent), sep="\n", flush=True)
 
 
-async def main(database: str, writers: int, batches: int, at: datetime) -> None:
+async def main(url: str, writers: int, batches: int, at: datetime) -> None:
     """Until all is written, or somebody ends it."""
-    engine = open_engine(database)
-    await migrate(engine)
-    client = DataStorageClient.in_process(create_app(engine), clock=SystemClock())
+    database = open_database(url)
+    await migrate(database)
+    client = DataStorageClient.in_process(create_app(database), clock=SystemClock())
     await asyncio.gather(*(_write(client, writer, batches, at) for writer in range(writers)))
     await client.close()
-    await engine.dispose()
+    await database.close()
     print("done", flush=True)
 
 
