@@ -50,7 +50,7 @@ from inquest.story.labels import Quota
 from inquest.story.plot import Case, Fact, Pinned
 from inquest.story.prompting import Playbook
 from inquest.story.rca import Cause, Caution, check_claims, diagnose
-from inquest.story.remedy import Halt, Proposal, Stand, Standing, Undoing
+from inquest.story.remedy import Drift, Halt, Proposal, Stand, Standing, Undoing
 from inquest.story.reply import Choice, RawClaim, SelectionReply
 from inquest.story.selection import Described, Fault, Validation, WorkflowRecord
 from inquest.story.steps.concluding import seen_again
@@ -376,10 +376,11 @@ def view(seconds: float = 60, **changes: Any) -> steps.View:
     return steps.View(**{"now": AT + timedelta(seconds=seconds), "tools": TOOLS, "stand": PENDING, **changes})
 
 
-def stand(standing: Standing, message: str = "", void: VoidReason | None = None) -> Stand:
-    return Stand(standing, message, void)
+def stand(standing: Standing, message: str = "", void: VoidReason | None = None, drift: Drift | None = None) -> Stand:
+    return Stand(standing, message, void, drift)
 
 
+DRIFTED: Final = Drift(VoidReason.TARGET_DRIFTED, f"sha256:{'1' * 64}", f"sha256:{'2' * 64}")
 PENDING: Final = Stand(Standing.PENDING)
 APPROVED: Final = Stand(Standing.STANDS)
 SUCCEEDED: Final = steps.ExecutionSeen(ExecutionPhase.SUCCEEDED, done=ends.Effect(Resolution.REMEDIATED, None, None))
@@ -590,13 +591,13 @@ def one_of_each() -> tuple[Fact, ...]:
         plot.Intended("Execution", "wfe-inv-1", SHA),
         requested(),
         plot.ApprovalEscalated(AT + timedelta(seconds=15)),
-        decided(ApprovalState.VOIDED, void=VoidReason.TARGET_DRIFTED, decided_at=None),
+        decided(ApprovalState.VOIDED, void=DRIFTED.reason, decided_at=None, drift=DRIFTED),
         decided(),
         created(),
         plot.ExecutionVerifying(AT),
         plot.UndoPlanned(PINNED_DEPLOYMENT, AT),
         plot.UndoLeft("it was changed since", AT),
         undone(),
-        plot.Closed(verdict, AT, Phase.SELECTING, AT + timedelta(hours=1)),
+        plot.Closed(verdict, AT, Phase.SELECTING, AT + timedelta(hours=1), drift=DRIFTED),
         plot.Closed(outcome.model_unavailable("401", permanent=True), AT),
     )

@@ -14,6 +14,7 @@ from inquest.conductor.guards import Guards
 from inquest.errors import Unavailable
 from inquest.ports import Json, Registration, ResourceKind
 from inquest.story.context import ResourceContext
+from inquest.story.remedy import Drift
 from inquest.story.selection import CatalogueFilters, WorkflowRecord
 from tests.cluster.kube import proposal
 from tests.story import cases
@@ -140,7 +141,9 @@ async def test_a_chosen_workflow_that_changed_is_seen_while_the_store_is_away(ch
 
     world.apply("restart", **change)
 
-    assert await Guards(world.house()).drift(TARGET, pin, SAME) is VoidReason.WORKFLOW_CHANGED
+    found = await Guards(world.house()).drift(TARGET, pin, SAME)
+    changed = next(one.content_hash for one in reversed(world.registrations))
+    assert found == Drift(VoidReason.WORKFLOW_CHANGED, pin.content_hash, changed)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from inquest.datastorage.events import payload_faults
 from inquest.ports import AuditEvent
 from inquest.story import outcome, plot, records
 from inquest.story.history import UNAVAILABLE
-from inquest.story.plot import Case, fold
+from inquest.story.plot import Case, advance, fold
+from inquest.story.remedy import GuardRules, GuardView, Standing, guard_drift
 from tests.story import cases, talk
 from tests.story.test_chronicle import ENDED, every_end
 
@@ -217,6 +218,60 @@ def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
         "orchestrator.lifecycle.completed",
         "inquest.case.ended",
     ]
+
+
+# --- what became of a request -------------------------------------------------------------------------------------
+
+
+def at_use(**seen: Any) -> Case:
+    """A person has approved, and this is seen when the approval is to be used."""
+    approved = advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())
+    return cases.World().run(cases.view(**seen), approved)
+
+
+VOID = cases.stand(Standing.VOIDED, "the proposal no longer fits: TargetDrifted", cases.DRIFTED.reason, cases.DRIFTED)
+LOST_RIGHT = cases.stand(Standing.NOT_APPROVED, "jane may not approve")
+CHANGED = guard_drift(
+    GuardView(
+        cases.DEPLOYMENT, "raise", cases.AT, GuardRules(frozenset()), drift=cases.DRIFTED, approved_by_person=True
+    )
+)
+ANSWERS: dict[str, tuple[Case, list[str], str]] = {
+    "used": (ENDED["verified Full"], ["requested", "approved"], ""),
+    "refused": (ENDED["Rejected"], ["requested", "rejected"], ""),
+    "nobody decided in time": (ENDED["Expired"], ["requested", "voided"], "Expired"),
+    "void before anybody decided": (ENDED["Voided TargetDrifted"], ["requested", "voided"], "TargetDrifted"),
+    "void at its use": (at_use(stand=VOID), ["requested", "approved", "voided"], "TargetDrifted"),
+    "void by the guard": (
+        at_use(stand=cases.APPROVED, halt=CHANGED),
+        ["requested", "approved", "voided"],
+        "TargetDrifted",
+    ),
+    "who approved may no longer": (at_use(stand=LOST_RIGHT), ["requested", "approved", "voided"], "ApprovalVoided"),
+    "stopped while it waited": (ENDED["cancelled in AwaitingApproval"], ["requested", "voided"], "Cancelled"),
+}
+
+
+@pytest.mark.parametrize(("case", "expected", "reason"), ANSWERS.values(), ids=ANSWERS)
+def test_what_became_of_a_request_is_on_record(case: Case, expected: list[str], reason: str) -> None:
+    found = told(case)
+
+    check(found)
+    asked = [one for one in found if ".approval." in one.event_type]
+    assert [one.event_type.rpartition(".")[2] for one in asked] == expected
+    assert asked[-1].data.get("reason", "") == reason
+    assert all(one.data["rr_name"] == "inv-1" for one in asked)
+
+
+@pytest.mark.parametrize("seen", [{"stand": VOID}, {"stand": cases.APPROVED, "halt": CHANGED}], ids=["stand", "guard"])
+def test_an_approval_that_is_void_at_its_use_names_who_gave_it_and_what_differs(seen: dict[str, Any]) -> None:
+    case = at_use(**seen)
+    assert case.closed is not None
+    (void,) = of_type(told(case), "inquest.approval.voided")
+
+    assert (void.at, void.outcome, void.data["decided_by"]) == (case.closed.at, "failure", "jane")
+    assert (void.data["rar_name"], void.data["message"]) == ("rar-inv-1", case.closed.verdict.message)
+    assert (void.data["approved_digest"], void.data["found_digest"]) == (cases.DRIFTED.approved, cases.DRIFTED.found)
 
 
 VERIFIED: dict[str, Any] = {"effectiveness": {"health": 1.0, "reason": "Full"}}

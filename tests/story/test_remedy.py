@@ -41,6 +41,7 @@ from inquest.story.judgement import Ruling
 from inquest.story.remedy import (
     Account,
     ApprovalView,
+    Drift,
     GuardRules,
     GuardView,
     Lock,
@@ -241,7 +242,9 @@ DRIFTS: dict[str, tuple[Seen, VoidReason | None]] = {
 
 @pytest.mark.parametrize(("seen", "expected"), DRIFTS.values(), ids=DRIFTS.keys())
 def test_drift(seen: Seen, expected: VoidReason | None) -> None:
-    assert drift(TARGET, pinned(), seen) is expected
+    found = drift(TARGET, pinned(), seen)
+
+    assert (found.reason if found else None) is expected
 
 
 # --- the approval request -------------------------------------------------------------------------------
@@ -450,14 +453,14 @@ STANDS: dict[str, tuple[ApprovalView, Standing]] = {
     "RV-11 decided too late": (view(**LATE), Standing.EXPIRED),
     "RV-11 rejected too late": (view(spec=decided("Rejected"), **LATE), Standing.EXPIRED),
     "RV-11 no time known, seen late": (view(now=NOW + 16 * MINUTE, decided_at=None), Standing.EXPIRED),
-    "C-RA-7 drifted": (view(drift=VoidReason.TARGET_DRIFTED), Standing.VOIDED),
+    "C-RA-7 drifted": (view(drift=Drift(VoidReason.TARGET_DRIFTED)), Standing.VOIDED),
     "used by another": (view(consumed_by="uid-x", own_execution="uid-wfe"), Standing.USED),
     "used by our own": (view(consumed_by="uid-wfe", own_execution="uid-wfe"), Standing.STANDS),
     "the signal is resolved": (view(signal_resolved=True), Standing.VOIDED),
     "cancelled": (view(cancelled=True), Standing.VOIDED),
     "C-RA-4 nobody has decided": (view(spec=request().spec, decided_at=None), Standing.PENDING),
     "nobody has, and it drifts": (
-        view(spec=request().spec, decided_at=None, drift=VoidReason.TARGET_GONE),
+        view(spec=request().spec, decided_at=None, drift=Drift(VoidReason.TARGET_GONE)),
         Standing.VOIDED,
     ),
     "nobody has, and the time is up": (
@@ -532,7 +535,7 @@ REVIEW = Resolution.MANUAL_REVIEW_REQUIRED
 
 HALTS: dict[str, tuple[GuardView, Ending]] = {
     "C-LC-3 resolved meanwhile": (
-        guarded(signal_resolved=True, drift=VoidReason.TARGET_GONE),
+        guarded(signal_resolved=True, drift=Drift(VoidReason.TARGET_GONE)),
         (
             "SignalResolved",
             Phase.COMPLETED,
@@ -555,11 +558,11 @@ HALTS: dict[str, tuple[GuardView, Ending]] = {
         ("ProtectedNamespace", *BLOCKED, SubReason.PROTECTED_NAMESPACE, REVIEW, HumanReviewReason.REMEDIATION_BLOCKED),
     ),
     "C-RA-7 drifted after a person approved": (
-        guarded(drift=VoidReason.TARGET_DRIFTED, approved_by_person=True),
+        guarded(drift=Drift(VoidReason.TARGET_DRIFTED), approved_by_person=True),
         ("TargetDrifted", Phase.FAILED, Reason.APPROVAL_VOIDED, SubReason.TARGET_DRIFTED, None, None),
     ),
     "drifted after an automatic ruling": (
-        guarded(drift=VoidReason.WORKFLOW_CHANGED),
+        guarded(drift=Drift(VoidReason.WORKFLOW_CHANGED)),
         ("WorkflowChanged", *BLOCKED, SubReason.WORKFLOW_CHANGED, None, None),
     ),
     "C-TR-9 tried three times from here": (

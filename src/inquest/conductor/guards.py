@@ -10,7 +10,7 @@ from typing import Final
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.meta import rfc3339
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
-from inquest.api.shared import ExecutionPhase, PinnedTarget, Registration, TargetRef, VoidReason, WorkflowPin
+from inquest.api.shared import ExecutionPhase, PinnedTarget, Registration, TargetRef, WorkflowPin
 from inquest.conductor.catalogue import by_version, content_hash, content_of, versions
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
 from inquest.conductor.reading import parsed
@@ -18,7 +18,7 @@ from inquest.conductor.signals import chain_rules, known_history
 from inquest.errors import InquestError, NotFound, Retryable
 from inquest.story.context import ResourceContext
 from inquest.story.freeze import OpenWindow, open_windows
-from inquest.story.remedy import GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
+from inquest.story.remedy import Drift, GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
 from inquest.story.triage import BUILT_IN_PROTECTED
 
 ACTIVE = "Active"
@@ -98,7 +98,7 @@ class Guards:
 
     async def drift(
         self, target: PinnedTarget, workflow: WorkflowPin, context: ResourceContext | None = None
-    ) -> VoidReason | None:
+    ) -> Drift | None:
         """Why the proposal no longer fits; a read that fails raises, for not knowing is neither yes nor no."""
         context = context or await self.pin(target)
         if context.failure:

@@ -336,6 +336,10 @@ PAYLOADS: Mapping[str, Shape] = {
         {"action": TEXT},
     ),
     FEEDBACK_GIVEN: Shape({**_AGENT, "rr_name": TEXT, "verdict": VERDICT, "by": TEXT}, {"cause": TEXT}),
+    "inquest.approval.voided": Shape(
+        {**_REQUEST, "rar_name": TEXT, "workflow_id": TEXT, "reason": TEXT},
+        {"decided_by": TEXT, "message": TEXT, "approved_digest": TEXT, "found_digest": TEXT},
+    ),
     "inquest.guardrail.tripped": Shape({**_AGENT, "guard": TEXT, "budget": OBJECT}),
     "inquest.injection.suspected": Shape({**_AGENT, "evidence_id": TEXT}),
     "workflow.catalog.actions_listed": Shape(_CATALOGUE),

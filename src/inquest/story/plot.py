@@ -27,7 +27,7 @@ from inquest.story.memory import Memory
 from inquest.story.outcome import Verdict
 from inquest.story.prompting import Playbook
 from inquest.story.rca import Caution, Diagnosis
-from inquest.story.remedy import Proposal
+from inquest.story.remedy import Drift, Proposal
 from inquest.story.reply import SelectionReply
 from inquest.story.selection import Validation
 from inquest.story.signal import DEFAULT_CUSTOM_LABELS, fingerprint_of_signal
@@ -298,6 +298,8 @@ class ApprovalDecided(Fact):
     reason: str
     decided_at: datetime | None
     void: VoidReason | None = None
+    drift: Drift | None = None
+    """What differs, where that makes it void."""
 
 
 @dataclass(frozen=True)
@@ -358,6 +360,8 @@ class Closed(Fact):
     score: float | None = None
     """How much the run helped, where it was looked at."""
     assessed: EffectivenessReason | None = None
+    drift: Drift | None = None
+    """Why what was decided was not used, where something differs from what was proposed."""
 
 
 FACTS: Final[Mapping[str, type[Fact]]] = {

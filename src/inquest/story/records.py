@@ -25,6 +25,7 @@ from inquest.story.memory import Check, Look, checked
 from inquest.story.outcome import Verdict
 from inquest.story.plot import Case
 from inquest.story.rca import NO_FAULT, category_from
+from inquest.story.remedy import Drift
 from inquest.story.selection import MAX_TRIES
 from inquest.story.transcript import (
     NO_TOOLS,
@@ -360,6 +361,7 @@ def _selected(book: _Book, number: int, fact: Any) -> Iterator[Record]:
 
 def _closed(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     """One result for a case: told when a workflow was selected, or at the end."""
+    yield from _unused(book, fact)
     if fact.timeout_phase is not None:
         yield _tripped(book, "timeout:guard", fact.at, str(Reason.TIMED_OUT))
     if book.case.last(plot.Selected) is not None:
@@ -428,6 +430,9 @@ def _requested(book: _Book, number: int, fact: Any) -> Iterator[Record]:
 
 def _decided(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     if fact.state not in (ApprovalState.APPROVED, ApprovalState.REJECTED):
+        # It says no time of its own: the case ends with it.
+        at = book.case.closed.at if book.case.closed else fact.decided_at or book.case.opened.at
+        yield _voided(book, str(fact.void or fact.state), fact.reason, fact.drift, at)
         return
     word = str(fact.state).lower()
     who = "approved_by" if fact.state is ApprovalState.APPROVED else "rejected_by"
@@ -435,6 +440,35 @@ def _decided(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     data = {"event_type": kind, "decision": str(fact.state), who: fact.by, **_case_names(book.case)}
     at = fact.decided_at or book.case.opened.at
     yield Record("decision", kind, "orchestration", f"approval_{word}", "success", at, data)
+
+
+def _unused(book: _Book, fact: plot.Closed) -> Iterator[Record]:
+    """A request that was open, or an approval that was given, when the case ended without a run."""
+    asked, decided = book.case.last(plot.ApprovalRequested), book.case.last(plot.ApprovalDecided)
+    is_open = asked is not None and (decided is None or decided.state is ApprovalState.APPROVED)
+    if is_open and book.case.last(plot.ExecutionCreated) is None:
+        verdict = fact.verdict
+        word = fact.drift.reason if fact.drift else verdict.sub_reason or verdict.reason
+        yield _voided(book, str(word or verdict.phase), verdict.message, fact.drift, fact.at)
+
+
+def _voided(book: _Book, reason: str, message: str, drift: Drift | None, at: datetime) -> Record:
+    """Once in a case: what is void is not decided again."""
+    asked, decided = book.case.last(plot.ApprovalRequested), book.case.last(plot.ApprovalDecided)
+    selected = book.case.last(plot.Selected)
+    pin, kind = selected.proposal.pin if selected else None, f"{OWN}approval.voided"
+    data = {
+        "event_type": kind,
+        **_case_names(book.case),
+        "rar_name": asked.name if asked else "",
+        "workflow_id": (pin.workflow_id or pin.id) if pin else "",
+        "decided_by": decided.by if decided else "",
+        "reason": reason,
+        "message": message,
+        "approved_digest": drift.approved if drift else "",
+        "found_digest": drift.found if drift else "",
+    }
+    return Record("void", kind, "orchestration", "approval_voided", "failure", at, data)
 
 
 Teller = Callable[[_Book, int, Any], Iterator[Record]]

@@ -223,15 +223,28 @@ class Seen:
     workflow_active: bool = True
 
 
-def drift(target: PinnedTarget, workflow: WorkflowPin, seen: Seen) -> VoidReason | None:
+@dataclass(frozen=True)
+class Drift:
+    """Why a proposal no longer means what it said, and the two values that differ."""
+
+    reason: VoidReason
+    approved: str = ""
+    """What the proposal was bound to: a uid, a drift hash, a content hash, or the digest of the request."""
+    found: str = ""
+    """The same of what is there; empty where nothing is. Equal where a workflow is there and no longer offered."""
+
+
+def drift(target: PinnedTarget, workflow: WorkflowPin, seen: Seen) -> Drift | None:
     """Why a proposal no longer means what it said; a changed resourceVersion alone is no reason."""
+    uids, specs = (target.uid, seen.target_uid or ""), (target.drift_hash or "", seen.drift_hash)
+    texts = (workflow.content_hash, seen.workflow_hash)
     checks = (
-        (seen.target_uid is None, VoidReason.TARGET_GONE),
-        (seen.target_uid != target.uid, VoidReason.TARGET_DRIFTED),
-        (bool(target.drift_hash) and seen.drift_hash != target.drift_hash, VoidReason.TARGET_DRIFTED),
-        (seen.workflow_hash != workflow.content_hash or not seen.workflow_active, VoidReason.WORKFLOW_CHANGED),
+        (seen.target_uid is None, VoidReason.TARGET_GONE, uids),
+        (seen.target_uid != target.uid, VoidReason.TARGET_DRIFTED, uids),
+        (bool(target.drift_hash) and seen.drift_hash != target.drift_hash, VoidReason.TARGET_DRIFTED, specs),
+        (seen.workflow_hash != workflow.content_hash or not seen.workflow_active, VoidReason.WORKFLOW_CHANGED, texts),
     )
-    return next((reason for holds, reason in checks if holds), None)
+    return next((Drift(reason, *values) for holds, reason, values in checks if holds), None)
 
 
 # --- the approval request (6.1) -----------------------------------------------------------------------
@@ -447,7 +460,7 @@ class ApprovalView:
     requester: str = ""
     """Empty: not on record."""
     separate_requester: bool = False
-    drift: VoidReason | None = None
+    drift: Drift | None = None
     signal_resolved: bool = False
     cancelled: bool = False
     consumed_by: str = ""
@@ -468,11 +481,12 @@ class ApprovalView:
 
 @dataclass(frozen=True)
 class Stand:
-    """The answer, with a sentence and, where it is void, the word."""
+    """The answer, with a sentence and, where it is void, the word and what differs."""
 
     standing: Standing
     message: str = ""
     void: VoidReason | None = None
+    drift: Drift | None = None
 
 
 Check = Callable[[ApprovalView], Stand | None]
@@ -514,9 +528,11 @@ def check_recorded(view: ApprovalView) -> Stand | None:
 
 def check_digest(view: ApprovalView) -> Stand | None:
     """Row 3: it still says what was proposed."""
-    if digest_of_request(view.spec) == view.recorded_digest:
+    found = digest_of_request(view.spec)
+    if found == view.recorded_digest:
         return None
-    return Stand(Standing.VOIDED, "the request is not what was proposed", VoidReason.WORKFLOW_CHANGED)
+    changed = Drift(VoidReason.WORKFLOW_CHANGED, view.recorded_digest, found)
+    return Stand(Standing.VOIDED, "the request is not what was proposed", changed.reason, changed)
 
 
 def check_decision(view: ApprovalView) -> Stand | None:
@@ -537,7 +553,9 @@ def check_time(view: ApprovalView) -> Stand | None:
 
 def check_drift(view: ApprovalView) -> Stand | None:
     """Row 6: target and workflow are what was approved; the guards follow in `guard`."""
-    return Stand(Standing.VOIDED, f"the proposal no longer fits: {view.drift}", view.drift) if view.drift else None
+    if view.drift is None:
+        return None
+    return Stand(Standing.VOIDED, f"the proposal no longer fits: {view.drift.reason}", view.drift.reason, view.drift)
 
 
 def check_unused(view: ApprovalView) -> Stand | None:
@@ -620,7 +638,7 @@ class GuardView:
     signal_resolved: bool = False
     scope_labels: tuple[Mapping[str, str], ...] = ()
     scope_unknown: bool = False
-    drift: VoidReason | None = None
+    drift: Drift | None = None
     approved_by_person: bool = False
     history: History = field(default_factory=lambda: History(available=True))
     spec_hash: str = ""
@@ -642,6 +660,7 @@ class Halt:
     review: HumanReviewReason | None = None
     until: datetime | None = None
     blocked_by: Holder | None = None
+    drift: Drift | None = None
 
 
 Guard = Callable[[GuardView], Halt | None]
@@ -684,7 +703,8 @@ def guard_drift(view: GuardView) -> Halt | None:
         return None
     reason = Reason.APPROVAL_VOIDED if view.approved_by_person else Reason.REMEDIATION_BLOCKED
     message = f"{view.target.display} or the workflow is not what was proposed"
-    return Halt(view.drift, message, Phase.FAILED, reason, SubReason(view.drift))
+    word = view.drift.reason
+    return Halt(word, message, Phase.FAILED, reason, SubReason(word), drift=view.drift)
 
 
 def guard_chain(view: GuardView) -> Halt | None:

@@ -69,6 +69,13 @@ class Operator:
             self.kill()
             raise AssertionError(f"{error}:\n{tail}") from None
 
+    def command(self, *words: str) -> tuple[int, str]:
+        """Run another command of the program on its settings: exit status, and what it says."""
+        path = self._written()
+        line = [sys.executable, "-m", "inquest.cli.main", *words, "--settings", str(path)]
+        ran = subprocess.run(line, cwd=self.folder, env=os.environ | self.environment, capture_output=True, text=True)
+        return ran.returncode, ran.stdout
+
     def change(self, **changes: Any) -> None:
         """Change its settings while it runs, and wait until it has taken them up."""
         before = self._taken_up()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -140,6 +143,33 @@ def test_a_change_of_the_target_makes_the_request_void(world: World, request_: O
     assert voided["status"]["voidReason"] == "TargetDrifted"
     assert conditions(voided)["ApprovalVoided"] == ("True", "TargetDrifted")
     world.tells(case, "ApprovalVoided")
+
+
+def test_an_approval_that_the_target_has_outrun_is_on_record_with_what_differs(world: World, request_: Object) -> None:
+    """C-RA-7, while nobody looked: jane approved one thing, and another one is there when it is to be used."""
+    bound = request_["spec"]["target"]["driftHash"]
+    world.operator.stop()
+    try:
+        world.approve(request_)
+        world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=256Mi")
+    finally:
+        world.operator.start()
+    case = world.case_of(request_, "Failed")
+    world.shows("Investigation", case["metadata"]["name"], lambda seen: conditions(seen)["Recorded"][0] == "True")
+
+    with closing(sqlite3.connect(f"file:{world.operator.database}?mode=ro", uri=True)) as store:
+        asked = (
+            "select event_data from audit_events where correlation_id = ? and event_type = 'inquest.approval.voided'"
+        )
+        ((void,),) = store.execute(asked, (case["metadata"]["uid"],))
+    told = json.loads(void)
+    assert (told["reason"], told["decided_by"]) == ("TargetDrifted", JANE)
+    assert told["rar_name"] == request_["metadata"]["name"]
+    assert told["approved_digest"] == bound
+    assert told["found_digest"].startswith("sha256:")
+    assert told["found_digest"] != bound
+    status, said = world.operator.command("audit", "verify")
+    assert (status, said.rpartition(": ")[2]) == (0, "all hold\n")
 
 
 def test_another_target_under_the_same_name_makes_the_request_void(world: World, request_: Object) -> None:

@@ -89,7 +89,7 @@ def question_of(case: Case, selected: plot.Selected) -> Question:
 def _unless_halted(case: Case, view: View, step: Step) -> Step:
     """Right before an effect: the guards, read anew."""
     if view.halt is not None and view.halt.phase is not None:
-        return Record(plot.Closed(ends.halted(chosen(case), view.halt), view.now))
+        return Record(plot.Closed(ends.halted(chosen(case), view.halt), view.now, drift=view.halt.drift))
     return step
 
 
@@ -115,7 +115,7 @@ def _use(case: Case, view: View) -> Step:
     if stand.standing in (Standing.TAMPERED, Standing.USED):
         return Record(plot.Closed(ends.tampered(stand.message), view.now))
     void = ends.not_approved(chosen(case), ApprovalState.VOIDED, stand.message, stand.void)
-    return Record(plot.Closed(void, view.now))
+    return Record(plot.Closed(void, view.now, drift=stand.drift))
 
 
 def _look_at_request(case: Case, view: View) -> Step:
@@ -158,7 +158,7 @@ _STATES: Final[Mapping[Standing, ApprovalState]] = {
 
 def view_decision(view: View, stand: Stand, state: ApprovalState) -> plot.ApprovalDecided:
     """What is written down of a decision; who and when come from the request as read."""
-    return plot.ApprovalDecided(state, view.decided_by, stand.message, view.decided_at, stand.void)
+    return plot.ApprovalDecided(state, view.decided_by, stand.message, view.decided_at, stand.void, stand.drift)
 
 
 def executing(case: Case, view: View) -> Step:
