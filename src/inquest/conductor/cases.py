@@ -59,6 +59,7 @@ from inquest.conductor.reading import parsed
 from inquest.conductor.selections import Selections
 from inquest.conductor.signals import resolved_time
 from inquest.conductor.work import Work, fold, must_be_readable
+from inquest.conductor.writing import enter
 from inquest.errors import (
     Conflict,
     Fenced,
@@ -503,11 +504,7 @@ class Cases:
         payload: Redacted[Json] = await self.house.redacted(plot.dump(fact))
         must_be_readable(work.case, payload.value)
         draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
-
-        async def still_owned() -> bool:
-            return await self.ownership.holds(work.claim)
-
-        longer = await self.house.journal.add(work.journal, draft, work.claim.author, still_owned)
+        longer = await enter(self.house, self.ownership, work, draft)
         one_more = len(longer.entries) == len(work.journal.entries) + 1
         work.case = plot.advance(work.case, plot.load(longer.entries[-1].payload)) if one_more else fold(longer)
         work.journal = longer
