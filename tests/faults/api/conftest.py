@@ -1,0 +1,95 @@
+"""One operator on the real control plane that reaches it by a proxy, and a model whose answers a test can hold back.
+
+The control plane is the one that `tests/cluster` has on the same worker; a file has an operator of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.tools import build
+from tests.cluster.kube import Cluster, eventually
+from tests.cluster.outcomes.conftest import KEY, api, cluster, operator_kubeconfig
+from tests.cluster.outcomes.stage import staged
+from tests.cluster.ports import own_port
+from tests.cluster.story import conftest as story
+from tests.cluster.story.api import Api
+from tests.cluster.story.process import Operator
+from tests.faults.api.patient import Patient, Troubled
+from tests.faults.api.proxy import Proxy, before
+
+__all__ = ["api", "cluster", "operator_kubeconfig"]
+
+Start = Callable[..., tuple[Operator, Proxy]]
+Trouble = Callable[..., Troubled]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Patient]:
+    """Where the scripts of this file are played."""
+    with staged(Patient(own_port())) as found:
+        assert isinstance(found, Patient)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def start(
+    request: pytest.FixtureRequest,
+    cluster: Cluster,
+    stage: Patient,
+    operator_kubeconfig: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Start]:
+    """Starts operators, each behind a proxy of its own: `start("name", group={…})`; a test may stop them before."""
+    model = {"provider": "openai", "endpoint": stage.url(), "name": "scripted", "api_key": KEY, "max_attempts": 2}
+    base = {"model": model, "herald": {"webhooks": [stage.webhook]}}
+    with ExitStack() as stack:
+
+        def make(name: str, **changes: Any) -> tuple[Operator, Proxy]:
+            folder = tmp_path_factory.mktemp(name)
+            proxy, kubeconfig = stack.enter_context(before(operator_kubeconfig, folder))
+            settings = {**base, "replica": name, **getattr(request.module, "SETTINGS", {}), **changes}
+            found = Operator(folder, kubeconfig, build(["opa"]) / "opa", settings)
+            stack.callback(found.stop)
+            found.start()
+            return found, proxy
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def both(api: Api, start: Start) -> Iterator[tuple[Operator, Proxy]]:
+    """The operator of this file and its proxy."""
+    operator, proxy = start("inquest-story")
+    eventually(lambda: story._registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
+    yield operator, proxy
+    assert operator.is_running(), "the operator has ended"
+    story.emptied(api)
+
+
+@pytest.fixture(scope="module")
+def process(both: tuple[Operator, Proxy]) -> Operator:
+    """The operator of this file."""
+    return both[0]
+
+
+@pytest.fixture(scope="module")
+def proxy(both: tuple[Operator, Proxy]) -> Proxy:
+    """Between that operator and the API server."""
+    return both[1]
+
+
+@pytest.fixture
+def trouble(api: Api, process: Operator, cluster: Cluster, stage: Patient) -> Iterator[Trouble]:
+    """Makes a broken workload in a namespace of its own, with a model that knows what to do about it."""
+    with ExitStack() as stack:
+
+        def make(environment: str = "production", **script: Any) -> Troubled:
+            return stack.enter_context(Troubled.made(api, process, cluster.kubectl, stage, environment, **script))
+
+        yield make

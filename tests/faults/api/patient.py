@@ -1,0 +1,113 @@
+"""A case whose model waits for the test before it answers, so that a fault meets the case where it has to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import yaml
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
+
+from tests.cluster.kube import Kubectl
+from tests.cluster.outcomes.golden import FOLDER, brief, normal, rendered
+from tests.cluster.outcomes.scenes import scene
+from tests.cluster.outcomes.stage import WEBHOOK, Stage
+from tests.cluster.story.api import Api, Object
+from tests.cluster.story.process import Operator
+from tests.cluster.story.world import World, inhabited
+
+HELD_SECONDS = 0.02
+UNDISTURBED = "1-workflow-selected"
+"""The same story without a fault: its scene, and the golden file of its end, are those of `tests/cluster/outcomes`."""
+UNEQUAL = frozenset({"attempts", "owner", "journal"})
+"""Who worked on it, how often it was taken up, and where its journal stands."""
+
+
+@dataclass
+class Patient(Stage):
+    """A stage on which the answers to a case can be held back."""
+
+    held: dict[str, int] = field(default_factory=dict)
+    """By namespace: how many more answers may go; a case that is not named is not held."""
+    arrived: dict[str, int] = field(default_factory=dict)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on once the case may have its answer."""
+        body = await Request(scope, receive).body()
+        asks = scope["path"] != f"/{WEBHOOK}"
+        name = next((one for one in self.held if asks and one.encode() in body), "")
+        self.arrived[name] = self.arrived.get(name, 0) + 1
+        while self.held.get(name, 1) < 1:  # noqa: ASYNC110 - the word to go on comes from another thread
+            await asyncio.sleep(HELD_SECONDS)
+        if name in self.held:
+            self.held[name] -= 1
+        await super().__call__(scope, _again(body, receive), send)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def given() -> Message:
+        return left.pop() if left else await receive()
+
+    return given
+
+
+@dataclass(frozen=True)
+class Troubled:
+    """A namespace with a workload that needs more memory than it may have, and the script of its case."""
+
+    world: World
+    stage: Patient
+
+    @classmethod
+    @contextmanager
+    def made(
+        cls, api: Api, operator: Operator, kubectl: Kubectl, stage: Patient, environment: str, **script: Any
+    ) -> Iterator[Troubled]:
+        """For as long as the block lasts; `script` changes the scene that its model plays."""
+        with inhabited(api, operator, kubectl, {"inquest.dev/environment": environment}) as world:
+            stage.play(world.namespace, replace(scene(UNDISTURBED), **script).script())
+            world.broken()
+            yield cls(world, stage)
+            stage.held.pop(world.namespace, None)
+
+    def begun(self, answers: int = 0) -> Object:
+        """The case, once its model has answered so often and was asked for one more answer, which is held back."""
+        self.stage.held[self.world.namespace] = answers
+        case = self.world.opened(self.world.signal())
+        self.until_asked(answers + 1)
+        return case
+
+    def until_asked(self, times: int) -> None:
+        """The model was asked so often."""
+        self.world.until(lambda: self.stage.arrived.get(self.world.namespace, 0) >= times, f"question {times}")
+
+    def answer(self, times: int = 1_000) -> None:
+        """The model may answer."""
+        self.stage.held[self.world.namespace] += times
+
+    def asked(self) -> int:
+        """How often the model was asked."""
+        return len(self.stage.asked(self.world.namespace))
+
+    def same_end(self, case: Object, *, asked: int = 4, attempts: int = 1) -> Object:
+        """The case where a person is asked, its whole status as without any fault, but for what every start counts."""
+        name = case["metadata"]["name"]
+        found = self.world.shows("Investigation", name, _is_told)
+        status = {key: text for key, text in brief(found["status"]).items() if key not in UNEQUAL}
+        words = {self.world.namespace: "NAMESPACE", name: "CASE", found["metadata"]["uid"]: "UID"}
+        wanted = yaml.safe_load((FOLDER / f"{UNDISTURBED}.yaml").read_text(encoding="utf-8"))
+        calm = {key: text for key, text in wanted["status"].items() if key not in UNEQUAL}
+        assert rendered(normal(status, words)) == rendered(calm)
+        assert (self.asked(), found["status"]["attempts"]) == (asked, attempts)
+        return found
+
+
+def _is_told(found: Object) -> bool:
+    notices = found.get("status", {}).get("notices", [])
+    return "approval" in found["status"] and [one["state"] for one in notices] == ["Sent"]
