@@ -107,7 +107,8 @@ async def test_slots_are_immutable_and_named_by_uid_and_number(journal: Journal,
     assert all(slot["immutable"] for slot in slots.held.values())
 
 
-async def test_fa_06_a_number_taken_by_another_replica_fences_the_sleeper(journal: Journal) -> None:
+@pytest.mark.parametrize((), [()], ids=["FA-06"])
+async def test_a_number_taken_by_another_replica_fences_the_sleeper(journal: Journal) -> None:
     log = await written(journal, 1)
     await journal.add(log, draft(n="the other's"), Author("inquest-1/aaaa", 4), yes)
 
@@ -115,7 +116,8 @@ async def test_fa_06_a_number_taken_by_another_replica_fences_the_sleeper(journa
         await journal.add(log, draft(n="mine"), ME, no)
 
 
-async def test_fa_06_the_own_lost_answer_is_adopted(journal: Journal) -> None:
+@pytest.mark.parametrize((), [()], ids=["FA-06"])
+async def test_the_own_lost_answer_is_adopted(journal: Journal) -> None:
     log = await written(journal, 1)
     await journal.add(log, draft(n="written, answer lost"), ME, yes)
 

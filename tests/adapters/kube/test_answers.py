@@ -156,7 +156,7 @@ async def test_a_write_is_sent_once(bad: Said) -> None:
         assert len(asked.asked) == 1
 
 
-@pytest.mark.parametrize("doing", [read, write])
+@pytest.mark.parametrize("doing", [read, write], ids=["FA-07 read", "FA-07 write"])
 async def test_a_short_wait_is_waited_out(doing: Callable[[Kube], Awaitable[Json]]) -> None:
     async with server(refusal(429, **{"Retry-After": "1"}), Said()) as (kube, asked, clock):
         await doing(kube)
@@ -164,7 +164,7 @@ async def test_a_short_wait_is_waited_out(doing: Callable[[Kube], Awaitable[Json
         assert (len(asked.asked), clock.sleeps) == (2, [1])
 
 
-@pytest.mark.parametrize("seconds", [30, 300])
+@pytest.mark.parametrize("seconds", [30, 300], ids=["FA-07 half a minute", "FA-07 five minutes"])
 async def test_a_long_wait_holds_for_its_verb_and_resource_only(seconds: int) -> None:
     async with server(refusal(429, **{"Retry-After": str(seconds)}), Said()) as (kube, asked, clock):
         for _ in range(3):

@@ -41,7 +41,8 @@ def test_a_killed_operator_comes_to_the_same_end(point: Point, make_scene: MakeS
     assert list(differences(undisturbed, ending(result.seen))) == []
 
 
-def test_fa_20_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_as_always(
+@pytest.mark.parametrize((), [()], ids=["FA-20"])
+def test_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_as_always(
     make_scene: MakeScene, undisturbed: Object
 ) -> None:
     killer, neighbour = make_scene(), make_scene()
@@ -65,7 +66,8 @@ SLOW = {"model": "slow", "steps": [{"reply": {"text": "I cannot say."}, "delay":
 
 
 @pytest.mark.long
-def test_fa_20_a_case_in_a_long_turn_is_not_blamed_for_the_deaths_of_another(make_scene: MakeScene) -> None:
+@pytest.mark.parametrize((), [()], ids=["FA-20"])
+def test_a_case_in_a_long_turn_is_not_blamed_for_the_deaths_of_another(make_scene: MakeScene) -> None:
     with serve(Script.model_validate(SLOW)) as server:
         model = {"provider": "openai", "endpoint": server.base_url, "name": "slow", "api_key": "not-a-key"}
         killer, neighbour = (replace(make_scene(), model=model, elder=elder) for elder in (False, True))

@@ -121,10 +121,11 @@ async def rung(rings: asyncio.Queue[Ring], name: str) -> Ring:
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param(error(500), id="event ERROR 500"),
-        pytest.param(b"no json\n", id="a line that is no JSON"),
-        pytest.param(event("MODIFIED", {"kind": "Gizmo"}), id="an event without metadata"),
-        pytest.param(410, id="HTTP 410 to a watch"),
+        pytest.param(error(500), id="FA-04 event ERROR 500"),
+        pytest.param(error(504), id="FA-04 event ERROR 504"),
+        pytest.param(b"no json\n", id="FA-04 a line that is no JSON"),
+        pytest.param(event("MODIFIED", {"kind": "Gizmo"}), id="FA-04 an event without metadata"),
+        pytest.param(410, id="FA-03 HTTP 410 to a watch"),
         pytest.param(404, id="HTTP 404 to a watch"),
     ],
 )
@@ -152,9 +153,9 @@ async def test_k2_a_list_answered_with_404_ends_kopf() -> None:
 @pytest.mark.parametrize(
     ("said", "lists", "resumed_from"),
     [
-        pytest.param(error(410), 2, "10", id="event ERROR 410: one relist"),
+        pytest.param(error(410), 2, "10", id="FA-03 event ERROR 410: one relist"),
         pytest.param(event("MODIFIED", gizmo("last", 12)), 1, "12", id="a clean close: resumes without a list"),
-        pytest.param(event("SURPRISE", gizmo("odd", 12)), 1, "10", id="an unknown event type"),
+        pytest.param(event("SURPRISE", gizmo("odd", 12)), 1, "10", id="FA-04 an unknown event type"),
     ],
 )
 async def test_k3_these_do_not_end_kopf(said: bytes, lists: int, resumed_from: str) -> None:

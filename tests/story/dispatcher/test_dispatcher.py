@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from inquest.api.shared import Severity
-from inquest.dispatcher import Dispatcher, Due, Key, Lane, Rank, Resync, rank_of
+from inquest.dispatcher import RESORT_SECONDS, Dispatcher, Due, Key, Lane, Rank, Resync, rank_of
 from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Unavailable
 from inquest.ports import Json, ResourceKind
+from inquest.telemetry.metrics import REGISTRY
 from tests.story.dispatcher.times import SteppedClock, settled
 
 SIGNAL = ResourceKind("inquest.dev", "v1alpha1", "Signal", "signals", True)
@@ -236,17 +237,35 @@ async def test_a_conflict_is_tried_again_at_once_five_times() -> None:
     assert len(handler.seen) == 6
 
 
-async def test_a_server_that_says_when_is_believed() -> None:
-    clock, handler = SteppedClock(), Script(RateLimited("x", 30))
+@pytest.mark.parametrize("told", [1, 30, 300], ids=["FA-07 a second", "FA-07 half a minute", "FA-07 five minutes"])
+async def test_a_server_that_says_when_is_believed(told: int) -> None:
+    clock, handler = SteppedClock(), Script(RateLimited("x", told))
     async with dispatching(handler, clock) as dispatcher:
         dispatcher.start()
         dispatcher.offer(key("a"))
-        await clock.advance(29)
+        await clock.advance(told - 0.5)
         assert handler.seen == ["a"]
 
-        await clock.advance(2)
+        await clock.advance(1)
 
     assert handler.seen == ["a", "a"]
+
+
+@pytest.mark.parametrize((), [()], ids=["FA-07"])
+async def test_what_waits_behind_a_worker_that_is_held_is_seen_in_the_age_of_the_queue() -> None:
+    clock, handler = SteppedClock(), Gate()
+    async with dispatching(handler, clock) as dispatcher:  # type: ignore[arg-type]
+        dispatcher.start()
+        dispatcher.offer(key("held"))
+        await settled()
+        dispatcher.offer(key("behind"))
+        await clock.advance(90)
+
+        assert dispatcher.oldest() == 90
+        assert REGISTRY.get_sample_value("inquest_queue_oldest_seconds") == pytest.approx(90, abs=RESORT_SECONDS)
+        handler.freed.set()
+        await clock.advance(1)
+        assert dispatcher.oldest() == 0
 
 
 async def test_a_fenced_key_is_looked_at_again_and_never_counts_as_settled() -> None:
