@@ -16,11 +16,12 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.shared import Phase
 from inquest.replaying import recorded_investigation
-from inquest.view import Branch, Section, Told, as_markdown, as_sections, as_tree, explained, tree
+from inquest.view import Branch, Mark, Section, Told, as_markdown, as_sections, as_tree, cells, explained, tree
 
 ROOT = Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "tests" / "cluster" / "contract" / "objects"
 FINISHED = ROOT / "examples" / "oomkilled"
+RULES = {"│", "├─", "└─"}
 HOSTILE = "\x1b[2J\x1b]0;owned\x07<img src=x> [a](http://evil) @team `x` | # \u202e\x9b31m\n# heading"
 
 
@@ -44,6 +45,59 @@ def _drawn(told: Told) -> str:
 
 def _explained(told: Told) -> str:
     return "\n".join(as_sections(explained(told)))
+
+
+# --- a terminal ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_terminal_gets_every_word_and_no_line_that_could_be_shorter(finished: Told, width: int) -> None:
+    whole, narrow = as_tree(tree(finished)), as_tree(tree(finished), width)
+
+    assert [word for line in narrow for word in line.split() if word not in RULES] == [
+        word for line in whole for word in line.split() if word not in RULES
+    ]
+    assert len(narrow) > len(whole)
+    # What is longer than the terminal is one word alone beneath the beginning of its text.
+    assert all(cells(line) <= width or len(_words(line)) == 1 for line in narrow)
+
+
+def _words(line: str) -> list[str]:
+    return [word for word in line.split() if word not in RULES]
+
+
+def test_a_text_goes_on_beneath_its_beginning_and_a_quote_stays_as_it_is() -> None:
+    leaf = Branch("one two three four five six seven", mark=Mark.DONE)
+    quote = Branch("inquest approve a-case -n inquest-system", quote=True)
+    root = Branch("a", (Branch("eight nine ten eleven twelve", (leaf,)), quote))
+
+    assert as_tree(root, 26) == [
+        "a",
+        "├─ eight nine ten eleven",
+        "│  │ twelve",
+        "│  └─ ✔ one two three four",
+        "│       five six seven",
+        "└─ inquest approve a-case -n inquest-system",
+    ]
+    assert as_sections((Section("Why", root.leaves),), 26) == [
+        "Why",
+        "  eight nine ten eleven",
+        "    twelve",
+        "    ✔ one two three four",
+        "      five six seven",
+        "  inquest approve a-case -n inquest-system",
+    ]
+
+
+def test_signs_that_take_two_columns_are_counted_as_two() -> None:
+    assert cells("東京 e\u0301") == 6
+    assert as_tree(Branch("東京東京東京 東京東京東京"), 22) == ["東京東京東京", "  東京東京東京"]
+
+
+def test_the_command_that_decides_can_be_copied_in_any_terminal() -> None:
+    waiting = _investigation(phase="AwaitingApproval", startedAt="2026-11-20T10:00:00Z")
+
+    assert any(line.endswith("to decide: inquest approve inv-1 -n ops") for line in as_tree(tree(Told(waiting)), 20))
 
 
 # --- how far it is ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from inquest.api.names import approval_name
 from inquest.api.shared import ApprovalPhase, Decision
 from inquest.cli.cases import investigation_object
 from inquest.cli.exits import Exit
-from inquest.cli.output import can_answer, one_line, say, warn
+from inquest.cli.output import can_answer, one_line, room, say, warn
 from inquest.cli.place import Connection, Place, at_place
 from inquest.conductor.house import APPROVAL
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
@@ -84,7 +84,7 @@ async def _decided(at: Connection, name: str, decision: Decision, reason: str, y
     request = RemediationApprovalRequest.from_object(found)
     _must_be_open(request)
     await _must_be_allowed(at, user, request)
-    say(*as_sections(proposal(request)), "")
+    say(*as_sections(proposal(request), room()), "")
     last = decision is Decision.REJECTED or len(request.spec.approvals) >= request.spec.required_approvals - 1
     word = "Approve" if decision is Decision.APPROVED else "Reject"
     if not yes and not _confirmed(f"{word} this as {user}?"):

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from inquest.api.meta import GROUP
 from inquest.cli.exits import Exit
-from inquest.cli.output import machine_text, say, table_lines, warn
+from inquest.cli.output import machine_text, say, say_table, table_lines, warn
 from inquest.cli.place import Connection, Places, at_place
 from inquest.conductor.house import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
 from inquest.ports import Json, ResourceKind
@@ -23,6 +23,14 @@ KINDS_BY_WORD: Final[dict[What, ResourceKind]] = {
     "workflows": WORKFLOW,
     "actiontypes": ACTION_TYPE,
 }
+SPARE: Final = (
+    *("COUNT", "ENV", "PRIORITY", "ENGINE", "VERSION", "CONFIDENCE", "INVESTIGATION", "WORKFLOWS", "DURATION"),
+    *("WORKFLOW", "SCORE", "SIGNAL", "BY", "REASON", "APPROVAL", "SEVERITY", "OUTCOME", "AGE", "EXPIRES"),
+)
+"""Headers of columns that a narrow terminal goes without, the one that is missed least first.
+
+What is never spared says which object it is, of what, and how it stands.
+"""
 ListOutput = Literal["table", "wide", "json", "yaml", "name"]
 
 
@@ -40,7 +48,8 @@ def list_(
     what
         What is listed.
     output
-        `wide` has more columns; `name`: `kind/name`, a line for each.
+        `table` leaves out columns that a narrow terminal has no room for, and names them; `wide` has more, all of
+        them; `name`: `kind/name`, a line for each.
     """
     kind = KINDS_BY_WORD[what]
 
@@ -61,7 +70,11 @@ def _print_table(found: Json, kind: ResourceKind, *, wide: bool, namespace: str)
         here = f"namespace {namespace}; -A looks in all of them" if namespace else "any namespace"
         warn(f"there are no {kind.plural} in {here}")
         return
-    say(*table_lines(*columns(found, wide=wide, everywhere=not namespace)))
+    header, rows = columns(found, wide=wide, everywhere=not namespace)
+    if wide:
+        say(*table_lines(header, rows))
+    else:
+        say_table(header, rows, SPARE, "-o wide shows all")
 
 
 def columns(found: Json, *, wide: bool, everywhere: bool) -> tuple[list[str], list[list[str]]]:

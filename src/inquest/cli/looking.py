@@ -25,7 +25,7 @@ from inquest.cli.cases import (
 from inquest.cli.exits import Exit
 from inquest.cli.follow import text_line
 from inquest.cli.listing import columns, without_managed_fields
-from inquest.cli.output import is_terminal, machine_text, say, table_lines, warn
+from inquest.cli.output import is_terminal, machine_text, room, say, say_table, table_lines, warn
 from inquest.cli.place import Connection, Place, at_place, connected, seconds_of
 from inquest.cli.records import in_pod, settings_of
 from inquest.conductor.house import INVESTIGATION
@@ -46,6 +46,9 @@ COLOURS: Final = {
     Mark.WAITING: "dim",
     Mark.ATTENTION: "yellow",
 }
+
+SPARE: Final = ("CHARACTERS", "READ")
+"""Columns of the list of evidence that a narrow terminal goes without."""
 
 
 def get(
@@ -73,7 +76,7 @@ def get(
     """
     folder = recorded_folder(name)
     if folder is not None:
-        say(*as_tree(tree(asyncio.run(recorded_told(folder)))))
+        say(*as_tree(tree(asyncio.run(recorded_told(folder))), room()))
         return Exit.OK
 
     async def work(at: Connection) -> Exit:
@@ -81,7 +84,7 @@ def get(
         if watch:
             return await watch_case(at, str(found["metadata"]["name"]), seconds_of(timeout))
         if output == "tree":
-            say(*as_tree(tree(await told_of(at, found))))
+            say(*as_tree(tree(await told_of(at, found)), room()))
         else:
             await _show_object(at, found, output)
         return Exit.OK
@@ -111,7 +114,7 @@ async def watch_case(at: Connection, name: str, seconds: float | None) -> Exit:
     except TimeoutError:
         warn(f"{name} has not ended yet")
         return Exit.TIMED_OUT
-    say(*as_tree(tree(told)))
+    say(*as_tree(tree(told), room()))
     return exit_of_case(told)
 
 
@@ -119,7 +122,7 @@ async def _live(at: Connection, name: str) -> Told:
     last: Told | None = None
     with Live(auto_refresh=False, transient=True) as shown:
         async for last in watched(at, name):
-            shown.update(_coloured(as_tree(tree(last))), refresh=True)
+            shown.update(_coloured(as_tree(tree(last), room())), refresh=True)
     return _there(last, name)
 
 
@@ -169,7 +172,7 @@ def explain(
     name
         Investigation, or its Signal, or the folder of a recorded case.
     """
-    say(*as_sections(explained(_case(name, place))))
+    say(*as_sections(explained(_case(name, place)), room()))
     return Exit.OK
 
 
@@ -288,7 +291,7 @@ def _unread(told: Told, number: str, home: str, error: InquestError) -> str:
 
 def _print(told: Told, number: str, case: Case | None) -> Exit:
     if not number:
-        say(*table_lines(*_index(told, case)))
+        say_table(*_index(told, case), SPARE, "a file or a pipe gets all")
         return Exit.OK
     known = next((one for one in told.status.evidence if one.id == number), None)
     found = next((one for one in case.evidence if one.id == number), None) if case else None

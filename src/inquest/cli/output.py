@@ -7,6 +7,7 @@ terminal and off it; JSON and YAML stay what they are and carry them as escapes 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -14,6 +15,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from inquest.story.framing import visible
+from inquest.view import cells
 
 GAP: Final = 3
 """Blanks between two columns, as kubectl has them."""
@@ -34,6 +36,11 @@ def warn(text: str) -> None:
 def is_terminal() -> bool:
     """Whether a person sees what is printed, as it is printed."""
     return sys.stdout.isatty()
+
+
+def room() -> int | None:
+    """Columns of the terminal; None where no terminal reads, which is told everything on lines of any length."""
+    return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 def can_answer() -> bool:
@@ -65,9 +72,43 @@ def _yaml(found: Any) -> str:
 
 def table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Aligned columns, as kubectl prints them; a cell is one line."""
-    cells = [[one_line(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) + GAP for column in zip(*cells, strict=True)]
-    return ["".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    found = [[one_line(cell) for cell in row] for row in (header, *rows)]
+    widths = _widths(found)
+    return ["".join(map(_padded, row, widths)).rstrip() for row in found]
+
+
+def _widths(found: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(cells, column)) + GAP for column in zip(*found, strict=True)]
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - cells(cell))
+
+
+def say_table(header: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str], hint: str) -> None:
+    """A table; on a terminal that is too narrow without some of the columns that it can spare, which are named.
+
+    `spare` has the headers of those that are missed least first; `hint` says how all are seen. Whole where no terminal
+    reads, and where even the rest is too wide.
+    """
+    kept, gone = fitting(header, rows, spare, room())
+    say(*table_lines([header[number] for number in kept], [[row[number] for number in kept] for row in rows]))
+    if gone:
+        warn(f"without {', '.join(gone)}, for which the terminal is too narrow; {hint}")
+
+
+def fitting(
+    header: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str], width: int | None
+) -> tuple[list[int], list[str]]:
+    """Numbers of the columns that are shown, and the headers of those that are not."""
+    widths = _widths([[one_line(cell) for cell in row] for row in (header, *rows)])
+    if width is None or sum(widths) - GAP <= width:
+        return list(range(len(header))), []
+    kept = [number for number, word in enumerate(header) if word not in spare]
+    for number in (header.index(word) for word in reversed(spare) if word in header):
+        if sum(widths[one] for one in (*kept, number)) - GAP <= width:
+            kept.append(number)
+    return sorted(kept), [word for number, word in enumerate(header) if number not in kept]
 
 
 def one_line(text: str) -> str:

@@ -7,7 +7,7 @@ Pure: no clock, no I/O. Text of the cluster stands in it as it is stored; whoeve
 """
 
 from inquest.view.branches import Branch, Mark, Section, branches
-from inquest.view.drawing import as_markdown, as_sections, as_tree
+from inquest.view.drawing import as_markdown, as_sections, as_tree, cells
 from inquest.view.explanation import explained
 from inquest.view.told import Told
 from inquest.view.tree import tree
@@ -21,6 +21,7 @@ __all__ = [
     "as_sections",
     "as_tree",
     "branches",
+    "cells",
     "explained",
     "tree",
 ]

@@ -164,9 +164,10 @@ def _awaiting(told: Told) -> Leaves:
     reason = after(": ", request.spec.decision_reason if request else None)
     left = request.status.time_remaining if request and state is ApprovalState.PENDING else None
     ref = approval.ref.name if approval and approval.ref else ""
-    command = f"inquest approve {told.name} -n {told.investigation.namespace}" if _is_asked(told) else None
-    return f"{_text(state)}{by}{reason}", branches(
-        after("request ", ref), after("time left ", left), after("to decide: ", command)
+    command = f"to decide: inquest approve {told.name} -n {told.investigation.namespace}"
+    return f"{_text(state)}{by}{reason}", (
+        *branches(after("request ", ref), after("time left ", left)),
+        *((Branch(command, quote=True),) if _is_asked(told) else ()),
     )
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from inquest import errors
 from inquest.adapters.kube.login import Persona, from_kubeconfig, namespace_of, usual_kubeconfig
+from inquest.api.registry import KINDS
 from inquest.cli.exits import MEANINGS, Exit, exit_of
-from inquest.cli.listing import columns
-from inquest.cli.output import machine_text, one_line, say, table_lines
+from inquest.cli.listing import SPARE, columns
+from inquest.cli.output import fitting, machine_text, one_line, say, table_lines
 from inquest.cli.place import seconds_of
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jname\x9b31m\u202egnp\u200b"
@@ -55,6 +56,44 @@ def test_a_cell_with_line_breaks_stays_in_its_row() -> None:
         "longer",
     ]
     assert one_line("a\r\n\tb") == "a b"
+
+
+HEAD = ["NAME", "SIGNAL", "TARGET", "COUNT", "AGE"]
+ROW = ["inv-1", "KubePodCrashLooping", "Deployment/checkout", "17", "4m"]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (None, HEAD),
+        (63, HEAD),
+        (62, ["NAME", "SIGNAL", "TARGET", "AGE"]),
+        # What is missed more is not there; what is missed less still fits.
+        (41, ["NAME", "TARGET", "COUNT", "AGE"]),
+        (40, ["NAME", "TARGET", "AGE"]),
+        (10, ["NAME", "TARGET"]),
+    ],
+)
+def test_a_narrow_terminal_keeps_the_columns_that_are_missed_most(width: int | None, shown: list[str]) -> None:
+    kept, gone = fitting(HEAD, [ROW], ("COUNT", "SIGNAL", "AGE"), width)
+
+    assert [HEAD[number] for number in kept] == shown
+    assert gone == [word for word in HEAD if word not in shown]
+
+
+def test_every_column_that_can_be_spared_is_one_that_a_kind_has() -> None:
+    shown = {column.name.upper() for entry in KINDS for column in entry.columns if not column.wide}
+
+    assert set(SPARE) <= shown
+    assert shown - set(SPARE) == {"NAME", "ID", "TARGET", "ACTION", "PHASE", "REGISTRATION"}
+
+
+def test_wide_signs_do_not_move_the_next_column() -> None:
+    assert table_lines(["TEAM", "WHY"], [["東京", "a"], ["zuständig", "b"]]) == [
+        "TEAM        WHY",
+        "東京        a",
+        "zuständig   b",
+    ]
 
 
 def test_columns_of_the_server_are_shown_as_kubectl_shows_them() -> None:

@@ -223,6 +223,42 @@ def test_columns_and_forms_are_those_of_kubectl(inquest: Inquest, kubectl: Kubec
     assert inquest("list", "-l", "no=such").out == ""
 
 
+def test_a_terminal_of_eighty_columns_shows_what_fits_and_names_the_rest(
+    cluster: Cluster, namespace: str, inquest: Inquest, case: Object
+) -> None:
+    listed = _on_terminal(_command(cluster, namespace, "list", user=""), columns=80)
+    wide = _on_terminal(_command(cluster, namespace, "list", "-o", "wide", user=""), columns=80)
+    told = _on_terminal(_command(cluster, namespace, "get", "inv-checkout", user=""), columns=40)
+
+    table, row = listed.out.splitlines()
+    assert table.split()[:1] == ["NAME"]
+    assert {"TARGET", "PHASE"} <= set(table.split())
+    assert "AwaitingApproval" in row
+    assert max(map(len, (table, row))) <= 80
+    assert listed.err.startswith("inquest: without ")
+    assert listed.err.endswith("; -o wide shows all\n")
+    # The header alone: the age grows between two calls.
+    assert (wide.out.splitlines()[0], wide.err) == (inquest("list", "-o", "wide").out.splitlines()[0], "")
+    longer = [line for line in told.out.splitlines() if len(line) > 40 and len(line.split()) > 3]
+    assert [line.partition("to decide: ")[2] for line in longer] == [f"inquest approve inv-checkout -n {namespace}"]
+    assert len(told.out.splitlines()) > len(inquest("get", "inv-checkout").out.splitlines())
+
+
+def _on_terminal(command: list[str], *, columns: int) -> Ran:
+    """What a terminal of that width shows, and what is said beside it."""
+    mine, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": str(columns)}
+    with subprocess.Popen(command, stdin=-3, stdout=theirs, stderr=subprocess.PIPE, text=True, env=env) as running:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+            while more := os.read(mine, 65536):
+                shown += more
+        _, err = running.communicate(timeout=SECONDS)
+    os.close(mine)
+    return Ran(running.returncode, shown.decode().replace("\r\n", "\n"), err)
+
+
 @pytest.mark.parametrize("command", [["get"], ["explain"], ["report"], ["evidence"]])
 def test_a_viewer_reads_all_of_a_case_and_its_text_drives_no_terminal(
     command: list[str], inquest: Inquest, case: Object, person: Person
