@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar, final
 
-from inquest.api.investigation import NoticeState
+from inquest.api.notices import NoticeState
 from inquest.api.shared import DetectedLabels, TargetRef
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema

@@ -40,8 +40,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from inquest.api.investigation import NoticePriority, NoticeType
 from inquest.api.meta import timedelta_from_duration
+from inquest.api.notices import NoticePriority, NoticeType
 from inquest.api.rbac import DATASTORAGE_SERVICE
 from inquest.api.shared import Environment
 from inquest.errors import Misconfigured

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from inquest.api.conditions import initial, set_conditions
-from inquest.api.execution import WorkflowExecution
+from inquest.api.execution import Holder, WorkflowExecution
+from inquest.api.notices import NoticeState
 from inquest.api.shared import ExecutionPhase, TargetRef
 from inquest.conductor.executions import Change, Executions, _failed_by_guard, _frozen, _held, _is_too_old
 from inquest.story.remedy import Halt
 from tests.story.test_remedy import execution
+from tests.story.test_signals import World
 
 MADE = datetime(2026, 11, 20, 18, tzinfo=UTC)
 BUSY = Halt("ResourceBusy", "another one is changing it", until=MADE)
@@ -67,3 +69,44 @@ async def test_a_custom_resource_with_a_selector_of_another_shape_has_no_pods_to
     target = TargetRef(api_version="keda.sh/v1", kind="Scaler", name="api", namespace="shop")
 
     assert await Executions(nothing)._pods(target, {"spec": spec}) is None
+
+
+# --- what people hear of it ---------------------------------------------------------------------------------------
+
+
+async def said_of(run: WorkflowExecution, change: Change, world: World, now: datetime = MADE) -> WorkflowExecution:
+    """As one look writes it."""
+    known = await Executions(world.house())._tell_people(run, change, now)
+    return after(run, replace(change, changes={**change.changes, "notices": known}), now)
+
+
+def busy(name: str = "wfe-other") -> Change:
+    return _held(replace(BUSY, until=MADE + timedelta(seconds=30), blocked_by=Holder(name=name)), MADE)
+
+
+def standing(run: WorkflowExecution) -> list[NoticeState]:
+    return [notice.state for notice in run.status.notices]
+
+
+async def test_that_it_waits_is_told_once_and_after_a_restart_to_whom_has_not_heard() -> None:
+    world = World(stand=NoticeState.PENDING)
+    blocked = await said_of(execution(), busy(), world)
+    waiting = standing(blocked)
+
+    after_restart = World()
+    for _ in range(3):
+        blocked = await said_of(blocked, busy(), after_restart)
+
+    assert (waiting, standing(blocked)) == ([NoticeState.PENDING], [NoticeState.SENT])
+    assert [(one.key, one.title) for one in after_restart.told] == [(one.key, one.title) for one in world.told]
+    assert "Held by: Job wfe-other\n" in after_restart.told[0].body
+
+
+async def test_what_waits_no_more_tells_nobody_that_it_waits() -> None:
+    world = World(stand=NoticeState.PENDING)
+    blocked = await said_of(execution(), busy(), world)
+    later = World()
+
+    left = await said_of(blocked, _frozen("effects are frozen"), later)
+
+    assert (later.told, standing(left)) == ([], [NoticeState.FAILED])

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from inquest.api.investigation import Investigation, NoticeState, Owner
+from inquest.api.investigation import Investigation, Owner
+from inquest.api.notices import NoticeState
 from inquest.conductor import cases as conductor
 from inquest.conductor.cases import SIGHT_SECONDS, Cases
 from inquest.conductor.ownership import Claim

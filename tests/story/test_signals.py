@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from inquest.adapters.redact import Redactor
-from inquest.api.investigation import NoticeState
 from inquest.api.names import case_lease_name, fingerprint, investigation_name
+from inquest.api.notices import NoticeState
 from inquest.api.shared import PinnedTarget, TargetRef
 from inquest.conductor.house import House
 from inquest.conductor.publish import sealed
 from inquest.conductor.signals import ORPHAN_LEASE, Signals
+from inquest.conductor.telling import LATEST_NOTICE, NOTICE_LOOK
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, Forbidden, NotFound
 from inquest.ports import Notice, Redacted, ResourceKind, Seen
 from inquest.settings import Settings
@@ -49,6 +50,8 @@ class World:
     """API groups that serve the target's kind, where more than one does."""
     past: History = field(default_factory=lambda: History(available=True))
     told: list[Notice] = field(default_factory=list)
+    stand: NoticeState = NoticeState.SENT
+    """Where every notice stands."""
     around: dict[str, str] = field(default_factory=dict)
     """Labels of the namespace as they were read with the target."""
     asked: list[str] = field(default_factory=list)
@@ -79,6 +82,8 @@ class World:
 
     async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
         key, _, value = labels.partition("=")
+        if not labels:
+            return tuple(copy.deepcopy(obj) for place, obj in self.held.items() if place[0] == kind.kind)
         found = [obj for place, obj in self.held.items() if place[0] == kind.kind]
         return tuple(obj for obj in found if (obj["metadata"].get("labels") or {}).get(key) == value)
 
@@ -145,7 +150,7 @@ class World:
 
     async def tell(self, notice: Redacted[Notice]) -> NoticeState:
         self.told.append(notice.value)
-        return NoticeState.SENT
+        return self.stand
 
     def house(self) -> House:
         ports = {one.name: None for one in fields(House)} | dict.fromkeys(
@@ -426,6 +431,112 @@ async def test_a_person_who_asks_about_what_is_not_looked_after_hears_so_once(wo
 
     assert signal["status"]["reason"] == "OutOfScope"
     assert [(one.type, one.priority) for one in world.told] == [("Escalation", "High")]
+
+
+def restarted(world: World, stand: NoticeState) -> None:
+    """Another process: it remembers what stands in the objects, and its herald nothing at all."""
+    world.signals = Signals(world.house())
+    world.told.clear()
+    world.stand = stand
+
+
+def standing(signal: Json) -> list[str]:
+    """Where the notices of a Signal stand."""
+    return [notice["state"] for notice in signal["status"].get("notices", ())]
+
+
+async def held_signal(world: World, stand: NoticeState = NoticeState.PENDING) -> Json:
+    """One that is held back, of which people could not be told."""
+    world.past = History(available=True, recent=tuple(ineffective(number) for number in range(3)))
+    world.stand = stand
+    signal = world.signal()
+    await world.look()
+    return signal
+
+
+async def test_what_nobody_got_before_a_restart_is_told_after_it_under_its_key(world: World) -> None:
+    signal = await held_signal(world)
+    (first,), waiting = world.told[:], standing(signal)
+
+    restarted(world, NoticeState.SENT)
+    for _ in range(3):
+        await world.look()
+
+    (again,) = world.told
+    assert (again.key, again.type, again.priority) == (first.key, "ManualReview", "High")
+    assert (again.title, again.body) == (first.title, first.body)
+    assert (waiting, standing(signal)) == (["Pending"], ["Sent"])
+
+
+async def test_what_people_got_before_a_restart_is_not_told_again(world: World) -> None:
+    """Nor by another Signal that the same block holds."""
+    signal = await held_signal(world, NoticeState.SENT)
+
+    restarted(world, NoticeState.SENT)
+    await world.look()
+    other = world.signal("sig-other")
+    await world.look("sig-other")
+
+    assert (signal["status"]["reason"], other["status"]["reason"]) == ("IneffectiveChain", "IneffectiveChain")
+    assert world.told == []
+
+
+async def test_one_that_is_on_its_way_is_looked_at_soon_and_nothing_is_written(world: World) -> None:
+    await held_signal(world)
+    written = len(world.written)
+
+    assert await world.look() == NOTICE_LOOK
+    assert len(world.written) == written
+
+
+@pytest.mark.parametrize("now", [("Accepted", "Accepted"), ("Blocked", "ManualReviewPending")])
+async def test_a_block_that_is_over_is_no_news(world: World, now: tuple[str, str]) -> None:
+    signal = await held_signal(world)
+    signal["status"] |= {"phase": now[0], "reason": now[1]}
+
+    restarted(world, NoticeState.SENT)
+    await world.look()
+
+    assert (world.told, standing(signal)) == ([], ["Failed"])
+
+
+async def test_a_signal_that_has_ended_still_tells(world: World) -> None:
+    signal = await held_signal(world)
+    key = signal["status"]["notices"][0]["key"].replace("IneffectiveChain", "ConsecutiveFailures")
+    signal["status"]["notices"][0] |= {"key": key, "type": "Escalation"}
+    signal["status"] |= {"phase": "Failed", "reason": "ConsecutiveFailures"}
+
+    restarted(world, NoticeState.SENT)
+    await world.look()
+
+    assert [(one.type, one.key) for one in world.told] == [("Escalation", key)]
+    assert standing(signal) == ["Sent"]
+
+
+async def test_a_receiver_that_is_away_for_a_day_is_not_waited_for(world: World) -> None:
+    signal = await held_signal(world)
+
+    restarted(world, NoticeState.PENDING)
+    world.moment += LATEST_NOTICE + timedelta(seconds=1)
+    await world.look()
+
+    assert (world.told, standing(signal)) == ([], ["Failed"])
+
+
+async def test_a_count_that_nobody_heard_of_is_told_after_a_restart(world: World) -> None:
+    signal = world.signal("sig-a")
+    await world.look("sig-a")
+    world.stand = NoticeState.PENDING
+    for number in range(9):
+        world.signal(f"sig-{number}")
+        await world.look(f"sig-{number}")
+    (first,), waiting = world.told[:], standing(signal)
+
+    restarted(world, NoticeState.SENT)
+    await world.look("sig-a")
+
+    assert [(one.key, one.title, one.body) for one in world.told] == [(first.key, first.title, first.body)]
+    assert (waiting, standing(signal)) == (["Pending"], ["Sent"])
 
 
 def ineffective(number: int) -> HistoryEntry:

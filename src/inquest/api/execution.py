@@ -30,6 +30,7 @@ from inquest.api.meta import (
     rule,
     rules,
 )
+from inquest.api.notices import Notices
 from inquest.api.shared import (
     EffectivenessReason,
     ExecutionPhase,
@@ -188,6 +189,8 @@ class ExecutionStatus(Status):
     """Why it failed."""
     effectiveness: Effectiveness | None = None
     """How much it helped."""
+    notices: Notices = ()
+    """Messages to people that it waits."""
 
 
 class WorkflowExecution(Resource):

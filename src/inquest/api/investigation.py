@@ -44,6 +44,7 @@ from inquest.api.meta import (
     rule,
     rules,
 )
+from inquest.api.notices import Notices
 from inquest.api.shared import (
     Actionability,
     ApprovalState,
@@ -546,48 +547,6 @@ class Transcript(Model):
     """How many there are."""
 
 
-class NoticeType(StrEnum):
-    """What a notice is about."""
-
-    APPROVAL = "Approval"
-    MANUAL_REVIEW = "ManualReview"
-    ESCALATION = "Escalation"
-    STATUS_UPDATE = "StatusUpdate"
-    COMPLETION = "Completion"
-
-
-class NoticePriority(StrEnum):
-    """How urgent a notice is."""
-
-    CRITICAL = "Critical"
-    HIGH = "High"
-    MEDIUM = "Medium"
-    LOW = "Low"
-
-
-class NoticeState(StrEnum):
-    """Where a notice stands."""
-
-    PENDING = "Pending"
-    SENT = "Sent"
-    FAILED = "Failed"
-
-
-class Notice(Model):
-    """One message of the herald."""
-
-    key: Name
-    """Sent once for each key."""
-    type: NoticeType
-    """What it is about."""
-    priority: NoticePriority
-    """How urgent it is."""
-    state: NoticeState = NoticeState.PENDING
-    """Where it stands."""
-    at: Time | None = None
-    """When it last changed."""
-
-
 class Owner(Model):
     """Replica that works on the case."""
 
@@ -743,7 +702,7 @@ class InvestigationStatus(Status):
     """What it cost."""
     transcript: Transcript | None = None
     """Where the conversation is kept."""
-    notices: Annotated[tuple[Notice, ...], Field(max_length=20, json_schema_extra=keyed_by("key"))] = ()
+    notices: Notices = ()
     """Messages that were sent."""
     truncated: Annotated[tuple[Word, ...], Field(max_length=32, json_schema_extra=SET), Unique] = ()
     """Names of fields that were cut to fit the byte budget."""

@@ -27,6 +27,7 @@ from inquest.api.meta import (
     Time,
     rule,
 )
+from inquest.api.notices import Notices
 from inquest.api.shared import (
     Business,
     CustomLabels,
@@ -210,6 +211,8 @@ class SignalStatus(Status):
     """What a person should do."""
     target_display: Text127 | None = None
     """`Kind/name`, for columns."""
+    notices: Notices = ()
+    """Messages to people about it, where it is not looked at or was seen often."""
 
 
 class Signal(Resource):

@@ -16,15 +16,7 @@ import structlog
 
 from inquest.api.conditions import Verdict, false
 from inquest.api.execution import Effectiveness, WorkflowExecution
-from inquest.api.investigation import (
-    OWNER_FIELDS,
-    ExecutionSummary,
-    Investigation,
-    NoticePriority,
-    NoticeState,
-    NoticeType,
-)
-from inquest.api.investigation import Notice as NoticeSent
+from inquest.api.investigation import OWNER_FIELDS, ExecutionSummary, Investigation
 from inquest.api.names import (
     INVESTIGATION_ANNOTATION,
     INVESTIGATION_LABEL,
@@ -33,6 +25,7 @@ from inquest.api.names import (
     label_value,
     undo_name,
 )
+from inquest.api.notices import Notice, NoticeState
 from inquest.api.shared import (
     ENDED_EXECUTIONS,
     TERMINAL_PHASES,
@@ -46,6 +39,7 @@ from inquest.api.shared import (
     SubReason,
 )
 from inquest.api.signal import Signal
+from inquest.conductor import telling
 from inquest.conductor.approvals import Approvals, Looked
 from inquest.conductor.archive import Archive
 from inquest.conductor.effects import Effects
@@ -58,6 +52,7 @@ from inquest.conductor.publish import Pace, publish
 from inquest.conductor.reading import parsed
 from inquest.conductor.selections import Selections
 from inquest.conductor.signals import resolved_time
+from inquest.conductor.telling import NOTICE_LOOK
 from inquest.conductor.work import Work, fold, must_be_readable
 from inquest.conductor.writing import enter
 from inquest.errors import (
@@ -69,7 +64,7 @@ from inquest.errors import (
     Tampered,
 )
 from inquest.journal import Draft
-from inquest.ports import Json, Notice, Redacted
+from inquest.ports import Json, Redacted
 from inquest.story import chronicle, ends, measures, notices, outcome, plot, remedy, steps
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, Usage
@@ -85,10 +80,6 @@ SIGHT_SECONDS: Final = 5.0
 
 A slot fences off who owns the case no more, and a person's stop rings at once; this is for what did not ring.
 """
-NOTICE_LOOK: Final = timedelta(seconds=30)
-"""Between two looks at a notice that is on its way: as long as the first pause between its tries."""
-LATEST_NOTICE: Final = timedelta(days=1)
-"""A receiver that is away for so long is not waited for, however often the operator starts."""
 MAX_STARTS_WITHOUT_SLOT: Final = 3
 MAX_LOSSES: Final = 5
 MAX_FAULTS: Final = 3
@@ -254,7 +245,7 @@ class Cases:
             if isinstance(step, steps.Wait):
                 await self._publish(work)
                 wait = max(timedelta(seconds=1), step.until - view.now)
-                return min(wait, NOTICE_LOOK) if _is_telling(work.investigation) else wait
+                return min(wait, NOTICE_LOOK) if telling.is_telling(work.investigation.status.notices) else wait
             before = work.case
             with tracing.within(work.investigation.uid, _stretch(step)):
                 facts = await self._perform(work, step)
@@ -533,28 +524,21 @@ class Cases:
             await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 
     async def _notify(
-        self, inv: Investigation, case: Case, told: dict[str, NoticeSent], now: datetime
-    ) -> tuple[NoticeSent, ...]:
+        self, inv: Investigation, case: Case, told: dict[str, Notice], now: datetime
+    ) -> tuple[Notice, ...]:
         """Tell what the journal says is worth telling and nobody has got yet, as far as the status knows.
 
         Asked again the herald says where it stands; after a restart it begins anew, under the same key.
         """
-        known = {notice.key: _unless_late(notice, now) for notice in inv.status.notices}
+        known = {notice.key: telling.unless_late(notice, now) for notice in inv.status.notices}
         wants_all = self.house.settings.herald.notify_self_resolved
         for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.notice):
             key = f"{inv.uid}/{said.type}/{number}"
             seen = known.get(key)
             if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
                 continue
-            message = Notice(key, said.type, said.priority, said.title, said.body, inv.namespace, inv.name, said.owners)
-            state = await self._say(message)
-            at = seen.at if seen is not None and state is NoticeState.PENDING else now
-            priority = NoticePriority(said.priority)
-            told[key] = NoticeSent(key=key, type=NoticeType(said.type), priority=priority, state=state, at=at)
+            told[key] = await telling.tell(self.house, inv, key, said, now, seen)
         return tuple({**known, **told}.values())
-
-    async def _say(self, message: Notice) -> NoticeState:
-        return await self.house.herald.tell(await self.house.redacted(message))
 
     async def _publish(self, work: Work) -> None:
         """The status as it follows from the journal; the terminal one is the last write.
@@ -562,14 +546,14 @@ class Cases:
         It goes by the Investigation as it was read last. Who wrote it meanwhile makes the write fail, and it is read
         and written once more.
         """
-        told: dict[str, NoticeSent] = {}
+        told: dict[str, Notice] = {}
         try:
             await self._write(work, told)
         except Conflict:
             await self._fresh(work)
             await self._write(work, told)
 
-    async def _write(self, work: Work, told: dict[str, NoticeSent]) -> None:
+    async def _write(self, work: Work, told: dict[str, Notice]) -> None:
         """One try; `told` are the notices of the tries before."""
         inv = work.investigation
         now, place = await self.house.now(), (inv.namespace, inv.name)
@@ -654,7 +638,7 @@ class Cases:
 
         Every replica looks at a case that has ended; who had it tells, and only where that one is gone another does.
         """
-        if not _is_telling(inv):
+        if not telling.is_telling(inv.status.notices):
             return None
         found, now = await self.ownership.read(inv.namespace, inv.name), await self.house.now()
         if await self.ownership.is_elsewhere(found):
@@ -665,7 +649,7 @@ class Cases:
             self.house, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
         )
         latest = Investigation.from_object(written) if written is not None else found
-        return NOTICE_LOOK if _is_telling(latest) else None
+        return NOTICE_LOOK if telling.is_telling(latest.status.notices) else None
 
     async def _ring_for_held(self, inv: Investigation) -> None:
         """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
@@ -691,16 +675,6 @@ class Cases:
         await self.house.herald.event(inv.to_object(), "JournalTampered", text, warning=True)
         log.error("journal tampered", investigation=inv.name, fault=str(error))
         return None
-
-
-def _is_telling(inv: Investigation) -> bool:
-    return any(notice.state is NoticeState.PENDING for notice in inv.status.notices)
-
-
-def _unless_late(notice: NoticeSent, now: datetime) -> NoticeSent:
-    """Given up after its time, also where the journal or the settings no longer say what it was."""
-    is_late = notice.state is NoticeState.PENDING and now - (notice.at or now) > LATEST_NOTICE
-    return notice.model_copy(update={"state": NoticeState.FAILED, "at": now}) if is_late else notice
 
 
 MOST_CLOSED: Final = 1_000

@@ -16,11 +16,14 @@ from inquest.api.execution import (
     JOB_CLEANUP_FINALIZER,
     Effectiveness,
     Failure,
+    Holder,
     JobRef,
     WorkflowExecution,
 )
 from inquest.api.investigation import Investigation
 from inquest.api.names import target_string
+from inquest.api.notices import Notice as Remembered
+from inquest.api.notices import NoticeState
 from inquest.api.shared import (
     TERMINAL_PHASES,
     EffectivenessReason,
@@ -31,6 +34,7 @@ from inquest.api.shared import (
     TargetRef,
     VoidReason,
 )
+from inquest.conductor import telling
 from inquest.conductor.gauges import Gauges
 from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
@@ -38,7 +42,7 @@ from inquest.conductor.pods import pods_of
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.signals import resolved_time
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
-from inquest.ports import Json, Notice
+from inquest.ports import Json
 from inquest.story import notices, plot
 from inquest.story.effectiveness import (
     LOOK_BACK,
@@ -398,28 +402,35 @@ class Executions:
     # --- what they use -------------------------------------------------------------------------------------------
 
     async def _tell(self, found: WorkflowExecution, change: Change, now: datetime) -> None:
-        if not change.changes and not change.verdicts:
+        told = await self._tell_people(found, change, now)
+        changes = {**change.changes, **({"notices": told} if told != found.status.notices else {})}
+        if not changes and not change.verdicts:
             return
-        written = await publish(self.house, EXECUTION, found, change.changes, change.verdicts, now=now)
+        written = await publish(self.house, EXECUTION, found, changes, change.verdicts, now=now)
         if written is None:
             return
         if change.event:
             reason, message, warning = change.event
             text = self.house.redactor.text(message)
             await self.house.herald.event(found.to_object(), reason, text, warning=warning)
-        blocked = ExecutionPhase.BLOCKED
-        if change.changes.get("phase") is blocked and found.status.phase is not blocked:
-            await self._tell_people(found, change)
         self.house.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
 
-    async def _tell_people(self, found: WorkflowExecution, change: Change) -> None:
-        """It waits for another one: once for each that holds it."""
-        inv = await self._investigation(found)
-        holder = str(change.changes.get("blocked_by") or "")
-        told = notices.waiting(found, inv, holder, str(change.changes["message"]), self.house.settings.cluster_name)
+    async def _tell_people(self, found: WorkflowExecution, change: Change, now: datetime) -> tuple[Remembered, ...]:
+        """It waits for another one: once for each that holds it, as long as it waits; gives what is remembered."""
+        known = tuple(telling.unless_late(one, now) for one in found.status.notices)
+        if change.changes.get("phase", found.status.phase) is not ExecutionPhase.BLOCKED:
+            late = (one for one in known if one.state is NoticeState.PENDING)
+            return telling.remembered(known, *(telling.given_up(one, now) for one in late))
+        by: Holder | None = change.changes.get("blocked_by", found.status.blocked_by)
+        holder = by.name if by else ""
         key = f"{found.uid}/Blocked/{holder}"
-        message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name, told.owners)
-        await self.house.herald.tell(await self.house.redacted(message))
+        seen = next((one for one in known if one.key == key), None)
+        is_new = seen is None and found.status.phase is not ExecutionPhase.BLOCKED
+        if not is_new and (seen is None or seen.state is not NoticeState.PENDING):
+            return known
+        why = str(change.changes.get("message", found.status.message))
+        told = notices.waiting(found, await self._investigation(found), holder, why, self.house.settings.cluster_name)
+        return telling.remembered(known, await telling.tell(self.house, found, key, told, now, seen))
 
     async def _job(self, found: WorkflowExecution) -> Json | None:
         name = job(found, namespace=self.house.execution_namespace)["metadata"]["name"]

@@ -7,8 +7,8 @@ follow from the Signal, so that doing it twice does it once.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -30,6 +30,8 @@ from inquest.api.names import (
     investigation_name,
     target_display,
 )
+from inquest.api.notices import Notice as Remembered
+from inquest.api.notices import NoticeState
 from inquest.api.shared import (
     TERMINAL_PHASES,
     ObjectRef,
@@ -41,9 +43,11 @@ from inquest.api.shared import (
     TargetRef,
 )
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
+from inquest.conductor import telling
 from inquest.conductor.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import fault, parsed
+from inquest.conductor.telling import NOTICE_LOOK, given_up
 from inquest.errors import (
     AlreadyExists,
     AmbiguousKind,
@@ -54,7 +58,7 @@ from inquest.errors import (
     Retryable,
     UnknownKind,
 )
-from inquest.ports import Json, Notice, Redacted, ResourceKind
+from inquest.ports import Json, Redacted, ResourceKind
 from inquest.story import history as history_of
 from inquest.story import notices
 from inquest.story.context import ResourceContext
@@ -77,6 +81,8 @@ from inquest.story.triage import (
 from inquest.story.turns import Turns
 
 RATE_LIMITED: Final = "RateLimited"
+MOST_CARRIERS: Final = 4096
+"""Keys of notices that are held against new ones; as many as the herald remembers."""
 COUNT_TRIES: Final = 20
 LOOK_AGAIN: Final = timedelta(minutes=5)
 QUIET_LOOK: Final = timedelta(minutes=10)
@@ -119,6 +125,8 @@ class Signals:
     _uncounted: dict[tuple[str, str], int] = field(default_factory=dict)
     """Duplicates by the Signal that is to be told of them."""
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _carriers: OrderedDict[str, str] | None = None
+    """Uid of the Signal that remembers a notice, by its key; None: not looked for yet."""
 
     def __post_init__(self) -> None:
         rules = self._rules()
@@ -141,6 +149,15 @@ class Signals:
             found = Signal.from_object(obj)
         except ValidationError as error:
             return await self._unreadable(obj, error)
+        if await self._deliver(found):
+            # The write rings for the look that goes on.
+            return timedelta(0)
+        again = await self._go_on(found)
+        if not telling.is_telling(found.status.notices):
+            return again
+        return min(again, NOTICE_LOOK) if again is not None else NOTICE_LOOK
+
+    async def _go_on(self, found: Signal) -> timedelta | None:
         if found.status.phase in TERMINAL:
             return None
         if await self._has_gone_quiet(found):
@@ -565,27 +582,56 @@ class Signals:
         changes = self._changes(found, surveyed, decision, now)
         verdicts = _verdicts(surveyed, decision)
         if found.status.phase is not decision.phase:
-            await self._tell_people(found, surveyed, decision)
+            changes["notices"] = await self._tell_people(found, surveyed, decision)
         written = await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
         if written is not None and found.status.phase is not decision.phase:
             await self._announce(found, decision.phase, decision.message)
         if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
             await self._count(found, decision.duplicate_of, now)
 
-    async def _tell_people(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
-        """Once for each block, before the status says so."""
+    async def _tell_people(self, found: Signal, surveyed: Surveyed, decision: Decision) -> tuple[Remembered, ...]:
+        """Once for each block, before the status says so; gives what it says of notices then.
+
+        One of the Signals that it holds remembers it, whichever came first.
+        """
+        known = found.status.notices
         owner = surveyed.resource.root if surveyed.resource else found.spec.target
         told = notices.held(found, owner, decision, self.house.settings.cluster_name)
         if told is None:
-            return
-        key = notices.held_key(found, surveyed.observed.fingerprint, decision, surveyed.observed.now)
-        known = surveyed.resource
-        whose = notices.owner_of(known) if known else notices.owner_of_signal(found.spec.target, found.status.context)
-        await self._say(key, replace(told, owners=(whose,)), found)
+            return known
+        now, read = surveyed.observed.now, surveyed.resource
+        key = notices.held_key(found, surveyed.observed.fingerprint, decision, now)
+        if any(one.key == key for one in known) or not await self._is_first(key, found):
+            return known
+        whose = notices.owner_of(read) if read else notices.owner_of_signal(found.spec.target, found.status.context)
+        said = replace(told, owners=(whose,))
+        return telling.remembered(known, await telling.tell(self.house, found, key, said, now))
 
-    async def _say(self, key: str, told: notices.Told, found: Signal) -> None:
-        message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name, told.owners)
-        await self.house.herald.tell(await self.house.redacted(message))
+    async def _is_first(self, key: str, found: Signal) -> bool:
+        """Whether no other Signal remembers that notice, of this process or of one before it."""
+        if self._carriers is None:
+            listed = await self.house.status.list(SIGNAL)
+            self._carriers = OrderedDict((known, str(obj["metadata"]["uid"])) for obj in listed for known in _told(obj))
+        carrier = self._carriers.setdefault(key, found.uid)
+        while len(self._carriers) > MOST_CARRIERS:
+            self._carriers.popitem(last=False)
+        return carrier == found.uid
+
+    async def _deliver(self, found: Signal) -> bool:
+        """What somebody has not got yet is told again; says whether the status had to be written."""
+        now, waiting = await self.house.now(), telling.is_telling(found.status.notices)
+        if not waiting:
+            return False
+        newer = [await self._told_again(found, one, now) for one in found.status.notices]
+        changes = {"notices": telling.remembered(found.status.notices, *newer)}
+        return await publish(self.house, SIGNAL, found, changes, {}, now=now) is not None
+
+    async def _told_again(self, found: Signal, notice: Remembered, now: datetime) -> Remembered:
+        known = telling.unless_late(notice, now)
+        if known.state is not NoticeState.PENDING:
+            return known
+        told = notices.told_again(found, notice.key, self.house.settings.cluster_name)
+        return await telling.tell(self.house, found, notice.key, told, now, known) if told else given_up(known, now)
 
     def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
         resource, seen = surveyed.resource, surveyed.observed
@@ -641,12 +687,14 @@ class Signals:
                 original = await signal_of(self.house, inv)
                 if original is not None:
                     before = original.status.occurrences or 1
+                    newer: tuple[Remembered, ...] = ()
                     many = notices.many_duplicates(original, before, before + count, self.house.settings.cluster_name)
                     if many is not None:
                         whose = notices.owner_of_signal(original.spec.target, original.status.context)
-                        told = replace(many[1], owners=(whose,))
-                        await self._say(f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", told, original)
-                    changes = {"occurrences": before + count, "last_seen": now}
+                        key, told = f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", replace(many[1], owners=(whose,))
+                        newer = (await telling.tell(self.house, original, key, told, now),)
+                    known = telling.remembered(original.status.notices, *newer)
+                    changes = {"occurrences": before + count, "last_seen": now, "notices": known}
                     await publish(self.house, SIGNAL, original, changes, {}, now=now)
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
@@ -775,6 +823,12 @@ def _is_made_for(obj: Json, found: Signal) -> bool:
 def place_in(lease: Json) -> str:
     """`namespace/name` of the Investigation that a case Lease is for."""
     return str((lease["metadata"].get("annotations") or {}).get(INVESTIGATION_ANNOTATION, ""))
+
+
+def _told(obj: Json) -> Iterator[str]:
+    """Keys of the notices that a Signal remembers."""
+    for notice in (obj.get("status") or {}).get("notices") or ():
+        yield str(notice.get("key"))
 
 
 def _verdicts(surveyed: Surveyed, decision: Decision) -> dict[str, Verdict]:

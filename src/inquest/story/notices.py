@@ -288,6 +288,21 @@ def many_duplicates(original: Signal, before: int, after: int, cluster: str) -> 
     return reached, Told("StatusUpdate", "Low", f"{original.spec.name} was seen {after} times", body)
 
 
+def told_again(found: Signal, key: str, cluster: str) -> Told | None:
+    """What that key stands for, from the status alone; None where it is no news any more: the block is over."""
+    status = found.status
+    owner = owner_of_signal(found.spec.target, status.context)
+    _, many, reached = key.rpartition("/duplicates-")
+    if many:
+        said = many_duplicates(found, int(reached) - 1, max(int(reached), status.occurrences or 1), cluster)
+        return replace(said[1], owners=(owner,)) if said else None
+    if status.phase is None or not status.reason or status.reason not in key.split("/"):
+        return None
+    decision = Decision(status.phase, status.reason, status.message or "", status.blocked_until)
+    told = held(found, status.root_owner or found.spec.target, decision, cluster)
+    return replace(told, owners=(owner,)) if told else None
+
+
 def hold_end(decision: Decision) -> str:
     """When the block ends of itself, or the word for one that a person ends."""
     return rfc3339(decision.until) if decision.until else "reviewed"

@@ -14,8 +14,9 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.herald import Hook, KubeHerald, Routed, WebhookReceiver
-from inquest.api.investigation import Investigation, NoticeState
-from inquest.api.investigation import Notice as NoticeSent
+from inquest.api.investigation import Investigation
+from inquest.api.notices import Notice as NoticeSent
+from inquest.api.notices import NoticeState
 from inquest.api.shared import Phase
 from inquest.conductor.cases import Cases
 from inquest.conductor.ownership import Claim

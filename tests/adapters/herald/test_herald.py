@@ -14,7 +14,7 @@ from inquest.adapters.herald import Hook as Address
 from inquest.adapters.herald import KubeHerald, Routed, WebhookReceiver
 from inquest.adapters.herald.delivery import EVENT
 from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
-from inquest.api.investigation import NoticeState
+from inquest.api.notices import NoticeState
 from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
 from tests.cluster.conftest import cluster, namespace
 from tests.cluster.kube import Cluster

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
 
 import pytest
 
+from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
 
@@ -88,6 +92,58 @@ def test_what_nobody_put_into_care_waits_for_the_label(inhabit: Inhabit) -> None
     assert "blockedUntil" not in accepted["status"]
     world.tells(signal, "SignalBlocked")
     world.tells(signal, "SignalAccepted")
+
+
+def test_what_nobody_heard_of_a_held_signal_is_told_after_a_kill(inhabit: Inhabit) -> None:
+    """Its receiver is away while the operator lives, and there when the next one starts."""
+    world = inhabit(**{"inquest.dev/managed": "false"})
+    heard: list[Object] = []
+    desk = desk_of(heard)
+    try:
+        world.operator.stop()
+        world.operator.write(herald={"webhooks": [f"http://127.0.0.1:{desk.server_port}/"]})
+        world.operator.start()
+        signal = world.signal()
+        waiting = world.shows("Signal", signal["metadata"]["name"], lambda seen: notices_of(seen) == ["Pending"])
+        world.operator.kill()
+        desk.server_activate()
+        threading.Thread(target=desk.serve_forever, daemon=True).start()
+        world.operator.start()
+
+        told = world.shows("Signal", signal["metadata"]["name"], lambda seen: notices_of(seen) == ["Sent"])
+    finally:
+        desk.server_close()
+        world.operator.forget("herald")
+        world.operator.stop()
+        world.operator.start()
+
+    (key,) = (one["key"] for one in waiting["status"]["notices"])
+    assert [one["key"] for one in told["status"]["notices"]] == [key]
+    assert [(one["key"], one["type"], one["name"]) for one in heard] == [
+        (key, "Escalation", signal["metadata"]["name"])
+    ]
+
+
+def notices_of(signal: Object) -> list[str]:
+    """Where the notices of a Signal stand."""
+    return [one["state"] for one in signal.get("status", {}).get("notices", [])]
+
+
+def desk_of(heard: list[Object]) -> ThreadingHTTPServer:
+    """Has its port and does not listen yet; what it hears then is kept."""
+
+    class Desk(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Desk, bind_and_activate=False)
+    server.server_bind()
+    return server
 
 
 def test_out_of_scope_comes_before_duplicate(inhabit: Inhabit) -> None:

@@ -18,8 +18,8 @@ import structlog
 
 from inquest.adapters.herald.receivers import LogReceiver, Receiver
 from inquest.adapters.herald.routes import Routed
-from inquest.api.investigation import NoticeState
 from inquest.api.meta import rfc3339
+from inquest.api.notices import NoticeState
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
 from inquest.ports import Clock, Json, Notice, Redacted, ResourceKind, Status
 from inquest.telemetry import NOTICES

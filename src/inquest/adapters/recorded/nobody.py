@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from inquest.api.investigation import NoticeState
+from inquest.api.notices import NoticeState
 from inquest.errors import Forbidden, NotFound
 from inquest.ports import Access, Clock, Json, Notice, Redacted, ResourceKind, Seen
 from inquest.story.judgement import Answer
