@@ -11,7 +11,7 @@ from inquest.adapters.redact import Redactor
 from inquest.api.meta import API_VERSION
 from inquest.api.shared import Severity, SignalPhase, SourceType
 from inquest.api.signal import Signal
-from inquest.cli.cases import investigation_object
+from inquest.cli.cases import case_of, investigation_object, there
 from inquest.cli.deciding import MANAGER
 from inquest.cli.exits import Exit
 from inquest.cli.looking import watch_case
@@ -81,7 +81,7 @@ def investigate(
             case = await _case_of(home, created)
         end = bound.when()
         left = None if end is None else end - asyncio.get_running_loop().time()
-        return await watch_case(home, case, left) if case else Exit.NO
+        return await watch_case(there(home, case), str(case["metadata"]["name"]), left) if case else Exit.NO
 
     try:
         return at_place(place, work)
@@ -117,18 +117,17 @@ def _left(at: Connection, name: str) -> Exit:
     return Exit.OK
 
 
-async def _case_of(at: Connection, signal: str) -> str:
-    """The Investigation that a Signal got, or joined; empty where triage gave it none, which is said."""
+async def _case_of(at: Connection, signal: str) -> Json | None:
+    """The Investigation that a Signal got, or joined; none where triage gave it none, which is said."""
     while True:
         found = Signal.from_object(await at.kube.status.read(SIGNAL, signal, at.namespace))
-        status = found.status
-        ref = status.investigation_ref or status.duplicate_of
-        if ref is not None:
-            return ref.name
+        case, status = await case_of(at, found), found.status
+        if case is not None:
+            return case
         if status.phase in (SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED, SignalPhase.BLOCKED):
             until = f" until {status.blocked_until:%H:%M:%SZ}" if status.blocked_until else ""
             warn(f"{signal} is {status.phase}{until}: {status.reason}: {status.message}")
-            return ""
+            return None
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -191,7 +190,8 @@ def rerun(
         spec = {key: value for key, value in found["spec"].items() if key not in LEFT_OUT}
         metadata = {"name": name} if name else {"generateName": "again-"}
         body = {"metadata": metadata, "spec": spec | ({"model": model} if model else {})}
-        again = await _created(at, INVESTIGATION, body)
-        return await watch_case(at, again, most) if wait else _left(at, again)
+        beside = there(at, found)
+        again = await _created(beside, INVESTIGATION, body)
+        return await watch_case(beside, again, most) if wait else _left(beside, again)
 
     return at_place(place, work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,13 +15,13 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.names import approval_name, execution_name, undo_name
 from inquest.api.registry import KINDS
-from inquest.api.shared import Phase
+from inquest.api.shared import ObjectRef, Phase
 from inquest.api.signal import Signal
 from inquest.cli.exits import Exit
 from inquest.cli.output import warn
 from inquest.cli.place import Connection
 from inquest.conductor.house import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
-from inquest.errors import Invalid, NotFound, Retryable
+from inquest.errors import Forbidden, Invalid, NotFound, Retryable
 from inquest.ports import Json, ResourceKind
 from inquest.replaying import default_catalogue, playing, recorded_investigation
 from inquest.settings import Settings
@@ -49,17 +49,51 @@ async def investigation_object(at: Connection, name: str) -> Json:
             f"there is no Investigation and no Signal {word} in namespace {at.namespace}: -n names another one, "
             "`inquest list -A` looks in all of them"
         )
-    status = signal.status
-    ref = status.investigation_ref or status.duplicate_of
-    if ref is None:
+    found = await case_of(at, signal)
+    if found is None:
+        status = signal.status
         said = f"{status.phase or 'Pending'}: {status.message or status.reason or ''}".rstrip(": ")
         raise NotFound(f"Signal {word} has no Investigation: {said}")
-    return await at.kube.status.read(INVESTIGATION, ref.name, at.namespace)
+    return found
+
+
+async def case_of(at: Connection, signal: Signal) -> Json | None:
+    """The Investigation that a Signal got or joined, of whichever namespace; None where it has none."""
+    ref = signal.status.investigation_ref or signal.status.duplicate_of
+    if ref is None:
+        return None
+    with suppress(NotFound):
+        found = await at.kube.status.read(INVESTIGATION, ref.name, at.namespace)
+        if _is_meant(found, ref):
+            return found
+    return await _elsewhere(at, signal, ref)
+
+
+async def _elsewhere(at: Connection, signal: Signal, ref: ObjectRef) -> Json:
+    """An open case is joined wherever it stands, and a Signal names it without its namespace."""
+    joined = f"Signal {signal.name} belongs to Investigation {ref.name}, which is not in namespace {at.namespace}"
+    try:
+        everywhere = await at.kube.status.list(INVESTIGATION, fields=f"metadata.name={ref.name}")
+    except Forbidden as error:
+        raise NotFound(f"{joined}, and you may not look in all of them: name its namespace with -n") from error
+    found = next((one for one in everywhere if _is_meant(one, ref)), None)
+    if found is None:
+        raise NotFound(f"{joined} and in no other one any more")
+    return found
+
+
+def _is_meant(found: Json, ref: ObjectRef) -> bool:
+    return ref.uid is None or bool(found["metadata"].get("uid") == ref.uid)
+
+
+def there(at: Connection, found: Json) -> Connection:
+    """The same connection where an object stands, and what belongs to it."""
+    return Connection(at.kube, str(found["metadata"]["namespace"]))
 
 
 async def told_of(at: Connection, found: Json) -> Told:
     """The case of an Investigation, with what belongs to it."""
-    inv = Investigation.from_object(found)
+    inv, at = Investigation.from_object(found), there(at, found)
     ref = inv.spec.signal_ref
     return Told(
         inv,

@@ -15,7 +15,7 @@ from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.meta import GROUP
 from inquest.api.names import approval_name
 from inquest.api.shared import ApprovalPhase, Decision
-from inquest.cli.cases import investigation_object
+from inquest.cli.cases import investigation_object, there
 from inquest.cli.exits import Exit
 from inquest.cli.output import can_answer, one_line, room, say, warn
 from inquest.cli.place import Connection, Place, at_place
@@ -81,6 +81,7 @@ async def _decided(at: Connection, name: str, decision: Decision, reason: str, y
         found = await _request(at, name)
     except Forbidden as error:
         raise Forbidden(f"{error}: {_binding(at, user)}") from error
+    at = there(at, found)
     request = RemediationApprovalRequest.from_object(found)
     _must_be_open(request)
     await _must_be_allowed(at, user, request)
@@ -104,7 +105,8 @@ async def _request(at: Connection, name: str) -> Json:
     try:
         return await at.kube.status.read(APPROVAL, word, at.namespace)
     except NotFound:
-        case = str((await investigation_object(at, word))["metadata"]["name"])
+        found = await investigation_object(at, word)
+    at, case = there(at, found), str(found["metadata"]["name"])
     try:
         return await at.kube.status.read(APPROVAL, approval_name(case), at.namespace)
     except NotFound:

@@ -19,6 +19,7 @@ from inquest.cli.cases import (
     recorded_case,
     recorded_folder,
     recorded_told,
+    there,
     told_of,
     watched,
 )
@@ -82,11 +83,11 @@ def get(
     async def work(at: Connection) -> Exit:
         found = await investigation_object(at, name)
         if watch:
-            return await watch_case(at, str(found["metadata"]["name"]), seconds_of(timeout))
+            return await watch_case(there(at, found), str(found["metadata"]["name"]), seconds_of(timeout))
         if output == "tree":
             say(*as_tree(tree(await told_of(at, found)), room()))
         else:
-            await _show_object(at, found, output)
+            await _show_object(there(at, found), found, output)
         return Exit.OK
 
     return at_place(place, work)

@@ -8,7 +8,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import yaml
 
 from inquest.cli.exits import Exit
 from tests.cluster.conftest import Person
-from tests.cluster.kube import Cluster, Kubectl, Object, eventually, proposal, sample
+from tests.cluster.kube import Cluster, Kubectl, Object, eventually, own_namespace, proposal, sample
 
 SECONDS = 180
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 checkout \u202e\x9b31m"
@@ -339,6 +339,70 @@ def test_who_may_read_nothing_learns_what_is_missing(inquest: Inquest, case: Obj
 
     assert ran.code == Exit.FORBIDDEN
     assert 'User "eve" cannot get resource "investigations"' in ran.err
+
+
+# --- a case of another namespace ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def joined(cluster: Cluster, case: Object, operator: Kubectl) -> Iterator[str]:
+    """A namespace with a Signal that joined the open case of the test's own."""
+    uid = operator.get("inv", "inv-checkout")["metadata"]["uid"]
+    with own_namespace(cluster) as name:
+        there = cluster.operator.within(name)
+        signal = sample("Signal")
+        assert there.create({**signal, "metadata": {"name": "slow"}}).accepted
+        joined = {"phase": "Duplicate", "duplicateOf": {"name": "inv-checkout", "uid": uid}}
+        assert there.status("sig", "slow", joined).accepted
+        yield name
+
+
+def _ran(cluster: Cluster, namespace: str, *words: str, user: str = "") -> Ran:
+    done = subprocess.run(
+        _command(cluster, namespace, *words, user=user), capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("words", [["get"], ["explain"], ["get", "-o", "wide"]])
+def test_a_signal_leads_to_the_case_that_it_joined_in_another_namespace(
+    words: list[str], cluster: Cluster, joined: str, inquest: Inquest
+) -> None:
+    ran = _ran(cluster, joined, *words, "slow")
+
+    own = inquest(*words, "inv-checkout")
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    # Ages grow between two calls: what stands before them.
+    assert [line.split()[:8] for line in ran.out.splitlines()] == [line.split()[:8] for line in own.out.splitlines()]
+
+
+def test_a_case_of_another_namespace_is_watched_decided_and_stopped_there(
+    cluster: Cluster, joined: str, kubectl: Kubectl
+) -> None:
+    watched = _ran(cluster, joined, "get", "slow", "--watch", "--timeout", "2s")
+    decided = _ran(cluster, joined, "reject", "slow", "--reason", "no", "--yes")
+    again = _ran(cluster, joined, "rerun", "slow", "--name", "again")
+    stopped = _ran(cluster, joined, "cancel", "slow")
+
+    assert (watched.code, decided.code, again.code, stopped.code) == (Exit.TIMED_OUT, Exit.OK, Exit.OK, Exit.OK)
+    assert _decision(kubectl)["decision"] == "Rejected"
+    assert kubectl.get("inv", "again")
+    assert kubectl.get("inv", "inv-checkout")["spec"]["cancel"] is True
+
+
+def test_who_may_not_look_everywhere_is_told_to_name_the_namespace_of_a_joined_case(
+    cluster: Cluster, joined: str
+) -> None:
+    kubectl = cluster.kubectl.within(joined)
+    kubectl("create", "rolebinding", "vera", "--clusterrole=inquest-viewer", "--user=vera")
+    vera = kubectl.user("vera")
+    eventually(lambda: vera.may("get", "signals.inquest.dev"), what="vera may look")
+
+    ran = _ran(cluster, joined, "get", "slow", user="vera")
+
+    assert ran.code == Exit.NOT_FOUND
+    assert "belongs to Investigation inv-checkout" in ran.err
+    assert "name its namespace with -n" in ran.err
 
 
 # --- asking -------------------------------------------------------------------------------------------------
