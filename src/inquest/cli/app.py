@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from cyclopts import App, CycloptsError, CycloptsPanel, Parameter, UnusedCliTokensError
-from rich.text import Text
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from inquest import __version__
 from inquest.cli.pods import run_operator, serve_datastorage
@@ -24,17 +23,18 @@ def _called() -> str:
     return PLUGIN.replace("-", " ") if Path(sys.argv[0]).name.startswith(PLUGIN) else "inquest"
 
 
-def _told(error: CycloptsError) -> object:
-    """The library's words, save where they are those of a parser."""
+def misuse(error: CycloptsError) -> str:
+    """What is wrong with the words that somebody typed, in one sentence, and where their help is."""
+    command = " ".join((_called(), *(error.command_chain or ())))
     if isinstance(error, UnusedCliTokensError):
-        words = " ".join(error.unused_tokens or ())
-        command = " ".join((_called(), *(error.command_chain or ())))
-        return Text(f"inquest: one word too many: {words}; see {command} --help")
-    return CycloptsPanel(error)
+        return f"one word too many: {' '.join(error.unused_tokens or ())}; see {command} --help"
+    # The library's own sentences; of an unknown command it lists a part of the others as well.
+    said = " ".join(str(error).split()).partition(" Available commands:")[0]
+    see = "? See" if said.endswith("?") else "; see"
+    return f"{said[:1].lower()}{said[1:].rstrip('.?')}{see} {command} --help"
 
 
 app = App(
-    error_formatter=_told,
     name=_called(),
     version=__version__,
     help="Signals in, proven root causes and approved fixes out.",

@@ -37,9 +37,17 @@ def _done(words: list[str]) -> int | None:
     if program is not None:
         program()
         return None
-    from inquest.cli.app import app  # imported late: see `pods`
+    from cyclopts import CycloptsError  # imported late: see `pods`
 
-    status: int | None = app(words, result_action="return_value")
+    from inquest.cli.app import app, misuse
+
+    try:
+        status: int | None = app(
+            words, result_action="return_value", exit_on_error=False, print_error=False, verbose=False
+        )
+    except CycloptsError as error:
+        warn(misuse(error))
+        return Exit.MISUSED
     return status
 
 
