@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from inquest.api.meta import GROUP
+from inquest.api.registry import KINDS
 from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, say, say_table, table_lines, warn
 from inquest.cli.place import Connection, Places, at_place
@@ -23,6 +24,13 @@ KINDS_BY_WORD: Final[dict[What, ResourceKind]] = {
     "workflows": WORKFLOW,
     "actiontypes": ACTION_TYPE,
 }
+_SHORT: Final = {entry.kind: entry.short for entry in KINDS}
+MEANT: Final[dict[str, What]] = {
+    word: what
+    for what, kind in KINDS_BY_WORD.items()
+    for word in (what, what.removesuffix("s"), kind.plural, kind.kind.lower(), _SHORT[kind.kind])
+}
+"""What each word stands for: ours, and those by which kubectl knows the kind."""
 SPARE: Final = (
     *("COUNT", "ENV", "PRIORITY", "ENGINE", "VERSION", "CONFIDENCE", "INVESTIGATION", "WORKFLOWS", "DURATION"),
     *("WORKFLOW", "SCORE", "SIGNAL", "BY", "REASON", "APPROVAL", "SEVERITY", "OUTCOME", "AGE", "EXPIRES"),
@@ -34,8 +42,17 @@ What is never spared says which object it is, of what, and how it stands.
 ListOutput = Literal["table", "wide", "json", "yaml", "name"]
 
 
+def _meant(_type: Any, tokens: Sequence[Token]) -> What:
+    """The kind in kubectl's words too, with or without the group."""
+    (token,) = tokens
+    word, _, group = token.value.lower().partition(".")
+    if word not in MEANT or group not in ("", GROUP):
+        raise ValueError(f"invalid value {token.value!r} for WHAT. Choose from: {', '.join(KINDS_BY_WORD)}")
+    return MEANT[word]
+
+
 def list_(
-    what: What = "investigations",
+    what: Annotated[What, Parameter(converter=_meant)] = "investigations",
     /,
     *,
     output: Annotated[ListOutput, Parameter(alias="-o")] = "table",
@@ -46,7 +63,7 @@ def list_(
     Parameters
     ----------
     what
-        What is listed.
+        What is listed; `inv`, `sig`, `rar`, `wfe`, `rwf`, `at` and the names of the kinds will do.
     output
         `table` leaves out columns that a narrow terminal has no room for, and names them; `wide` has more, all of
         them; `name`: `kind/name`, a line for each.

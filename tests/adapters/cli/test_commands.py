@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from hack.gen import readme
+from inquest.api.registry import KINDS, KindEntry
 from inquest.cli.app import app
 from inquest.cli.completion import candidates
 from inquest.cli.exits import Exit
+from inquest.cli.listing import KINDS_BY_WORD
 
 ROOT = Path(__file__).resolve().parents[3]
 CASE = "examples/oomkilled"
@@ -122,6 +124,22 @@ def test_what_is_wrong_with_the_words_of_a_person_is_one_line_that_says_where_th
     ran = _run(*words)
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (Exit.MISUSED, "", f"inquest: {told}\n")
+
+
+@pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.kind)
+def test_a_kind_is_listed_by_every_word_that_kubectl_has_for_it(entry: KindEntry) -> None:
+    words = (entry.kind, entry.kind.lower(), entry.plural, entry.short, entry.crd_name)
+
+    meant = {app.parse_args(["list", word], exit_on_error=False)[1].arguments["what"] for word in words}
+    assert [KINDS_BY_WORD[what].kind for what in meant] == [entry.kind]
+
+
+@pytest.mark.parametrize("word", ["pods", "inv.example.com", "investigationss"])
+def test_a_kind_that_is_none_of_these_is_told_with_those_that_are(word: str) -> None:
+    ran = _run("list", word)
+
+    assert ran.returncode == Exit.MISUSED
+    assert ran.stderr.startswith(f"inquest: invalid value {word!r} for WHAT. Choose from: investigations, signals, ")
 
 
 def test_the_list_of_evidence_says_what_was_asked_for(
