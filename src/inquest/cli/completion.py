@@ -7,19 +7,22 @@ candidate, the last line a number of cobra's that says how the shell goes on.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
-from cyclopts import App
+from cyclopts import App, Argument
 
 from inquest.cli.listing import KINDS_BY_WORD
 from inquest.cli.output import say
 from inquest.cli.place import Connection, Place, at_place
-from inquest.conductor.house import INVESTIGATION
+from inquest.conductor.house import INVESTIGATION, NAMESPACE
+from inquest.ports import ResourceKind
 
 NO_FILES: Final = ":4"
 """Cobra's ShellCompDirectiveNoFileComp: nothing else is offered."""
-NAMING: Final = frozenset({"get", "explain", "report", "evidence", "approve", "reject", "cancel", "rerun", "follow"})
+NAMING: Final = frozenset(
+    {"get", "explain", "report", "evidence", "approve", "reject", "cancel", "rerun", "follow", "export"}
+)
 """Commands whose first word is a case."""
 SECONDS: Final = "2s"
 """Longest wait for the names of cases: somebody holds the Tab key."""
@@ -56,31 +59,46 @@ def candidates(app: App, words: Sequence[str]) -> list[str]:
     """What the last word may become."""
     *before, last = words or [""]
     path, apps, rest = app.parse_commands(before)
-    offered = _options(apps[-1]) if last.startswith("-") else _words(apps[-1], path, before, _positional(rest))
+    arguments = apps[-1].assemble_argument_collection() if apps[-1].default_command else ()
+    option = _expecting(arguments, rest)
+    if option is not None:
+        offered = _values(option, before)
+    elif last.startswith("-"):
+        offered = (name for argument in arguments for name in argument.names if name.startswith("--"))
+    else:
+        offered = _words(apps[-1], path, before, _positional(arguments, rest))
     return sorted(word for word in offered if word.startswith(last))
 
 
-def _positional(rest: Sequence[str]) -> int:
-    """How many words of a command stand there that are no options, roughly: an option's value counts with it."""
+def _expecting(arguments: Sequence[Argument], rest: Sequence[str]) -> Argument | None:
+    """The option whose value the next word is."""
+    word = rest[-1] if rest else ""
+    return next((one for one in arguments if word.startswith("-") and word in one.names and one.token_count()[0]), None)
+
+
+def _positional(arguments: Sequence[Argument], rest: Sequence[str]) -> int:
+    """How many words of a command stand there that are neither options nor values of some."""
     return sum(
-        not word.startswith("-") and not (number and rest[number - 1] in PLACES) for number, word in enumerate(rest)
+        not word.startswith("-") and _expecting(arguments, rest[:number]) is None for number, word in enumerate(rest)
     )
 
 
-def _options(app: App) -> Iterator[str]:
-    for argument in app.assemble_argument_collection():
-        yield from (name for name in argument.names if name.startswith("--"))
+def _values(option: Argument, before: Sequence[str]) -> Iterable[str]:
+    if "--namespace" in option.names:
+        return _names(_place(before[:-1]), NAMESPACE)
+    return option.get_choices() or ()
 
 
-def _words(app: App, path: Sequence[str], before: Sequence[str], given: int) -> Iterator[str]:
+def _words(app: App, path: Sequence[str], before: Sequence[str], given: int) -> Iterable[str]:
     command = path[0] if path else ""
     subcommands = [name for name in app if not name.startswith("-")]
+    if given:
+        return ()
     if subcommands:
-        yield from subcommands if given == 0 else ()
-    elif command == "list" and given == 0:
-        yield from KINDS_BY_WORD
-    elif command in NAMING and given == 0:
-        yield from _cases(_place(before))
+        return subcommands
+    if command == "list":
+        return KINDS_BY_WORD
+    return _names(_place(before), INVESTIGATION) if command in NAMING else ()
 
 
 def _place(words: Sequence[str]) -> Place:
@@ -93,11 +111,11 @@ def _place(words: Sequence[str]) -> Place:
     return Place(**found, request_timeout=SECONDS)
 
 
-def _cases(place: Place) -> list[str]:
-    """Names of Investigations; none where the cluster does not say, for a Tab key is no place for errors."""
+def _names(place: Place, kind: ResourceKind) -> list[str]:
+    """Names of objects; none where the cluster does not say, for a Tab key is no place for errors."""
 
     async def names(at: Connection) -> list[str]:
-        found = await at.kube.status.list(INVESTIGATION, at.namespace)
+        found = await at.kube.status.list(kind, at.namespace if kind.namespaced else "")
         return [str(one["metadata"]["name"]) for one in found]
 
     try:

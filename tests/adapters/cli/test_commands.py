@@ -182,6 +182,13 @@ def test_the_readme_fails_its_check_once_it_shows_something_else() -> None:
         (["export", "--inv"], []),
         (["datastorage", "backup", "--f"], []),
         (["nonsense", ""], []),
+        (["--ver"], []),
+        (["list", "-o", ""], ["json", "name", "table", "wide", "yaml"]),
+        (["list", "--output", "wi"], ["wide"]),
+        (["list", "-o", "json", "sig"], ["signals"]),
+        (["list", "-A", "sig"], ["signals"]),
+        (["get", "inv-1", "--timeout", ""], []),
+        (["investigate", "--severity", "c"], ["critical"]),
     ],
 )
 def test_a_word_is_completed_by_what_may_stand_there(words: list[str], expected: list[str]) -> None:

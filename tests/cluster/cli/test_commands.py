@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from inquest.cli.app import app
+from inquest.cli.completion import candidates
 from inquest.cli.exits import Exit
 from tests.cluster.conftest import Person
 from tests.cluster.kube import Cluster, Kubectl, Object, eventually, own_namespace, proposal, sample
@@ -270,6 +272,14 @@ def test_a_viewer_reads_all_of_a_case_and_its_text_drives_no_terminal(
     assert ran.code == Exit.OK, ran.err
     assert ran.out
     assert not any(sign in ran.out + ran.err for sign in ("\x1b", "\x07", "\x9b", "\u202e"))
+
+
+def test_names_of_cases_and_namespaces_are_completed(cluster: Cluster, namespace: str, case: Object) -> None:
+    place = [f"--kubeconfig={cluster.kubeconfig}", "-n"]
+
+    assert candidates(app, ["get", "-o", "json", *place, namespace, "inv-"]) == ["inv-checkout"]
+    assert candidates(app, ["export", *place, namespace, "-o", "inv-"]) == []
+    assert candidates(app, ["get", *place, namespace[:-1]]) == [namespace]
 
 
 def test_a_case_is_watched_to_its_end_and_the_exit_status_says_how(
