@@ -12,7 +12,7 @@ A scenario's folder holds `apply.yaml`, `needs`, `signal.yaml` and `expected.yam
     cleanup     kubectl commands that undo what deleting the applied objects does not
     alone       true where no other scenario may run meanwhile: it changes nodes, or what it shows is over in seconds
     record      kinds of the cluster to be recorded beside the usual ones
-    everywhere  namespaced kinds to be recorded of all namespaces, where the Signal is about a node
+    everywhere  namespaced kinds to be recorded of all namespaces: those of a node, or of who else may have a part in it
     metrics     true where the pods' and nodes' metrics belong to the case
 
 Status in `apply.yaml` goes through the status subresource: that is how simulated nodes get the status of a broken one.

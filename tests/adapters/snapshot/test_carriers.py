@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from inquest.api.shared import TargetRef
 from inquest.errors import Forbidden
 from tests.adapters.snapshot.support import FakeCluster, made, owner
 from tests.adapters.snapshot.test_rules import quiet, taken
@@ -102,3 +103,33 @@ async def test_a_controller_that_cannot_be_read_is_a_gap(call: str) -> None:
     snapshot = await taken(found)
 
     assert [gap.what for gap in snapshot.gaps if gap.what.startswith("cluster carrier")] != []
+
+
+SITE = TargetRef(kind="Ingress", name="site", namespace="shop")
+
+
+def claimed_twice() -> FakeCluster:
+    """A team of another namespace claims the host of the target, and a second one has a host of its own."""
+    rival = ingress("campaign", "marketing")
+    rival["spec"] = ingress("site")["spec"]
+    return edge(ingress("site"), rival, ingress("other", "marketing"))
+
+
+async def test_who_else_claims_the_host_of_the_target_is_read() -> None:
+    snapshot = await taken(claimed_twice(), SITE)
+
+    found = {(seen.namespace, seen.name) for seen in snapshot.of_kind("Ingress")}
+    assert found == {("shop", "site"), ("marketing", "campaign")}
+
+
+async def test_nobody_looks_who_else_claims_a_host_where_the_signal_is_about_something_else() -> None:
+    snapshot = await taken(claimed_twice())
+
+    assert snapshot.at("Ingress", "marketing", "campaign") is None
+
+
+async def test_a_case_of_another_namespace_does_not_look_who_else_claims_a_host_and_says_so() -> None:
+    snapshot = await taken(claimed_twice(), SITE, beyond=False)
+
+    assert snapshot.at("Ingress", "marketing", "campaign") is None
+    assert [gap.why.partition(":")[0] for gap in snapshot.gaps if "routes of its hosts" in gap.what] == ["Forbidden"]

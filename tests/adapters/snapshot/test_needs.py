@@ -129,6 +129,60 @@ async def test_a_case_of_another_namespace_than_the_operators_looks_at_nobody_th
     assert gap.why.startswith("Forbidden")
 
 
+def pushed_out(message: str, about: str = "api-1-c") -> FakeCluster:
+    """A pod of the target waits, and one before it had to leave for a pod of another namespace."""
+    waiting = pod("api-1-b", owner("ReplicaSet", "api-1"))
+    waiting["spec"].pop("nodeName")
+    waiting["status"] = {"phase": "Pending"}
+    place = {"namespace": "lab", "api_version": "apps/v1"}
+    trainer = pod("train-1-a", owner("ReplicaSet", "train-1"), "lab", nodeName="node-2")
+    stranger = pod("mail-0", namespace="lab", nodeName="node-2")
+    made_by = made("ReplicaSet", "train-1", **place, metadata={"ownerReferences": [owner("Deployment", "train")]})
+    event = made(
+        "Event",
+        "e1",
+        type="Normal",
+        reason="Preempted",
+        message=message,
+        involvedObject={"kind": "Pod", "name": about, "namespace": "shop"},
+    )
+    return with_(waiting, trainer, stranger, made_by, made("Deployment", "train", **place), event)
+
+
+BY_TRAINER = "Preempted by pod Pod-train-1-a on node node-2"
+
+
+async def test_whose_pod_took_the_room_is_read_where_the_scheduler_names_it() -> None:
+    snapshot = await taken(pushed_out(BY_TRAINER))
+
+    assert snapshot.at("Pod", "lab", "train-1-a") is not None
+    assert snapshot.at("Deployment", "lab", "train") is not None
+    assert snapshot.at("Pod", "lab", "mail-0") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "about"), [(BY_TRAINER, "web-1-c"), ("Preempted", "api-1-c")], ids=["another's pod", "nobody named"]
+)
+async def test_nobody_is_looked_for_who_took_no_room_of_the_target(message: str, about: str) -> None:
+    found = pushed_out(message, about)
+
+    snapshot = await taken(found)
+
+    assert snapshot.at("Pod", "lab", "train-1-a") is None
+    assert "list Pod " not in found.asked
+
+
+async def test_a_case_of_another_namespace_does_not_look_who_took_the_room_and_says_so() -> None:
+    found = pushed_out(BY_TRAINER)
+
+    snapshot = await taken(found, beyond=False)
+
+    assert "list Pod " not in found.asked
+    assert [(gap.what, gap.why.partition(":")[0]) for gap in snapshot.gaps] == [
+        ("neighbour pods ahead node-2", "Forbidden")
+    ]
+
+
 async def test_roles_are_read_where_rights_lack() -> None:
     metadata = {"name": "reader"}
     binding = made(

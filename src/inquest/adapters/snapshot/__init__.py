@@ -52,6 +52,8 @@ from inquest.story.evidence import EvidenceStatus, Json, Snapshot
 from inquest.story.health import BYSTANDERS, NEIGHBOUR, is_unwell
 from inquest.story.relations import name_of, namespace_meant, namespace_of
 
+PREEMPTED: Final = "Preempted"
+"""Reason of the scheduler's event about a pod that had to leave for another one."""
 NO_OBJECTS: Final = f"{NEIGHBOUR} listings without objects"
 
 
@@ -68,7 +70,7 @@ async def take(
     """Read target and surroundings; never raises for a read that fails.
 
     `since` is when the trouble began; `texts` are titles with what other commands or checks printed; without `beyond`
-    nobody behind a Service of another namespace is looked at.
+    nobody behind a Service of another namespace is looked at, nor whose pods took the room.
     """
     taken_at = clock.now()
     desk = Desk(cluster, redactor)
@@ -85,6 +87,8 @@ class _Taking:
     def __init__(self, desk: Desk, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool) -> None:
         self._desk = desk
         self._beyond = needs.beyond_parts if beyond else needs.kept_out
+        self._takers = needs.taker_parts if beyond else needs.takers_kept_out
+        self._rivals = carriers.rival_parts if beyond else carriers.rivals_kept_out
         self._since = since
         self._scene = Scene(taken_at, chain, _namespace_of(chain), Pods(NOTHING, NOTHING))
 
@@ -137,7 +141,8 @@ class _Taking:
         )
         sorted_out = target.sorted_out(chain, *pods, self._scene.look)
         seen = tuple(self._desk.seen)
-        self._scene = replace(self._scene, pods=sorted_out, events=items_of(warnings), named=seen)
+        pushed = tuple(event for event in items_of(normal) if event.get("reason") == PREEMPTED)
+        self._scene = replace(self._scene, pods=sorted_out, events=items_of(warnings), pushed=pushed, named=seen)
         return own, warnings, normal
 
     async def _named(self) -> _Named:
@@ -174,6 +179,8 @@ class _Taking:
             logs.component_logs(self._desk, self._scene),
             carriers.carrier_parts(self._desk, self._scene),
             self._beyond(self._desk, self._scene, self._scene.called),
+            self._takers(self._desk, self._scene),
+            self._rivals(self._desk, self._scene),
         )
         return [part for parts in found for part in parts]
 

@@ -35,6 +35,8 @@ MAX_CALLED: Final = 3
 """Services of other namespaces that the target calls."""
 MAX_BEYOND: Final = 5
 """Pods behind a Service of another namespace that the target calls, and warnings there."""
+MAX_TAKERS: Final = 3
+"""Nodes on which pods had to leave for others, and those others."""
 MAX_CARRIERS: Final = 3
 """Classes of Ingresses, pods of a controller, and what else is read of one."""
 REVISIONS: Final = 2

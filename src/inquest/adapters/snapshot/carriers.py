@@ -1,14 +1,14 @@
 """What carries requests to the target from outside the cluster: the controller of its Ingresses.
 
 It serves many namespaces. Of its log only trouble is kept, and what it says of the target; of other Ingresses only
-those that hold a word which its log complains of.
+those that hold a word which its log complains of, or that claim a host of the Ingress which the Signal is about.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from inquest.adapters.context import Failed
@@ -18,14 +18,16 @@ from inquest.adapters.snapshot.concerns import routes
 from inquest.adapters.snapshot.desk import Desk
 from inquest.adapters.snapshot.events import show_events
 from inquest.adapters.snapshot.needs import climbed
-from inquest.adapters.snapshot.parts import NOTHING, Answer, Found, Part, items_of, only
+from inquest.adapters.snapshot.parts import NOTHING, Answer, Found, Part, items_of, missing, only
 from inquest.adapters.snapshot.scene import Scene
 from inquest.adapters.snapshot.target import worst_first
+from inquest.errors import Forbidden
 from inquest.story.carriers import CARRIER, carrier_names, class_of, complained_words, holds_word, settings_named
 from inquest.story.evidence import Json
 from inquest.story.labels import annotations_of
 from inquest.story.relations import backends_of, controller_of, name_of, namespace_of
 
+RIVALS: Final = "neighbour routes of its hosts"
 _TROUBLE: Final = re.compile(
     r"\[(?:warn|error|crit|alert|emerg)\]|^[WEF]\d{4} \d\d:|\b(?:WARN|WARNING|ERROR|FATAL|PANIC)\b"
     r"|(?i:\blevel\"?\s?[=:]\s?\"?(?:warn|error|fatal))|(?i:\breload)",
@@ -38,6 +40,34 @@ async def carrier_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     classes = dict.fromkeys(name for way in ways if (name := class_of(way, scene.items("cluster ingress classes"))))
     found = await asyncio.gather(*(_carrier(desk, scene, name, ways) for name in [*classes][:MAX_CARRIERS]))
     return [part for parts in found for part in parts]
+
+
+async def rival_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """Ingresses of any namespace with a host of the one that is the target: its controller gives a path to one only."""
+    hosts = _own_hosts(scene)
+    if not hosts:
+        return ()
+    found = await desk.list("Ingress", "networking.k8s.io/v1")
+    rivals = only(found, lambda each: namespace_of(each) != scene.namespace and not hosts.isdisjoint(_hosts([each])))
+    whole = Found(rivals.items, rivals.complete) if isinstance(rivals, Found) else rivals
+    return await desk.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
+
+
+async def rivals_kept_out(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The same for a case that may not look there."""
+    hosts = _own_hosts(scene)
+    why = Forbidden("only a case of the operator's own namespace looks into others")
+    return [missing(Failed("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
+
+
+def _own_hosts(scene: Scene) -> frozenset[str]:
+    start = scene.chain.start if scene.target.kind == "Ingress" else None
+    return frozenset(_hosts([start])) if start else frozenset()
+
+
+def _hosts(ways: Iterable[Json]) -> Iterator[str]:
+    found = (str(rule.get("host") or "") for way in ways for rule in (way.get("spec") or {}).get("rules") or ())
+    return (host for host in found if host)
 
 
 def _ways(scene: Scene) -> list[Json]:
@@ -67,7 +97,7 @@ async def _carrier(desk: Desk, scene: Scene, name: str, ways: Sequence[Json]) ->
 
 def _kept(ways: Sequence[Json]) -> re.Pattern[str]:
     """Trouble, and lines with the names by which a controller speaks of these Ingresses."""
-    hosts = (str(rule.get("host") or "") for way in ways for rule in (way.get("spec") or {}).get("rules") or ())
+    hosts = _hosts(ways)
     backends = (f"{namespace_of(way)}-{name}-" for way in ways for name in backends_of(way))
     own = (f"{namespace_of(way)}/{name_of(way)}" for way in ways)
     marks = "|".join(re.escape(mark) for mark in dict.fromkeys((*hosts, *backends, *own)) if mark)

@@ -17,6 +17,7 @@ from inquest.adapters.snapshot.bounds import (
     MAX_NODES,
     MAX_OWNERS_NAMED,
     MAX_REMAINING,
+    MAX_TAKERS,
 )
 from inquest.adapters.snapshot.desk import Desk
 from inquest.adapters.snapshot.events import show_events
@@ -40,6 +41,7 @@ from inquest.story.relations import (
     namespace_of,
 )
 
+TAKERS: Final = "neighbour pods ahead"
 WORKLOADS: Final = (
     "neighbour deployments",
     "neighbour stateful sets",
@@ -243,6 +245,48 @@ async def climbed(desk: Desk, read: str, kind: str, api_version: str, name: str,
     parts = await desk.one(read, kind, api_version, name, namespace)
     above = _owner_of(parts[0].objects[0]) if parts[0].objects else None
     return (*parts, *(await desk.one(read, *above) if above else ()))
+
+
+# --- who took the room -------------------------------------------------------------------------------------------
+
+_TAKEN: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<who>[\w./-]{1,253}) on node (?P<node>[\w.-]{1,253}?)\.?$")
+
+
+async def taker_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The pods of any namespace that the scheduler put in the place of the target's, and who owns them."""
+    found = await asyncio.gather(*(_takers(desk, node, who) for node, who in _taken(scene).items()))
+    return [part for parts in found for part in parts]
+
+
+async def takers_kept_out(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The same for a case that may not look there: a gap for each node."""
+    why = Forbidden("only a case of the operator's own namespace looks into others")
+    return [missing(Failed(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
+
+
+def _taken(scene: Scene) -> dict[str, set[str]]:
+    """Uids or names of those pods by their node, where a pod waits for a node now."""
+    found: dict[str, set[str]] = {}
+    for event in scene.pushed if scene.is_pending else ():
+        match = _TAKEN.search(str(event.get("message") or event.get("note") or "")[:MAX_MESSAGE])
+        if match is not None and concerns_pods(event, scene):
+            found.setdefault(match["node"], set()).add(match["who"].rpartition("/")[2])
+    return dict(list(found.items())[:MAX_TAKERS])
+
+
+def concerns_pods(event: Json, scene: Scene) -> bool:
+    """Whether it is about a pod of the target, though that one is gone: those of its owners begin with their names."""
+    about = event.get("involvedObject") or event.get("regarding") or {}
+    made = (name for kind, name in scene.owners if kind != "Pod")
+    return any(str(about.get("name") or "").startswith(f"{name}-") for name in made)
+
+
+async def _takers(desk: Desk, node: str, who: set[str]) -> Sequence[Part]:
+    answer = await desk.list("Pod", "v1", fields=f"spec.nodeName={node}")
+    ours = only(answer, lambda pod: not who.isdisjoint((name_of(pod), str(pod["metadata"].get("uid")))))
+    owners = dict.fromkeys(each for pod in items_of(ours) if (each := _owner_of(pod)))
+    above = await asyncio.gather(*(climbed(desk, "neighbour owner ahead", *each) for each in [*owners][:MAX_TAKERS]))
+    return (*await desk.show(TAKERS, ours, {"on": node}), *(part for parts in above for part in parts))
 
 
 # --- GitOps ------------------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ class Scene:
     pods: Pods
     events: tuple[Json, ...] = ()
     """Warnings of the namespace."""
+    pushed: tuple[Json, ...] = ()
+    """Normal events about pods of the namespace that had to leave for others."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """What the rows of the table gave, by the name of the read."""
     named: tuple[Json, ...] = ()

@@ -200,17 +200,22 @@ _EVENT_REASONS: Final = (
 
 
 def _conflicts(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
-    """The same host and path on two Ingresses of one class: the older one has it."""
+    """The same host and path on two Ingresses of one class, whoever's they are: the older one has it."""
     own = {} if _shares(ingress) else dict(_places(ingress))
     for other in snapshot.of_kind("Ingress"):
         older = _made(other) < _made(ingress) and not _shares(other)
-        if other is ingress or not older or _class(other) != _class(ingress) or other.namespace != ingress.namespace:
+        if other is ingress or not older or _class(other) != _class(ingress):
+            continue
+        is_near = other.namespace == ingress.namespace
+        if not is_near and ingress.namespace != snapshot.target.namespace:
+            # Who comes too late for a host of the target takes nothing from it.
             continue
         for place, (service, _) in _places(other):
-            if place in own and own[place][0] != service:
-                why = f"Ingress/{other.name} sends the same host and path to {service}"
-                told = cite(snapshot, other, named_quote(other))
-                yield Fault(own[place][1], place[1], why, 0.7, told, "conflict", own[place][0])
+            if place in own and (own[place][0] != service or not is_near):
+                elsewhere = "" if is_near else f" in {other.namespace}"
+                why = f"Ingress/{other.name}{elsewhere}, which is older, sends the same host and path to {service}"
+                told = cite(snapshot, other, named_quote(other), quoted("host", place[0]))
+                yield Fault(own[place][1], place[1], why, 0.7 if is_near else 0.8, told, "conflict", own[place][0])
 
 
 def _shares(ingress: Observed) -> bool:
@@ -227,13 +232,14 @@ def _class(ingress: Observed) -> str:
     return str(spec_of(ingress.object).get("ingressClassName") or old or "")
 
 
-def _places(ingress: Observed) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Host and path → Service and field of the path."""
+def _places(ingress: Observed) -> Iterator[tuple[tuple[str, str, bool], tuple[str, str]]]:
+    """Host, path and whether it is an exact one → Service and field of the path."""
     for number, rule in enumerate(listed(spec_of(ingress.object), "rules")):
         for place, path in enumerate(listed(rule.get("http") or {}, "paths")):
             service = str(((path.get("backend") or {}).get("service") or {}).get("name") or "")
             field = f"spec.rules[{number}].http.paths[{place}].path"
-            yield (str(rule.get("host") or "*"), str(path.get("path") or "/")), (service, field)
+            is_exact = path.get("pathType") == "Exact"
+            yield (str(rule.get("host") or "*"), str(path.get("path") or "/"), is_exact), (service, field)
 
 
 # --- Gateway routes --------------------------------------------------------------------------------------------------
