@@ -15,8 +15,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, insert, select, text
 
-from inquest.datastorage.database import migrate
-from inquest.datastorage.indexes import metadata
+from inquest.datastorage.database import migrate, open_database
+from inquest.datastorage.indexes import indexed
 from inquest.datastorage.schema import NEWEST, migrations
 from inquest.errors import Misconfigured
 from tests.adapters.datastorage.conftest import Site
@@ -88,9 +88,7 @@ def _read(connection: Connection) -> Rows:
 
 def _go_back(connection: Connection, revision: str) -> None:
     """Everything goes, and an earlier version makes its tables."""
-    there = MetaData()
-    there.reflect(connection)
-    there.drop_all(connection)
+    _bare(connection)
     command.upgrade(migrations(connection), revision)
 
 
@@ -115,7 +113,7 @@ def _as_of(connection: Connection, revision: str, rows: Rows) -> Rows:
 
 
 def _unlike_the_code(connection: Connection) -> list[Any]:
-    return list(compare_metadata(MigrationContext.configure(connection), metadata))
+    return list(compare_metadata(MigrationContext.configure(connection), indexed(connection.dialect.name)))
 
 
 @pytest.mark.parametrize("revision", _revisions())
@@ -156,11 +154,62 @@ def test_the_newest_revision_is_the_last_that_alembic_knows() -> None:
     assert found == [NEWEST]
 
 
-def test_a_schema_that_is_up_to_date_is_left_without_alembic(tmp_path: Path) -> None:
-    """What is imported once is never given back: an operator that starts again does without."""
-    first, second = (_loads_alembic(tmp_path / "inquest.db") for _ in range(2))
+def _bare(connection: Connection) -> None:
+    there = MetaData()
+    there.reflect(connection)
+    there.drop_all(connection)
 
-    assert (first, second) == (True, False)
+
+SQLITE_SHAPE = (
+    "SELECT name, sql LIKE '%AUTOINCREMENT%' FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+    """SELECT row_number() OVER (PARTITION BY tbl_name ORDER BY rowid), tbl_name, name, sql
+       FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL""",
+    """SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk
+       FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'""",
+    """SELECT t.name, f."table", f."from", f."to", f.on_delete, f.on_update
+       FROM sqlite_master t, pragma_foreign_key_list(t.name) f""",
+)
+POSTGRES_SHAPE = (
+    """SELECT table_name, column_name, data_type, character_maximum_length, is_nullable, column_default, is_identity
+       FROM information_schema.columns WHERE table_schema = 'public'""",
+    "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+    """SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint
+       WHERE connamespace = 'public'::regnamespace""",
+    "SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = 'public'::regnamespace",
+)
+
+
+def _shape(connection: Connection) -> list[list[str]]:
+    """All that the engine knows of its tables, on SQLite with the order of indexes, and the rows they begin with."""
+    asked = POSTGRES_SHAPE if connection.dialect.name == "postgresql" else SQLITE_SHAPE
+    rows = (f"SELECT * FROM {name}" for name in ("catalog_revision", "audit_counter", BOOKKEEPING))
+    return [sorted(str(tuple(row)) for row in connection.execute(text(one))) for one in (*asked, *rows)]
+
+
+async def test_a_new_database_is_what_all_revisions_together_leave(database_url: str) -> None:
+    database = open_database(database_url)
+    await migrate(database)
+    new = await database.read(_shape)
+
+    await database.transaction(_bare)
+    await database.transaction(lambda connection: command.upgrade(migrations(connection), "head"))
+    grown = await database.read(_shape)
+    await database.close()
+
+    assert new == grown
+    assert all(new)
+
+
+async def test_alembic_is_asked_only_where_an_earlier_schema_stands(tmp_path: Path) -> None:
+    """What is imported once is never given back: most operators do without."""
+    file, earlier = tmp_path / "inquest.db", _revisions()[0]
+    new, again = (_loads_alembic(file) for _ in range(2))
+
+    database = open_database(f"sqlite:///{file}")
+    await database.transaction(lambda connection: _go_back(connection, earlier))
+    await database.close()
+
+    assert (new, again, _loads_alembic(file)) == (False, False, True)
 
 
 def _loads_alembic(file: Path) -> bool:

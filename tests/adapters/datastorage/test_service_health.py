@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from inquest.datastorage.app import create_health_app
 from inquest.datastorage.database import migrate, open_database
-from inquest.datastorage.indexes import metadata
+from inquest.datastorage.indexes import indexed
 from tests.adapters.datastorage.conftest import Clock
 
 
@@ -40,4 +40,4 @@ async def test_the_revisions_give_exactly_the_tables_in_code_and_may_run_twice(d
 
 
 def _differences(connection: Connection) -> list[object]:
-    return list(compare_metadata(MigrationContext.configure(connection), metadata))
+    return list(compare_metadata(MigrationContext.configure(connection), indexed(connection.dialect.name)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from alembic import context
 
-from inquest.datastorage.indexes import metadata
+from inquest.datastorage.indexes import indexed
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+_connection = context.config.attributes["connection"]
+context.configure(connection=_connection, target_metadata=indexed(_connection.dialect.name))
 with context.begin_transaction():
     context.run_migrations()
