@@ -26,7 +26,7 @@ from inquest.cli.cases import (
 from inquest.cli.exits import Exit
 from inquest.cli.follow import text_line
 from inquest.cli.listing import columns, without_managed_fields
-from inquest.cli.output import is_terminal, machine_text, room, say, say_table, table_lines, warn
+from inquest.cli.output import is_terminal, machine_text, room, say, say_table, table_lines, warn, within
 from inquest.cli.place import Connection, Place, at_place, connected, seconds_of
 from inquest.cli.records import in_pod, settings_of
 from inquest.conductor.house import INVESTIGATION
@@ -123,7 +123,10 @@ async def _live(at: Connection, name: str) -> Told:
     last: Told | None = None
     with Live(auto_refresh=False, transient=True) as shown:
         async for last in watched(at, name):
-            shown.update(_coloured(as_tree(tree(last), room())), refresh=True)
+            width, height = shown.console.size
+            # One row is left for the cursor.
+            lines = within(as_tree(tree(last), width), width, height - 1)
+            shown.update(_coloured(lines), refresh=True)
     return _there(last, name)
 
 

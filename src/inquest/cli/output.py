@@ -111,6 +111,24 @@ def fitting(
     return sorted(kept), [word for number, word in enumerate(header) if number not in kept]
 
 
+def within(lines: Sequence[str], width: int, height: int) -> list[str]:
+    """What a terminal of that size can hold: the first line, and of the others the last, where the newest stands."""
+    first, *others = lines
+    if sum(_rows(line, width) for line in lines) <= height:
+        return list(lines)
+    left, shown = height - _rows(first, width) - 1, list[str]()
+    for line in reversed(others):
+        left -= _rows(line, width)
+        if left < 0:
+            break
+        shown.append(line)
+    return [first, "…", *reversed(shown)]
+
+
+def _rows(line: str, width: int) -> int:
+    return max(1, -(-cells(line) // width))
+
+
 def one_line(text: str) -> str:
     """The text without its line breaks."""
     return " ".join(visible(text).split())

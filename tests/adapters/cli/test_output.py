@@ -15,7 +15,7 @@ from inquest.adapters.kube.login import Persona, from_kubeconfig, namespace_of, 
 from inquest.api.registry import KINDS
 from inquest.cli.exits import MEANINGS, Exit, exit_of
 from inquest.cli.listing import SPARE, columns
-from inquest.cli.output import fitting, machine_text, one_line, say, table_lines
+from inquest.cli.output import fitting, machine_text, one_line, say, table_lines, within
 from inquest.cli.place import seconds_of
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jname\x9b31m\u202egnp\u200b"
@@ -79,6 +79,27 @@ def test_a_narrow_terminal_keeps_the_columns_that_are_missed_most(width: int | N
 
     assert [HEAD[number] for number in kept] == shown
     assert gone == [word for word in HEAD if word not in shown]
+
+
+LINES = ["case", "one", "two", "three is longer", "four"]
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "shown"),
+    [
+        (20, 5, LINES),
+        (20, 4, ["case", "…", "three is longer", "four"]),
+        # The longer line takes two rows here.
+        (10, 6, LINES),
+        (10, 5, ["case", "…", "three is longer", "four"]),
+        (10, 4, ["case", "…", "four"]),
+        (20, 1, ["case", "…"]),
+    ],
+)
+def test_a_terminal_that_is_too_low_shows_the_first_line_and_the_newest(
+    width: int, height: int, shown: list[str]
+) -> None:
+    assert within(LINES, width, height) == shown
 
 
 def test_every_column_that_can_be_spared_is_one_that_a_kind_has() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -317,6 +318,31 @@ def test_a_terminal_shows_the_tree_as_it_grows_and_then_the_whole(
     assert "inv-checkout" in shown
     assert shown.count("Cancelled") > 1
     assert "\x1b]0;owned" not in shown
+
+
+def test_a_low_terminal_shows_where_a_case_is_and_ctrl_c_ends_the_watch_with_nothing_else_said(
+    cluster: Cluster, namespace: str, case: Object
+) -> None:
+    mine, theirs = pty.openpty()
+    command = _command(cluster, namespace, "get", "inv-checkout", "--watch", user="")
+    env = {**os.environ, "COLUMNS": "100", "LINES": "8"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True, env=env) as watching:
+        os.close(theirs)
+        shown = ""
+        while "Verifying" not in shown and "..." not in shown:
+            shown += os.read(mine, 65536).decode(errors="replace")
+        watching.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+            while more := os.read(mine, 65536).decode(errors="replace"):
+                shown += more
+        _, err = watching.communicate(timeout=SECONDS)
+    os.close(mine)
+
+    assert "to decide: inquest approve inv-checkout" in shown
+    assert "Signal:" not in shown
+    assert (watching.returncode, err) == (Exit.INTERRUPTED, "")
+    # The cursor is there again.
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 
 
 def test_a_case_that_is_deleted_ends_its_watch(
