@@ -14,11 +14,12 @@ from cyclopts import Parameter
 
 from inquest.adapters.recorded.export import export as write_folder
 from inquest.adapters.recorded.export import files_of
+from inquest.cli.cases import investigation_object, there
 from inquest.cli.exits import Exit
 from inquest.cli.output import is_terminal, say
 from inquest.cli.place import Connection, Place, at_place
 from inquest.cli.records import in_pod, settings_of
-from inquest.errors import Invalid, Misconfigured
+from inquest.errors import Invalid, Misconfigured, NotFound
 from inquest.replaying import NotHere, named
 from inquest.settings import Settings
 from inquest.story.plot import Case
@@ -40,7 +41,7 @@ def export(
     Parameters
     ----------
     investigation
-        Name of the Investigation, or its uid once it is deleted.
+        Investigation, or its Signal, or the uid of an Investigation that is deleted.
     output
         Folder to make; nothing is written over. `-`: the folder as an archive for `tar x`, to the standard output.
     settings
@@ -65,6 +66,16 @@ def export(
 
 
 async def _case(at: Connection, chosen: Settings, name: str) -> Case:
+    word = name.rpartition("/")[2]
+    try:
+        return await _stored(at, chosen, word)
+    except NotFound:
+        # By its Signal, perhaps; an Investigation that is gone is known by its uid alone.
+        found = await investigation_object(at, word)
+        return await _stored(there(at, found), chosen, str(found["metadata"]["name"]))
+
+
+async def _stored(at: Connection, chosen: Settings, name: str) -> Case:
     try:
         return await named(at.kube, chosen, at.namespace, name)
     except NotHere as error:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from inquest.adapters.clock import SystemClock
 from inquest.api.investigation import Investigation
+from inquest.cli.cases import investigation_object, there
 from inquest.cli.exits import Exit
 from inquest.cli.output import json_line, say, warn
 from inquest.cli.place import Connection, Place, at_place
@@ -37,7 +38,7 @@ def follow(
     Parameters
     ----------
     investigation
-        Name of the Investigation.
+        Investigation, or its Signal.
     after
         Number of the last call that is known already; those behind it are told.
     output
@@ -45,7 +46,9 @@ def follow(
     """
 
     async def work(at: Connection) -> Exit:
-        events = following(at.kube.status, SystemClock(), at.namespace, investigation, resumed(after))
+        found = await investigation_object(at, investigation)
+        at, name = there(at, found), str(found["metadata"]["name"])
+        events = following(at.kube.status, SystemClock(), at.namespace, name, resumed(after))
         async for told in events:
             say(_json_line(told) if output == "json" else text_line(told))
         return Exit.OK

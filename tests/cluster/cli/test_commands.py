@@ -363,8 +363,18 @@ def test_waiting_has_an_end(inquest: Inquest, case: Object) -> None:
     assert inquest("get", "inv-checkout", "--watch", "--timeout", "2s").code == Exit.TIMED_OUT
 
 
-def test_what_is_not_there_is_named(inquest: Inquest, namespace: str) -> None:
-    ran = inquest("explain", "inv-nobody")
+def test_a_case_is_followed_by_the_name_of_its_signal_too(cluster: Cluster, joined: str, operator: Kubectl) -> None:
+    assert operator.status("inv", "inv-checkout", {"phase": "Cancelled", "reason": "Cancelled"}).accepted
+
+    ran = _ran(cluster, joined, "follow", "sig/slow", "-o", "json")
+
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert json.loads(ran.out.splitlines()[-1])["event"] == "end"
+
+
+@pytest.mark.parametrize("words", [["explain"], ["follow"], ["export", "-o", "nowhere"]])
+def test_what_is_not_there_is_named(words: list[str], inquest: Inquest, namespace: str) -> None:
+    ran = inquest(*words, "inv-nobody")
 
     assert ran.code == Exit.NOT_FOUND
     assert f"inv-nobody in namespace {namespace}: -n names another one, `inquest list -A`" in ran.err
