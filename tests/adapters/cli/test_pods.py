@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -58,6 +59,34 @@ def test_a_fault_is_told_alike_however_the_words_are_read(words: list[str], tmp_
 
     assert pod == person
     assert (person[0], str(file) in person[1]) == (Exit.MISUSED, True)
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({}, "does not run in a pod: name one by kubernetes.kubeconfig or INQUEST_KUBERNETES__KUBECONFIG"),
+        ({"kubernetes": {"kubeconfig": "nowhere"}}, "kubeconfig nowhere: there is no such file"),
+        (
+            {"kubernetes": {"kubeconfig": "config"}, "policy": {"opa_binary": "no-such-opa"}},
+            "policy.opa_binary: there is no program no-such-opa",
+        ),
+    ],
+)
+def test_an_operator_that_cannot_begin_leaves_no_database_behind(
+    own: dict[str, dict[str, str]], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "settings.yaml").write_text(json.dumps(own))
+    (tmp_path / "config").write_text(
+        "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
+        "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+    )
+    command = [sys.executable, "-m", "inquest.cli.main", "run", "--settings", "settings.yaml"]
+
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path)
+
+    assert (ran.returncode, ran.stdout) == (Exit.MISUSED, "")
+    assert told in ran.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config", "settings.yaml"]
 
 
 def test_a_pod_does_without_the_library_that_reads_what_people_type() -> None:
