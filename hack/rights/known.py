@@ -111,6 +111,14 @@ ELSEWHERE: Final[tuple[Excuse, ...]] = (
     Excuse(
         OPERATOR,
         "admissionregistration.k8s.io",
+        ("mutatingadmissionpolic*",),
+        ("get", "list"),
+        "read where admission wrote into a pod where it may run, which none of the cases has",
+        tier=SCENARIOS,
+    ),
+    Excuse(
+        OPERATOR,
+        "admissionregistration.k8s.io",
         ("validatingwebhookconfigurations",),
         ("get",),
         "looked up where it is named as a cause",

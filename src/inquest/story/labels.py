@@ -104,6 +104,17 @@ def injected_into(pod: Json, maker: Json | None) -> frozenset[str]:
     return _container_names(pod.get("spec") or {}) - _container_names(planned) if planned else frozenset()
 
 
+def selectors_added(pod: Json, maker: Json | None) -> Mapping[str, str]:
+    """Node labels that a pod asks for and the template it was made from does not: admission wrote them.
+
+    Empty where the template is not known, and of a maker that is no workload.
+    """
+    planned = template_of(maker).get("spec") if maker and maker.get("kind") != "Pod" else None
+    asked = (pod.get("spec") or {}).get("nodeSelector") or {}
+    known = (planned or {}).get("nodeSelector") or {}
+    return {key: str(value) for key, value in asked.items() if known.get(key) != value} if planned else {}
+
+
 def _container_names(pod_spec: Json) -> frozenset[str]:
     listed = (each for key in ("containers", "initContainers") for each in pod_spec.get(key) or ())
     return frozenset(str(each.get("name")) for each in listed)

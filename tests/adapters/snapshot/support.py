@@ -33,6 +33,8 @@ _CLUSTER_SCOPED = """
     scheduling.k8s.io/v1 PriorityClass priorityclasses, apiregistration.k8s.io/v1 APIService apiservices,
     admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhookconfigurations,
     admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations,
+    admissionregistration.k8s.io/v1 MutatingAdmissionPolicy mutatingadmissionpolicies,
+    admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings,
     rbac.authorization.k8s.io/v1 ClusterRole clusterroles,
     rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings
 """

@@ -98,6 +98,11 @@ CHANGED = {
         "containerStatuses": [{"name": "proxy", "ready": False, "state": {"waiting": {"reason": "ErrImagePull"}}}],
     },
 }
+PLACED = {
+    **pod("api-2-a", owner("ReplicaSet", "api-2")),
+    "spec": {"nodeSelector": {"pool": "spot"}, "containers": [{"name": "app"}]},
+    "status": {"phase": "Pending"},
+}
 GOING = made("Namespace", "shop", "", metadata={"deletionTimestamp": "2026-11-22T09:00:00Z"})
 RESOLVER = made(
     "Deployment",
@@ -159,6 +164,11 @@ ASKED: dict[str, tuple[FakeCluster, TargetRef, list[str]]] = {
         ["cluster validating webhooks", "cluster mutating webhooks"],
     ),
     "a container that stands in no template": (with_(NEWER, CHANGED), DEPLOYMENT, ["cluster mutating webhooks"]),
+    "a node label that stands in no template": (
+        with_(NEWER, PLACED),
+        DEPLOYMENT,
+        ["cluster mutating policies", "cluster mutating policy bindings"],
+    ),
     "a namespace as target": (quiet(), SHOP, ["cluster validating webhooks", "cluster mutating webhooks"]),
     "a namespace that goes": (instead(GOING), DEPLOYMENT, ["cluster API services"]),
     "an autoscaler without metrics": (with_(BLIND), DEPLOYMENT, ["cluster API services"]),
@@ -191,6 +201,15 @@ BY_READ = {row.read: row for row in ROWS}
 def was_listed(found: FakeCluster, row: Row) -> bool:
     places = {"OWN": "shop", "SYSTEM": "kube-system", "LEASES": "kube-node-lease", "DEFAULT": "default", "CLUSTER": ""}
     return f"list {row.kind} {places[row.place.name]}" in found.asked
+
+
+async def test_a_pod_that_waits_where_its_template_says_asks_for_no_policy() -> None:
+    asked = {"spec": {"nodeSelector": {"pool": "spot"}, "containers": [{"name": "app"}]}}
+    found = with_({**NEWER, "spec": {"template": asked}}, PLACED)
+
+    await taken(found)
+
+    assert not any("MutatingAdmissionPolicy" in call for call in found.asked)
 
 
 async def test_a_quiet_cluster_asks_for_nothing_beside_the_namespace_and_the_system() -> None:

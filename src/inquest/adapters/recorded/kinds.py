@@ -61,6 +61,8 @@ admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhook
 admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations cluster
 admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy validatingadmissionpolicies cluster
 admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
+admissionregistration.k8s.io/v1 MutatingAdmissionPolicy mutatingadmissionpolicies cluster
+admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings cluster
 apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster crd crds
 apiregistration.k8s.io/v1 APIService apiservices cluster
 certificates.k8s.io/v1 CertificateSigningRequest certificatesigningrequests cluster csr

@@ -11,7 +11,7 @@ from inquest.adapters.snapshot.scene import Scene
 from inquest.errors import Retryable
 from inquest.story.evidence import Json
 from inquest.story.health import is_unwell
-from inquest.story.labels import injected_into, labels_of
+from inquest.story.labels import injected_into, labels_of, selectors_added
 from inquest.story.relations import controller_of, namespace_of
 
 When = Callable[[Scene], bool]
@@ -70,10 +70,19 @@ def pods_are_changed(scene: Scene) -> bool:
     return any(_is_injected(scene, pod) for pod in ailing)
 
 
+def places_are_written(scene: Scene) -> bool:
+    """Whether a pod that waits for a node asks for labels that its workload's template does not."""
+    waiting = (pod for pod in scene.all_pods if not (pod.get("spec") or {}).get("nodeName"))
+    return any(selectors_added(pod, _maker(scene, pod)) for pod in waiting)
+
+
 def _is_injected(scene: Scene, pod: Json) -> bool:
+    return bool(injected_into(pod, _maker(scene, pod)))
+
+
+def _maker(scene: Scene, pod: Json) -> Json | None:
     owner = controller_of(pod)
-    maker = scene.look(str(owner.get("kind")), namespace_of(pod), str(owner.get("name"))) if owner else None
-    return bool(injected_into(pod, maker))
+    return scene.look(str(owner.get("kind")), namespace_of(pod), str(owner.get("name"))) if owner else None
 
 
 def mutations_matter(scene: Scene) -> bool:

@@ -176,6 +176,20 @@ ROWS: Final[tuple[Row, ...]] = (
         when=questions.mutations_matter,
     ),
     Row(
+        "cluster mutating policies",
+        "MutatingAdmissionPolicy",
+        _ADMISSION,
+        Place.CLUSTER,
+        when=questions.places_are_written,
+    ),
+    Row(
+        "cluster mutating policy bindings",
+        "MutatingAdmissionPolicyBinding",
+        _ADMISSION,
+        Place.CLUSTER,
+        when=questions.places_are_written,
+    ),
+    Row(
         "cluster API services",
         "APIService",
         "apiregistration.k8s.io/v1",

@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.api.shared import TargetRef
+from inquest.story.detectors.injected import placement
 from inquest.story.detectors.node_reading import (
     allocatable,
     exceeds_every_node,
@@ -48,7 +49,7 @@ from inquest.story.detectors.workload_reading import (
 )
 from inquest.story.evidence import Finding, Json, Observed, Snapshot
 from inquest.story.health import condition, moment, quantity
-from inquest.story.labels import labels_of, template_of
+from inquest.story.labels import labels_of, selectors_added, template_of
 
 NAME: Final = "unschedulable"
 GRACE: Final = timedelta(seconds=10)
@@ -267,6 +268,8 @@ def _finding(snapshot: Snapshot, pod: Observed, message: str) -> Finding:
     plugin = _device_plugin(snapshot, first) if _read_all(snapshot, message) else None
     if plugin is not None:
         return _undiscovered(snapshot, pod, ref, plugin, first)
+    if (moved := _moved(snapshot, pod, ref, first)) is not None:
+        return moved
     field, value, container = _place(ref, pod.object, first)
     nodes = message.partition(" nodes are available")[0] if " nodes are available" in message else ""
     back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod.object, first)
@@ -356,6 +359,34 @@ def _undiscovered(snapshot: Snapshot, pod: Observed, ref: TargetRef, plugin: Obs
         explains=(f"Pod/{pod.name}: Pending",),
         facts={"pod": pod.name, "cause": "devicePlugin", "obstacle": first.what, "victim": full_name(ref)},
         refuted_by=(f"A node that offers {first.what} would refute it.",),
+    )
+
+
+def _moved(snapshot: Snapshot, pod: Observed, ref: TargetRef, first: Obstacle) -> Finding | None:
+    """Admission wrote where its pods may run, and no node is there: its template does not ask for it."""
+    workload = snapshot.find(ref)
+    added = selectors_added(pod.object, workload.object if workload else None) if first.kind == "selector" else {}
+    policy = placement(snapshot, pod, added)
+    if policy is None:
+        return None
+    owner, labels = ref_of(policy.object), json.dumps(added, separators=(",", ":"))
+    return Finding(
+        detector=NAME,
+        category="Unschedulable",
+        object=owner,
+        field="spec.mutations",
+        value=limited(labels),
+        summary=f"{owner.display}: it writes the node labels {labels} into pods of {ref.display}, whose template does "
+        f"not ask for them, and no node has them: {first.text}"[:500],
+        confidence=0.9,
+        citations=(
+            *cite(snapshot, policy, quoted("name", policy.name), *(f"{key}" for key in added)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "placement", "obstacle": first.what, "victim": full_name(ref)},
+        refuted_by=("A node that has these labels, or a pod without them that waits as well, would refute it.",),
+        actions=("PatchConfiguration",),
     )
 
 
