@@ -14,6 +14,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from inquest.cli.output import say, warn
+from inquest.cli.records import in_pod
 from inquest.datastorage import archive, bundle
 from inquest.datastorage.chain import Finding
 from inquest.datastorage.database import Database, open_database
@@ -131,7 +132,11 @@ def _with_database(settings: Settings, work: Callable[[Database], Awaitable[Outc
     url = settings.datastorage.database
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-        raise Misconfigured(f"datastorage.database: there is no {parsed.database}")
+        command = in_pod("audit verify", settings.kubernetes.namespace)
+        raise Misconfigured(
+            f"datastorage.database: there is no {parsed.database}; the trail lies where the operator, or the served "
+            f"DataStorage, runs, and is checked there: {command}"
+        )
     return asyncio.run(_opened(url, work))
 
 

@@ -300,7 +300,7 @@ def _print(told: Told, number: str, case: Case | None) -> Exit:
     known = next((one for one in told.status.evidence if one.id == number), None)
     found = next((one for one in case.evidence if one.id == number), None) if case else None
     if known is None and found is None:
-        raise NotFound(f"{told.name} has no evidence {number}")
+        raise NotFound(f"{told.name} has no evidence {number}: without a number, all that it has are listed")
     if found is not None:
         say(*_whole(found))
         return Exit.OK

@@ -230,7 +230,8 @@ async def test_a_backup_is_put_back(shell: Shell, tmp_path: Path) -> None:
 async def test_a_database_that_is_not_there_is_not_made(shell: Shell, tmp_path: Path) -> None:
     shell.use(f"sqlite:///{tmp_path}/none.db")
 
-    with pytest.raises(Misconfigured, match=r"there is no .*none\.db"):
+    there = r"kubectl exec -n inquest-system deploy/inquest .* audit verify --settings /etc/inquest/settings\.yaml$"
+    with pytest.raises(Misconfigured, match=rf"there is no .*none\.db; .* is checked there: {there}"):
         await shell("audit", "verify")
 
     assert not (tmp_path / "none.db").exists()
