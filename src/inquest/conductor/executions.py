@@ -225,7 +225,7 @@ class Executions:
             await self._delete_job(found, there)
             told = f"cancelled: its Job had run for {_seconds(found.status.started_at, now)} s and is deleted"
             return _failure(found, JobOutcome(True, reason=FailureReason.CANCELLED, message=told, ran=True), now)
-        if there is None or lock_on(there, found.uid) is not Lock.OURS:
+        if there is None or not _is_its_own(found, there):
             message = "its Job is gone before it ended"
             return _failure(found, JobOutcome(True, reason=FailureReason.UNKNOWN, message=message, ran=True), now)
         outcome = job_outcome(there, *(await self._around(there)))
@@ -508,6 +508,13 @@ def _fault(
 
 def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:
     return any(isinstance(fact, plot.ExecutionCreated | plot.UndoCreated) and fact.uid == found.uid for fact in facts)
+
+
+def _is_its_own(found: WorkflowExecution, there: Json) -> bool:
+    """Whether this is the very Job that was made for it: one that somebody made again runs on nobody's word."""
+    made = found.status.job
+    is_that_one = made is None or made.uid in (None, there["metadata"]["uid"])
+    return is_that_one and lock_on(there, found.uid) is Lock.OURS
 
 
 def _is_undo(found: WorkflowExecution) -> bool:

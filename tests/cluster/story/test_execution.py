@@ -165,7 +165,7 @@ def test_a_job_that_fails_says_why(staging: World, code: int, why: str, said: st
 
 
 def test_a_job_without_an_answer_in_its_time_is_a_case_out_of_time(staging: World) -> None:
-    """In part C-LC-6, third column: the time is that of the workflow, not what the case may use."""
+    """FA-28; in part C-LC-6, third column: the time is that of the workflow, not what the case may use."""
     case, execution = running(staging)
     job = staging.job(execution)
 
@@ -178,6 +178,33 @@ def test_a_job_without_an_answer_in_its_time_is_a_case_out_of_time(staging: Worl
     assert conditions(ended)["Executed"] == ("False", "JobFailed")
     assert ("Escalation", "Critical") in [(one["type"], one["priority"]) for one in ended["status"]["notices"]]
     staging.tells(ended, "InvestigationTimedOut")
+
+
+def test_the_result_of_a_job_that_was_made_again_is_not_taken_for_its_own(staging: World) -> None:
+    """FA-28: with its name and its labels, as `kubectl replace --force` makes it; nothing runs a second time."""
+    case, execution = running(staging)
+    own = staging.job(execution)
+    staging.api.delete("Job", own["metadata"]["name"], EXECUTION_NAMESPACE)
+    staging.until(lambda: staging.api.find("Job", own["metadata"]["name"], EXECUTION_NAMESPACE) is None, "it is gone")
+    another = lock(
+        staging, {"app.kubernetes.io/managed-by": "inquest", "inquest.dev/execution": execution["metadata"]["uid"]}
+    )
+    staging.finish(another)
+    staging.shows(
+        "Job",
+        another["metadata"]["name"],
+        lambda seen: seen["status"].get("succeeded") == 1,
+        namespace=EXECUTION_NAMESPACE,
+    )
+    staging.touch("WorkflowExecution", execution)
+
+    failed = staging.execution(case, "Failed", "Succeeded", "Verifying")
+    assert phase_of(failed) == "Failed"
+    assert failed["status"]["failure"]["ran"] is True
+    ended = staging.reaches("Investigation", case, "Failed", "Completed")
+    assert word(ended, "phase", "reason") == ("Failed", "ExecutionFailed")
+    assert len(staging.api.list("WorkflowExecution", staging.namespace)) == 1
+    staging.api.delete("Job", another["metadata"]["name"], EXECUTION_NAMESPACE)
 
 
 @pytest.mark.parametrize(
