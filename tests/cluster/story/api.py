@@ -35,6 +35,7 @@ _PLACES: Final = {
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "Lease": ("apis/coordination.k8s.io/v1", "leases"),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "ValidatingAdmissionPolicy": ("apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
     "ValidatingAdmissionPolicyBinding": ("apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
 }
 

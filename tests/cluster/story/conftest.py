@@ -41,7 +41,7 @@ Inhabit = Callable[..., World]
 EMPTY_SECONDS = 120.0
 
 
-ROWS = re.compile(r"(?:(?:C-[A-Z]{2}-\d+|RV-\d+)(?:, )?)+")
+ROWS = re.compile(r"(?:(?:C-[A-Z]{2}-\d+|RV-\d+|FA-\d+)(?:, )?)+")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

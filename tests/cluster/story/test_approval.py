@@ -14,7 +14,7 @@ from tests.cluster.story.world import JANE, World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-approval")
 
-BINDING = "inquest-approval-decision"
+BINDING, POLICY = "inquest-approval-decision", "inquest-feedback"
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_an_approval_that_the_target_has_outrun_is_on_record_with_what_differs(w
 
 
 def test_another_target_under_the_same_name_makes_the_request_void(world: World, request_: Object) -> None:
-    """C-RA-7: the new one is broken in just the same way, and is not what was approved.
+    """C-RA-7, FA-26: the new one is broken in just the same way, and is not what was approved.
 
     The operator is away meanwhile: one that looks in between sees a target that is gone.
     """
@@ -195,6 +195,7 @@ def test_another_target_under_the_same_name_makes_the_request_void(world: World,
 
 
 def test_a_target_that_is_gone_makes_the_request_void(world: World, request_: Object) -> None:
+    """FA-26; one that has another name now is gone too."""
     world.kubectl("delete", "deployment", "shop", "--wait")
     world.touch("Investigation", world.case_of(request_, "AwaitingApproval", "Failed"))
 
@@ -217,36 +218,38 @@ def test_a_request_that_was_deleted_is_made_again_as_it_was(world: World, reques
     assert phase_of(world.case_of(request_, "Executing")) == "Executing"
 
 
+GUARDS = (("ValidatingAdmissionPolicyBinding", BINDING), ("ValidatingAdmissionPolicy", POLICY))
+
+
 @pytest.fixture
-def unguarded(world: World) -> Iterator[Object]:
-    """One of the policies that guard decisions is not bound meanwhile."""
-    binding = world.api.get("ValidatingAdmissionPolicyBinding", BINDING)
-    world.api.delete("ValidatingAdmissionPolicyBinding", BINDING)
-    yield binding
-    if world.api.find("ValidatingAdmissionPolicyBinding", BINDING) is None:
-        world.api.create(_bare(binding))
+def unguarded(world: World) -> Iterator[list[Object]]:
+    """One of the policies that guard decisions is not bound meanwhile, and another one is not there."""
+    found = [world.api.get(kind, name) for kind, name in GUARDS]
+    for kind, name in GUARDS:
+        world.api.delete(kind, name)
+    yield found
+    for body in found:
+        if world.api.find(body["kind"], body["metadata"]["name"]) is None:
+            world.api.create(_bare(body))
 
 
-def test_no_approval_counts_while_nothing_guards_it(world: World, request_: Object, unguarded: Object) -> None:
-    """RV-12: it waits in the open, readiness says so, and it goes on as soon as the policy is back."""
+def test_no_approval_counts_while_nothing_guards_it(world: World, request_: Object, unguarded: list[Object]) -> None:
+    """RV-12, FA-09: it waits in the open, readiness says so, and it goes on by itself once the policies are back."""
     world.approve(request_)
 
     world.tells(world.case_of(request_, "AwaitingApproval"), "PolicyMissing")
-    gone = f"admission policies: ValidatingAdmissionPolicyBinding/{BINDING}"
-    world.until(lambda: gone in world.operator.readiness()[1], "readiness names what is missing")
+    for kind, name in GUARDS:
+        world.until(lambda: f"{kind}/{name}" in world.operator.readiness()[1], "readiness names it")  # noqa: B023
+    assert "admission policies:" in world.operator.readiness()[1]
     assert world.operator.readiness()[0] == 200, "cases are worked on, and a rollout does not hang"
 
     assert world.api.list("WorkflowExecution", world.namespace) == []
-    world.api.create(_bare(unguarded))
-    world.touch("Investigation", world.case_of(request_, "AwaitingApproval"))
+    for body in unguarded:
+        world.api.create(_bare(body))
     assert phase_of(world.case_of(request_, "Executing", "Verifying")) == "Executing"
 
 
 def _bare(found: Object) -> Object:
     kept = {key: found["metadata"][key] for key in ("name", "labels") if key in found["metadata"]}
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": kept,
-        "spec": found["spec"],
-    }
+    head = {key: found[key] for key in ("apiVersion", "kind")}
+    return {**head, "metadata": kept, "spec": found["spec"]}
