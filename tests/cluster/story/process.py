@@ -114,6 +114,11 @@ class Operator:
         self._process.wait()
         self._process = None
 
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, and wait for nothing."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def is_running(self) -> bool:
         """Whether it has not crashed."""
         return self._process is not None and self._process.poll() is None

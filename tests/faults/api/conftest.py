@@ -15,7 +15,7 @@ import pytest
 from hack.tools import build
 from tests.cluster.kube import Cluster, eventually
 from tests.cluster.outcomes.conftest import KEY, api, cluster, operator_kubeconfig
-from tests.cluster.outcomes.stage import staged
+from tests.cluster.outcomes.stage import FIRST, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story
 from tests.cluster.story.api import Api
@@ -45,13 +45,14 @@ def start(
     operator_kubeconfig: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Start]:
-    """Starts operators, each behind a proxy of its own: `start("name", group={…})`; a test may stop them before."""
-    model = {"provider": "openai", "endpoint": stage.url(), "name": "scripted", "api_key": KEY, "max_attempts": 2}
-    base = {"model": model, "herald": {"webhooks": [stage.webhook]}}
+    """Starts operators, each behind a proxy of its own: `start("name", group={…})`; they are stopped with the file."""
     with ExitStack() as stack:
 
-        def make(name: str, **changes: Any) -> tuple[Operator, Proxy]:
-            folder = tmp_path_factory.mktemp(name)
+        def make(name: str, endpoint: str = FIRST, **changes: Any) -> tuple[Operator, Proxy]:
+            folder, asked = tmp_path_factory.mktemp(name), {"endpoint": stage.url(endpoint), "max_attempts": 2}
+            patient = {"timeout": "10m", "idle_timeout": "10m"}
+            model = {"provider": "openai", "name": "scripted", "api_key": KEY, **asked, **patient}
+            base = {"model": model, "herald": {"webhooks": [stage.webhook]}}
             proxy, kubeconfig = stack.enter_context(before(operator_kubeconfig, folder))
             settings = {**base, "replica": name, **getattr(request.module, "SETTINGS", {}), **changes}
             found = Operator(folder, kubeconfig, build(["opa"]) / "opa", settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from tests.cluster.kube import Kubectl
 from tests.cluster.outcomes.golden import FOLDER, brief, normal, rendered
 from tests.cluster.outcomes.scenes import scene
-from tests.cluster.outcomes.stage import WEBHOOK, Stage
+from tests.cluster.outcomes.stage import FIRST, Stage
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.process import Operator
 from tests.cluster.story.world import World, inhabited
@@ -27,32 +28,46 @@ UNEQUAL = frozenset({"attempts", "owner", "journal"})
 """Who worked on it, how often it was taken up, and where its journal stands."""
 
 
+Place = tuple[str, str]
+"""Endpoint and namespace."""
+
+
 @dataclass
 class Patient(Stage):
     """A stage on which the answers to a case can be held back."""
 
-    held: dict[str, int] = field(default_factory=dict)
-    """By namespace: how many more answers may go; a case that is not named is not held."""
-    arrived: dict[str, int] = field(default_factory=dict)
+    held: dict[Place, int] = field(default_factory=dict)
+    """How many more answers may go; a case that is not named is not held."""
+    arrived: Counter[Place] = field(default_factory=Counter)
+    left: Counter[Place] = field(default_factory=Counter)
+    """Questions whose asker went before the answer could go."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on once the case may have its answer."""
         body = await Request(scope, receive).body()
-        asks = scope["path"] != f"/{WEBHOOK}"
-        name = next((one for one in self.held if asks and one.encode() in body), "")
-        self.arrived[name] = self.arrived.get(name, 0) + 1
-        while self.held.get(name, 1) < 1:  # noqa: ASYNC110 - the word to go on comes from another thread
+        place = self._place_of(str(scope["path"]).split("/")[1], body)
+        self.arrived[place] += 1
+        gone = asyncio.ensure_future(receive())
+        while self.held.get(place, 1) < 1 and not gone.done():  # noqa: ASYNC110 - the word comes from another thread
             await asyncio.sleep(HELD_SECONDS)
-        if name in self.held:
-            self.held[name] -= 1
-        await super().__call__(scope, _again(body, receive), send)
+        if gone.done():
+            self.left[place] += 1
+            return
+        if place in self.held:
+            self.held[place] -= 1
+        await super().__call__(scope, _again(body, gone), send)
+
+    def _place_of(self, endpoint: str, body: bytes) -> Place:
+        held = [place for place in self.held if place[0] == endpoint and place[1].encode() in body]
+        return held[0] if held else (endpoint, "")
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def _again(body: bytes, gone: asyncio.Future[Message]) -> Receive:
+    """The body once more, then that the client has gone."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def given() -> Message:
-        return left.pop() if left else await receive()
+        return left.pop() if left else await asyncio.shield(gone)
 
     return given
 
@@ -63,6 +78,8 @@ class Troubled:
 
     world: World
     stage: Patient
+    endpoint: str = FIRST
+    """Of the replica that works on it."""
 
     @classmethod
     @contextmanager
@@ -74,26 +91,36 @@ class Troubled:
             stage.play(world.namespace, replace(scene(UNDISTURBED), **script).script())
             world.broken()
             yield cls(world, stage)
-            stage.held.pop(world.namespace, None)
+            stage.held.pop((FIRST, world.namespace), None)
+
+    @property
+    def place(self) -> Place:
+        """Where its model is asked."""
+        return self.endpoint, self.world.namespace
+
+    def at(self, endpoint: str) -> Troubled:
+        """The same case as another replica's model sees it."""
+        self.stage.play(self.world.namespace, scene(UNDISTURBED).script(), endpoint=endpoint)
+        return replace(self, endpoint=endpoint)
 
     def begun(self, answers: int = 0) -> Object:
         """The case, once its model has answered so often and was asked for one more answer, which is held back."""
-        self.stage.held[self.world.namespace] = answers
+        self.stage.held[self.place] = answers
         case = self.world.opened(self.world.signal())
         self.until_asked(answers + 1)
         return case
 
     def until_asked(self, times: int) -> None:
         """The model was asked so often."""
-        self.world.until(lambda: self.stage.arrived.get(self.world.namespace, 0) >= times, f"question {times}")
+        self.world.until(lambda: self.stage.arrived[self.place] >= times, f"question {times}")
 
     def answer(self, times: int = 1_000) -> None:
         """The model may answer."""
-        self.stage.held[self.world.namespace] += times
+        self.stage.held[self.place] += times
 
     def asked(self) -> int:
-        """How often the model was asked."""
-        return len(self.stage.asked(self.world.namespace))
+        """How often the model was asked and has answered."""
+        return len(self.stage.asked(self.world.namespace, self.endpoint))
 
     def same_end(self, case: Object, *, asked: int = 4, attempts: int = 1) -> Object:
         """The case where a person is asked, its whole status as without any fault, but for what every start counts."""
