@@ -103,7 +103,7 @@ crash-all: install ## kill -9 of the operator at every numbered point of the dem
 	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
 
 .PHONY: outages
-outages: install ## The API server away for minutes, lying watches, replicas that sleep or are cut off (long)
+outages: install ## The API server or DataStorage away for minutes, lying watches, replicas that sleep or are cut off (long)
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/faults/api -m long
 

@@ -757,6 +757,7 @@ class Hanging(httpx2.AsyncBaseTransport):
         raise AssertionError("unreachable")
 
 
+@pytest.mark.parametrize((), [()], ids=["FA-15"])
 async def test_a_server_that_never_answers_costs_the_box_and_then_nothing() -> None:
     time, transport = Time(), Hanging()
     http = httpx2.AsyncClient(transport=transport, base_url="http://ds")
@@ -804,6 +805,7 @@ async def test_a_server_that_is_away_is_a_gap_and_later_each_record_is_stored_on
     await client.close()
 
 
+@pytest.mark.parametrize((), [()], ids=["FA-15"])
 def test_the_circuit_opens_after_five_failures_lets_one_try_and_closes_on_success() -> None:
     time = Time()
     breaker = Breaker(time.monotonic)

@@ -130,7 +130,7 @@ AWAY = {
 }
 
 
-@pytest.mark.parametrize(("goes", "comes"), AWAY.values(), ids=AWAY)
+@pytest.mark.parametrize(("goes", "comes"), AWAY.values(), ids=[f"FA-14 {name}" for name in AWAY])
 def test_a_case_ends_the_same_and_its_trail_is_whole_when_the_store_is_away(
     inhabit: Inhabit, store: Store, goes: Disturb, comes: Disturb
 ) -> None:

@@ -64,6 +64,8 @@ class Rule:
     """Answered with this instead of being passed on; 0: passed on, and the answer is lost."""
     headers: dict[str, str] = field(default_factory=dict)
     times: int = 1_000_000
+    after: float = 0.0
+    """Seconds until it is passed on all the same; 0: as the status says."""
     met: list[Asked] = field(default_factory=list)
     """Requests that it was applied to."""
 
@@ -121,9 +123,11 @@ class Proxy:
         self._do(self._tell(plural, line))
 
     @contextmanager
-    def ruled(self, pattern: str, status: int = 0, *, times: int = 1_000_000, **headers: str) -> Iterator[Rule]:
+    def ruled(
+        self, pattern: str, status: int = 0, *, times: int = 1_000_000, after: float = 0.0, **headers: str
+    ) -> Iterator[Rule]:
         """A rule for as long as the block lasts."""
-        rule = Rule(pattern, status, {name.replace("_", "-"): text for name, text in headers.items()}, times)
+        rule = Rule(pattern, status, {name.replace("_", "-"): text for name, text in headers.items()}, times, after)
         self.rules.append(rule)
         try:
             yield rule
@@ -145,7 +149,7 @@ class Proxy:
 
     async def open(self) -> None:
         """Begin to serve."""
-        trusted = ssl.create_default_context(cadata=self.authority)
+        trusted = ssl.create_default_context(cadata=self.authority or None)
         # As many at once as come: a watch holds its connection.
         connector = aiohttp.TCPConnector(ssl=trusted, limit=0)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
@@ -192,6 +196,9 @@ class Proxy:
                 "message": "refused",
             }
             return web.json_response(said, status=rule.status, headers=rule.headers)
+        if rule is not None and rule.after:
+            await asyncio.sleep(rule.after)
+            rule = None
         async with self._session.request(
             request.method,
             self.server + request.raw_path,
@@ -278,11 +285,18 @@ def before(kubeconfig: Path, folder: Path) -> Iterator[tuple[Proxy, Path]]:
     config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{proxy.port}"}
     path = folder / f"kubeconfig-{proxy.port}"
     path.write_text(yaml.safe_dump(config))
+    with serving(proxy):
+        yield proxy, path
+
+
+@contextmanager
+def serving(proxy: Proxy) -> Iterator[Proxy]:
+    """In a thread of its own."""
     thread = threading.Thread(target=_run, args=(proxy._loop,), daemon=True)
     thread.start()
     proxy._do(proxy.open())
     try:
-        yield proxy, path
+        yield proxy
     finally:
         proxy._do(proxy.close())
         proxy._loop.call_soon_threadsafe(proxy._loop.stop)
