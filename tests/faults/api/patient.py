@@ -122,19 +122,26 @@ class Troubled:
         """How often the model was asked and has answered."""
         return len(self.stage.asked(self.world.namespace, self.endpoint))
 
-    def same_end(self, case: Object, *, asked: int = 4, attempts: int = 1) -> Object:
-        """The case where a person is asked, its whole status as without any fault, but for what every start counts."""
+    def same_end(self, case: Object, *, asked: int = 4, attempts: int = 1, told: str = "Sent") -> Object:
+        """The case where a person is asked, its whole status as without any fault, but for what every start counts.
+
+        `told` is how far its notice must have come.
+        """
         name = case["metadata"]["name"]
-        found = self.world.shows("Investigation", name, _is_told)
-        status = {key: text for key, text in brief(found["status"]).items() if key not in UNEQUAL}
+        found = self.world.shows("Investigation", name, lambda seen: _told(seen) == [told])
         words = {self.world.namespace: "NAMESPACE", name: "CASE", found["metadata"]["uid"]: "UID"}
-        wanted = yaml.safe_load((FOLDER / f"{UNDISTURBED}.yaml").read_text(encoding="utf-8"))
-        calm = {key: text for key, text in wanted["status"].items() if key not in UNEQUAL}
-        assert rendered(normal(status, words)) == rendered(calm)
+        calm = yaml.safe_load((FOLDER / f"{UNDISTURBED}.yaml").read_text(encoding="utf-8"))["status"]
+        calm["notices"][0]["state"] = told
+        status = normal(brief(found["status"]), words)
+        for one in (status, calm):
+            for key in UNEQUAL:
+                one.pop(key)
+        assert rendered(status) == rendered(calm)
         assert (self.asked(), found["status"]["attempts"]) == (asked, attempts)
         return found
 
 
-def _is_told(found: Object) -> bool:
-    notices = found.get("status", {}).get("notices", [])
-    return "approval" in found["status"] and [one["state"] for one in notices] == ["Sent"]
+def _told(found: Object) -> list[str]:
+    """How far each notice has come, once a person is asked."""
+    status = found.get("status", {})
+    return [one["state"] for one in status.get("notices", [])] if "approval" in status else []
