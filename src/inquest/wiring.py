@@ -160,12 +160,14 @@ async def opened(
         gauging = Gauging(clock, redacting, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
         kube = await stack.enter_async_context(Kube(source, clock, namespaces=settings.kubernetes.watched))
-        datastorage = await _datastorage(settings, clock, _identity(settings, kube).uid, stack)
+        await kube.login()
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
         told = await receivers_of(settings.herald, redactor.learn, clock.now, stack)
         herald = KubeHerald(kube.status, clock, told, instance=settings.replica)
         stack.push_async_callback(herald.aclose)
         policy, refused = await _policy(settings, _teller(settings, herald, redacting), stack)
+        # What is made comes after all that may keep the operator from beginning.
+        datastorage = await _datastorage(settings, clock, _identity(settings, kube).uid, stack)
         eyes = ClusterEyes(kube.cluster, redacting, clock)
         books = playbooks_of(settings)
         runbooks = {book.name: book.text for book in books}

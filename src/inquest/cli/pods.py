@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from inquest.errors import Misconfigured
 from inquest.settings import Settings
 
 
@@ -29,37 +28,7 @@ def run_operator(file: Path | None) -> None:
     """Until it is told to stop."""
     from inquest.operator.main import operate  # imported late: the other commands do not need kopf
 
-    settings = Settings.load(file)
-    asyncio.run(_must_begin(settings))
-    asyncio.run(operate(settings, file))
-
-
-async def _must_begin(settings: Settings) -> None:
-    """Misconfigured where the operator has no login or no OPA.
-
-    Asked first: the first thing that it makes is its database, which whoever cannot begin would leave where they stand.
-    """
-    from inquest.adapters.kube import from_kubeconfig, in_cluster  # imported late: a served DataStorage may do without
-
-    chosen = settings.kubernetes.kubeconfig
-    try:
-        await (from_kubeconfig(chosen) if chosen else in_cluster())()
-    except Misconfigured as error:
-        if chosen:
-            raise
-        raise Misconfigured(f"{error}: name one by kubernetes.kubeconfig or INQUEST_KUBERNETES__KUBECONFIG") from error
-    if not settings.policy.url:
-        opa_of(settings)
-
-
-def opa_of(settings: Settings) -> str:
-    """The program of the settings; Misconfigured where there is none."""
-    from inquest.adapters.opa import find_binary
-
-    binary = find_binary(settings.policy.opa_binary)
-    if binary is None:
-        raise Misconfigured(f"policy.opa_binary: there is no program {settings.policy.opa_binary}")
-    return binary
+    asyncio.run(operate(Settings.load(file), file))
 
 
 def serve_datastorage(file: Path | None) -> None:

@@ -18,10 +18,9 @@ import yaml
 from cyclopts import App, Parameter
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from inquest.adapters.opa import OpaPolicy, OpaServer
+from inquest.adapters.opa import OpaPolicy, OpaServer, find_binary
 from inquest.adapters.redact import Redactor
 from inquest.api.shared import RulingDecision
-from inquest.cli.pods import opa_of
 from inquest.errors import Misconfigured
 from inquest.settings import Settings
 from inquest.story.history import History
@@ -95,13 +94,20 @@ def _files(place: Path) -> list[Path]:
 async def _tested(files: Sequence[Path], settings: Settings, file: Path | None, output: str) -> int:
     status = OK
     chosen = file or settings.policy.file or default_policy()
-    async with OpaServer(opa_of(settings), chosen) as server:
+    async with OpaServer(_binary(settings), chosen) as server:
         if server.fault:
             raise Misconfigured(f"{chosen}: {server.fault}")
         asked = OpaPolicy(server, query=settings.policy.query)
         for path in files:
             status = max(status, await _told(asked, path, output))
     return status
+
+
+def _binary(settings: Settings) -> str:
+    binary = find_binary(settings.policy.opa_binary)
+    if binary is None:
+        raise Misconfigured(f"policy.opa_binary: there is no program {settings.policy.opa_binary}")
+    return binary
 
 
 async def _told(asked: OpaPolicy, path: Path, output: str) -> int:

@@ -114,7 +114,10 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: Persona = NOBODY_
     async def read() -> Login:
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
         if not host or not port:
-            raise Misconfigured("no kubeconfig is set and this process does not run in a pod")
+            raise Misconfigured(
+                "no kubeconfig is set and this process does not run in a pod: "
+                "name one by kubernetes.kubeconfig or INQUEST_KUBERNETES__KUBECONFIG"
+            )
         address = f"[{host}]" if ":" in host else host
         server = f"https://{address}:{port}"
         return Login(server, str(folder / "ca.crt"), token_file=folder / "token", impersonate=impersonate)
