@@ -108,6 +108,8 @@ KINDS: Final = (
     "VolumeAttachment",
     "ValidatingWebhookConfiguration",
     "MutatingWebhookConfiguration",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
     "APIService",
     "PriorityClass",
     "RuntimeClass",
