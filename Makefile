@@ -158,4 +158,4 @@ demo-down: install ## Stop the demo and its cluster, leave nothing behind
 
 .PHONY: run
 run: install ## Run the operator against KUBECONFIG, in the foreground
-	$(BIN)/inquest run
+	$(if $(KUBECONFIG),INQUEST_KUBERNETES__KUBECONFIG='$(or $(INQUEST_KUBERNETES__KUBECONFIG),$(KUBECONFIG))') $(BIN)/inquest run
