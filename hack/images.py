@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import IO, Any
 from hack import HackError
 from hack.cache import REPOSITORY, cache_folder, hash_of, locked
 from hack.packages import IMAGE_PROGRAMS, SYSTEM_PATH, ensure_programs, require_root
+from hack.progress import building
 from hack.tools import TOOLS, build, store_name
 
 PREFIX = "localhost/inquest"
@@ -96,19 +97,26 @@ def main(arguments: list[str] | None = None) -> int:
 
 def build_images(names: Iterable[str]) -> list[Image]:
     """Each of these images, built if it is not in the cache."""
-    return [build_image(name) for name in names]
+    wanted = list(names)
+    missing = [name for name in wanted if not _folder(name, _recipe(name)).exists()]
+    return [build_image(name, missing) for name in wanted]
 
 
-def build_image(name: str) -> Image:
-    """The image of `images/<name>`, built if it is not in the cache."""
+def build_image(name: str, missing: Sequence[str] = ()) -> Image:
+    """The image of `images/<name>`, built if it is not in the cache; `missing` are all that are built in this run."""
     recipe = _recipe(name)
     ensure_programs(IMAGE_PROGRAMS)
     folder = _folder(name, recipe)
     with locked(folder.parent / f".{folder.name}.lock", seconds=BUILD_SECONDS):
         if not folder.exists():
-            _build_into(folder, name, recipe)
+            with building(_titled(name), among=[_titled(one) for one in missing]):
+                _build_into(folder, name, recipe)
     digest = (folder / "digest").read_text().strip()
     return Image(f"{PREFIX}/{name}", digest, folder / "image.tar")
+
+
+def _titled(name: str) -> str:
+    return f"image {name}"
 
 
 def digest_of_another_build(name: str) -> str:
@@ -170,7 +178,6 @@ def _folder(name: str, recipe: Recipe) -> Path:
 
 def _build_into(folder: Path, name: str, recipe: Recipe) -> None:
     require_root()
-    print(f"  image {name:<18} building", file=sys.stderr, flush=True)
     with _leaving_no_trace(), tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as work:
         context, result = Path(work) / "context", Path(work) / "result"
         context.mkdir()

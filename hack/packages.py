@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hack import HackError
 from hack.cache import cache_folder, locked
+from hack.progress import building
 
 INSTALL_SECONDS = 10 * 60
 SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -87,8 +88,9 @@ def _install(packages: list[str]) -> None:
             f"please install {' '.join(packages)}: they are fetched automatically on Debian and Ubuntu only"
         )
     was_running = _service_runs()
-    _apt("update", "-qq")
-    _apt("install", "-y", "-qq", "--no-install-recommends", *packages)
+    with building("Debian's packages"):
+        _apt("update", "-qq")
+        _apt("install", "-y", "-qq", "--no-install-recommends", *packages)
     if not was_running and _service_runs():
         subprocess.run(["systemctl", "disable", "--now", "containerd"], check=False, timeout=60, capture_output=True)
 
@@ -107,7 +109,10 @@ def _service_runs() -> bool:
     """Whether the machine's own containerd service runs; ours needs none, and the package may start it."""
     if not shutil.which("systemctl"):
         return False
-    asked = subprocess.run(["systemctl", "is-active", "--quiet", "containerd"], check=False, timeout=60)
+    # Where systemd is installed and does not run, as in a container, it complains on both outputs even with --quiet.
+    asked = subprocess.run(
+        ["systemctl", "is-active", "--quiet", "containerd"], check=False, timeout=60, capture_output=True
+    )
     return asked.returncode == 0
 
 

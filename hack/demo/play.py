@@ -11,6 +11,7 @@ from typing import Any
 
 from hack import HackError
 from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, tail_of
+from hack.progress import in_words, last_seconds, remember
 
 STEP_SECONDS = 180.0
 DECISION_SECONDS = 15 * 60.0
@@ -23,6 +24,15 @@ class Timetable:
     """Where the time went."""
 
     spent: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def preparation(self, name: str) -> Iterator[None]:
+        """Time a step that shows nothing by itself: it is announced, with how long it took here the last time."""
+        known = last_seconds(f"demo: {name}")
+        say(f"... {name}" + ("" if known is None else f" ({in_words(known)} the last time here)"))
+        with self.step(name):
+            yield
+        remember(f"demo: {name}", self.spent[name])
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

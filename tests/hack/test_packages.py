@@ -38,3 +38,15 @@ def test_two_runs_never_use_the_package_manager_at_the_same_time(
 
     assert missing == ["no-such-package"]
     assert log.read_text().split() == ["begin", "end"] * 3
+
+
+def test_a_machine_whose_systemd_does_not_run_says_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text("#!/bin/sh\necho 'Failed to connect to bus: Host is down' | tee /dev/stderr\nexit 1\n")
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    assert not packages._service_runs()
+    assert capfd.readouterr() == ("", "")
