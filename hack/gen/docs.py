@@ -1,5 +1,5 @@
 """Reference pages that come from code: the command, settings, metrics, conditions and reasons, phases, detectors,
-what is not seen with rights in single namespaces.
+what is not seen with rights in single namespaces, the six kinds.
 
 python -m hack.gen.docs            writes them
 python -m hack.gen.docs --check    exits 1 with a diff where one is out of date
@@ -17,6 +17,7 @@ from typing import Any, Final
 from pydantic import SecretStr
 
 from hack.gen.files import reconcile
+from hack.gen.resources import resources_page
 from inquest.api.conditions import CONDITIONS
 from inquest.api.meta import duration_from_timedelta
 from inquest.api.rbac import lost_in_namespaces
@@ -42,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         "phases.md": phases_page(),
         "detectors.md": detectors_page(),
         "not-seen.md": not_seen_page(),
+        "resources.md": resources_page(),
     }
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     return reconcile({FOLDER / name: NOTE + text for name, text in pages.items()}, check=check)

@@ -58,6 +58,10 @@ WHO: Final = {
         "kubectl port-forward": "needs a pod behind the Service: tests/cluster/story/test_intake.py sends the same",
         "curl https://inquest": "inside a pod: tests/cluster/story/test_intake.py sends the same",
     },
+    "docs/how-to/create-a-signal.md": {
+        "kubectl create -f signal.yaml": BY_HAND,
+        "kubectl patch signal": BY_HAND,
+    },
     "docs/how-to/follow-a-case.md": {
         ".status.progress": _MODEL,
         "inquest follow": _MODEL,
@@ -80,7 +84,6 @@ WHO: Final = {
         "inquest run": BY_HAND,
         "curl -s": BY_HAND,
         "kubectl get rwf,at": BY_HAND,
-        "kubectl create -f signal.yaml": BY_HAND,
     },
     "docs/how-to/install-the-command.md": {
         "pip install": _INDEX,

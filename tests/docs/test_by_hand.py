@@ -32,6 +32,7 @@ NAMESPACE: Final = "inquest-system"
 APPROVE: Final = "docs/how-to/approve-a-request.md"
 DOOR: Final = "docs/how-to/connect-alertmanager.md"
 FOLLOW: Final = "docs/how-to/follow-a-case.md"
+SIGNAL: Final = "docs/how-to/create-a-signal.md"
 INSTALL: Final = "docs/how-to/install-by-hand.md"
 LABEL: Final = "docs/how-to/label-a-namespace.md"
 READ: Final = "docs/how-to/read-an-investigation.md"
@@ -199,8 +200,9 @@ def _breaks_two_workloads_and_tells(reader: Reader) -> None:
     reader.does(LABEL, "inquest.dev/environment")
     reader.world.broken("checkout")
     reader.world.broken("billing")
-    reader.does(INSTALL, "kubectl create -f signal.yaml")
-    page = next(block for block in blocks(INSTALL) if block.file == "signal.yaml")
+    reader.desk.write_files_of(SIGNAL)
+    reader.does(SIGNAL, "kubectl create -f signal.yaml")
+    page = next(block for block in blocks(SIGNAL) if block.file == "signal.yaml")
     (reader.desk.folder / "signal.yaml").write_text(page.text.replace("checkout", "billing"))
     said, code = reader.desk.runs("kubectl create -f signal.yaml")
     assert code == 0, said
@@ -251,6 +253,9 @@ def _recovers(reader: Reader) -> None:
     reader.desk.runs(f"kubectl delete configmap inquest-freeze -n {NAMESPACE}")
     reader.does(RECOVER, "kubectl create configmap")
     assert "inquest-approval-decision" in reader.does(RECOVER, "kubectl get validatingadmissionpolicies", USER="jane")
+    told = reader.name("Signal", "billing")
+    reader.does(SIGNAL, "kubectl patch signal", NAME=told)
+    eventually(lambda: _is_over(reader, told), what="the Signal is resolved")
     again = reader.does(READ, "| jq", NAME=reader.name("Investigation", "billing"))
     assert "again-" in again
     started = next(block for block in blocks(READ) if "billing-is-down" in block.text and kind_of(block) == "object")
@@ -264,6 +269,10 @@ def _recovers(reader: Reader) -> None:
     case = reader.object("Investigation", reader.name("Investigation", "checkout"))["metadata"]["uid"]
     reader.does(RECOVER, "kubectl delete cm", UID_OF_THE_INVESTIGATION=case)
     reader.does(WORKFLOW, "kubectl create -f -")
+
+
+def _is_over(reader: Reader, name: str) -> bool:
+    return bool(reader.object("Signal", name).get("status", {}).get("phase") == "Resolved")
 
 
 def _keeps_the_trail(reader: Reader) -> None:
