@@ -220,8 +220,8 @@ class World:
         return self.api.get("Job", execution["status"]["job"]["name"], EXECUTION_NAMESPACE)
 
     def job_pod(self, job: Object) -> Object:
-        """The pod that the Job's controller has made."""
-        labels = f"batch.kubernetes.io/job-name={job['metadata']['name']}"
+        """The pod that the Job's controller has made; one of a Job that had its name before may still be there."""
+        labels = f"batch.kubernetes.io/controller-uid={job['metadata']['uid']}"
         self.until(lambda: bool(self.api.list("Pod", EXECUTION_NAMESPACE, labels=labels)), "the Job has a pod")
         return self.api.list("Pod", EXECUTION_NAMESPACE, labels=labels)[0]
 

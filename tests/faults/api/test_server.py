@@ -230,7 +230,7 @@ def test_a_status_that_may_not_be_written_is_tried_seldom_and_told_once(
 ) -> None:
     found = trouble()
     case = found.begun(answers=1)
-    name = case["metadata"]["name"]
+    name, uid = case["metadata"]["name"], case["metadata"]["uid"]
 
     with proxy.ruled(f"PATCH .*/investigations/{name}/status$", 403) as refused:
         found.answer()
@@ -240,6 +240,6 @@ def test_a_status_that_may_not_be_written_is_tried_seldom_and_told_once(
         tries = len(refused.met) - began
 
     assert tries <= 10
-    said = [one for one in process.lines() if one.get("event") == "handler failed" and "investigations" in one["error"]]
+    said = [one for one in process.lines() if one.get("event") == "handler failed" and one["uid"] == uid]
     assert len(said) == 1
     found.same_end(case)
