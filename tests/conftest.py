@@ -53,11 +53,22 @@ def _row_lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
         yield f"{table:>16}: {len(found[table])} rows"
 
 
+def _seconds(reporter: pytest.TerminalReporter) -> Counter[str]:
+    """What the tests of each tier took, with what they set up and took down; several workers add up."""
+    reports = (report for found in reporter.stats.values() for report in found if hasattr(report, "duration"))
+    spent: Counter[str] = Counter()
+    for report in reports:
+        spent[_tier(report.nodeid)] += report.duration
+    return spent
+
+
 def _lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
     ran, skipped = _counted(reporter, "passed") + _counted(reporter, "failed"), _counted(reporter, "skipped")
+    spent = _seconds(reporter)
     for tier in TIERS:
         note = f", {skipped[tier]} could not run here" if skipped[tier] else ""
-        yield f"{tier:>10}: {ran[tier]} tests ran{note}" + ("" if ran[tier] else "   <-- THIS TIER DID NOT RUN")
+        took = f", {spent[tier]:.0f} s" if ran[tier] else "   <-- THIS TIER DID NOT RUN"
+        yield f"{tier:>10}: {ran[tier]} tests ran{note}{took}"
 
 
 CLUSTER_SECONDS = 900.0
