@@ -27,6 +27,8 @@ class Subject:
     file: str
     common_name: str
     organization: str | None = None
+    groups: Sequence[str] = ()
+    """More of the same."""
     names: Sequence[str] = ()
     addresses: Sequence[IPv4Address] = ()
 
@@ -92,9 +94,8 @@ def _builder(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePubl
 
 def _name(subject: Subject) -> x509.Name:
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, subject.common_name)]
-    if subject.organization:
-        attributes.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, subject.organization))
-    return x509.Name(attributes)
+    groups = [subject.organization, *subject.groups] if subject.organization else subject.groups
+    return x509.Name([*(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups), *attributes])
 
 
 def _alternatives(subject: Subject) -> list[x509.GeneralName]:

@@ -110,9 +110,9 @@ def offer_volume(*, name: str = "main") -> None:
     volumes.offer_volume(_site(name))
 
 
-def person(user: str, *, name: str = "main") -> Path:
-    """The kubeconfig of somebody with a certificate of their own, who is in no group and may nothing yet."""
-    return _site(name).kubeconfig(Subject(f"person-{user}", user))
+def person(user: str, *groups: str, name: str = "main") -> Path:
+    """The kubeconfig of somebody with a certificate of their own, which says their groups; they may nothing yet."""
+    return _site(name).kubeconfig(Subject("-".join(("person", user, *groups)), user, groups=groups))
 
 
 def find(*, name: str = "main") -> Cluster | None:

@@ -6,7 +6,7 @@ Whatever leaves the house passes the redactor first: sinks take `Redacted` value
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar, final
 
@@ -263,6 +263,16 @@ class Tools(Protocol):
 
 
 @dataclass(frozen=True)
+class Person:
+    """Somebody as the API server knows them; an authorizer may look at all of it."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Access:
     """One question of a SelfSubjectAccessReview."""
 
@@ -327,7 +337,7 @@ class Status(Protocol):
         """Ask a SelfSubjectAccessReview for the operator's own account."""
         ...
 
-    async def allowed_for(self, user: str, groups: Sequence[str], access: Access, name: str = "") -> bool:
+    async def allowed_for(self, person: Person, access: Access, name: str = "") -> bool:
         """Ask a SubjectAccessReview for somebody else."""
         ...
 

@@ -218,18 +218,18 @@ CASES: dict[str, tuple[Callable[[Installation], Installation], Level, str, str]]
     "nobody may approve": (
         of(rolebindings=[binding("restart", kind="ServiceAccount", name="restart", namespace=WORK)]),
         WARNING,
-        "no user may approve: requests expire",
+        "nobody may approve: requests expire",
         "--clusterrole=inquest-approver",
     ),
-    "a group alone may approve": (
+    "only those who may do everything may approve": (
         of(
             rolebindings=[
-                binding("inquest-approver", kind="Group", name="sre"),
+                binding("inquest-approver", kind="Group", name="system:masters"),
                 binding("restart", kind="ServiceAccount", name="restart", namespace=WORK),
             ]
         ),
         WARNING,
-        "no user may approve; groups do not count: sre",
+        "nobody may approve: requests expire",
         "kubectl create rolebinding",
     ),
     "a Signal waits": (

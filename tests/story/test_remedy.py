@@ -41,6 +41,7 @@ from inquest.story.judgement import Ruling
 from inquest.story.remedy import (
     Account,
     ApprovalView,
+    Asking,
     Drift,
     GuardRules,
     GuardView,
@@ -259,9 +260,7 @@ RULING = Ruling(
 
 
 def manifest(account: Account | None = None, **changes: Any) -> dict[str, Any]:
-    return approval_request(
-        PARENT, proposal(), RULING, account or Account(), expires_at=NOW + 15 * MINUTE, required_approvals=1, **changes
-    )
+    return approval_request(PARENT, proposal(), RULING, account or Account(), Asking(NOW + 15 * MINUTE, **changes))
 
 
 def request(**spec: Any) -> RemediationApprovalRequest:
@@ -285,7 +284,35 @@ def test_a_request_that_asks_less_than_the_settings_is_not_taken_for_ours(
 ) -> None:
     found = request(requiredApprovals=2).spec
 
-    assert asks_less(found, required, found.expires_at + later) is expected
+    assert asks_less(found, Asking(found.expires_at + later, required)) is expected
+
+
+SEPARATION: dict[str, tuple[dict[str, Any], str, bool]] = {
+    "as it is": ({"separateRequester": True, "requestedBy": "jane"}, "jane", False),
+    "it forgets who asked": ({"separateRequester": True}, "jane", True),
+    "another is said to have asked": ({"separateRequester": True, "requestedBy": "bob"}, "jane", True),
+    "who asked may approve": ({"requestedBy": "jane"}, "jane", True),
+    "nobody is on record": ({"separateRequester": True}, "", False),
+    "a name that no request can hold": ({"separateRequester": True}, "j" * 1025, False),
+}
+
+
+@pytest.mark.parametrize(("spec", "requester", "expected"), SEPARATION.values(), ids=SEPARATION.keys())
+def test_a_request_that_lets_who_asked_approve_is_not_taken_for_ours(
+    spec: dict[str, Any], requester: str, expected: bool
+) -> None:
+    found = request(**spec).spec
+
+    assert asks_less(found, Asking(found.expires_at, 1, True, requester)) is expected
+
+
+def test_a_request_says_who_asked_and_whether_they_may_approve() -> None:
+    plain, separate = manifest(requester="jane"), manifest(separate_requester=True, requester="jane")
+
+    assert plain["spec"]["requestedBy"] == "jane"
+    assert "separateRequester" not in plain["spec"]
+    assert separate["spec"]["separateRequester"] is True
+    assert "requestedBy" not in manifest(separate_requester=True, requester="j" * 1025)["spec"]
 
 
 @row("C-RA-1")

@@ -9,6 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from inquest.api.approval import (
+    MAX_ENTRIES,
+    MAX_EXTRA,
+    MAX_EXTRA_KEY,
+    MAX_EXTRA_VALUE,
+    MAX_EXTRA_VALUES,
+    MAX_GROUP,
+    MAX_GROUPS,
+    MAX_UID,
+)
 from inquest.api.meta import GROUP
 from inquest.api.names import JOURNAL_LABEL, REQUESTER_ANNOTATION
 from inquest.api.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE, SERVICE_ACCOUNT
@@ -51,24 +61,61 @@ def _mutating(name: str, spec: Manifest) -> list[Manifest]:
     return [policy, binding | {"spec": {"policyName": name}}]
 
 
+_USER: Final = "request.userInfo.username"
+_DECIDES: Final = "has(object.spec.decision) && !has(oldObject.spec.decision)"
+_ENTERED_BEFORE: Final = "has(oldObject.spec.approvals) && oldObject.spec.approvals.exists(b, b.user == a.user)"
+_UNSIGNED: Final = f"a.user == {_USER} && !has(a.identity) && !({_ENTERED_BEFORE})"
+_ENTRIES: Final = "(has(object.spec.approvals) ? object.spec.approvals : [])"
+_OF_USER: Final[Mapping[str, str]] = {
+    name: f"(has(request.userInfo.{name}) ? request.userInfo.{name} : {empty})"
+    for name, empty in (("uid", "''"), ("groups", "[]"), ("extra", "{}"))
+}
+"""What is known of whoever asks; what they do not have is empty."""
+_FITS: Final = (
+    f"size({_OF_USER['uid']}) <= {MAX_UID} && size({_OF_USER['groups']}) <= {MAX_GROUPS}"
+    f" && {_OF_USER['groups']}.all(g, size(g) <= {MAX_GROUP}) && size({_OF_USER['extra']}) <= {MAX_EXTRA}"
+    f" && {_OF_USER['extra']}.all(k, size(k) <= {MAX_EXTRA_KEY}"
+    f" && size({_OF_USER['extra']}[k]) <= {MAX_EXTRA_VALUES}"
+    f" && {_OF_USER['extra']}[k].all(v, size(v) <= {MAX_EXTRA_VALUE}))"
+)
+"""Whether a request can hold what is known of whoever asks."""
+_IDENTITY: Final = (
+    "{?'uid': has(request.userInfo.uid) ? optional.of(dyn(request.userInfo.uid)) : optional.none(),"
+    f" 'groups': dyn({_OF_USER['groups']}),"
+    " ?'extra': has(request.userInfo.extra) ? optional.of(dyn(request.userInfo.extra)) : optional.none()}"
+)
+
+
 def _signature() -> Manifest:
-    """A decision without a name gets that of who decides."""
+    """A decision, or an entry among several, that does not say whose it is gets name, uid, groups and extra."""
+    # Whatever is forged must stay, so that it is refused.
+    own = f"(!has(object.spec.decidedBy) || object.spec.decidedBy == {_USER})"
+    named = f"variables.decides && !has(object.spec.decidedBy) ? [{_added('decidedBy', _USER)}] : []"
+    identity = _added("deciderIdentity", "variables.identity")
+    known = f"variables.decides && {own} && !has(object.spec.deciderIdentity) ? [{identity}] : []"
+    entry = "JSONPatch{op: 'add', path: '/spec/approvals/' + string(i) + '/identity', value: variables.identity}"
+    entries = f"variables.unsigned.map(i, {entry})"
+    numbers = ", ".join(map(str, range(MAX_ENTRIES)))
+    unsigned = f"[{numbers}].filter(i, i < size({_ENTRIES}) && [{_ENTRIES}[i]].exists(a, {_UNSIGNED}))"
     return _matching("UPDATE", _REQUESTS) | {
         "reinvocationPolicy": "Never",
         "matchConditions": [
-            {"name": "decides", "expression": "has(object.spec.decision) && !has(oldObject.spec.decision)"},
-            # A forged name must stay, so that it is refused.
-            {"name": "unsigned", "expression": "!has(object.spec.decidedBy)"},
+            {"name": "acts", "expression": f"({_DECIDES}) || {_ENTRIES}.exists(a, {_UNSIGNED})"},
+            {"name": "fits", "expression": _FITS},
+        ],
+        "variables": [
+            {"name": "decides", "expression": _DECIDES},
+            {"name": "identity", "expression": _IDENTITY},
+            {"name": "unsigned", "expression": unsigned},
         ],
         "mutations": [
-            {
-                "patchType": "ApplyConfiguration",
-                "applyConfiguration": {
-                    "expression": "Object{spec: Object.spec{decidedBy: request.userInfo.username}}",
-                },
-            }
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": f"({named}) + ({known}) + {entries}"}},
         ],
     }
+
+
+def _added(field: str, value: str) -> str:
+    return f"JSONPatch{{op: 'add', path: '/spec/{field}', value: {value}}}"
 
 
 def _requester_signature(operator: str) -> Manifest:
@@ -132,47 +179,25 @@ def _same(path: str) -> str:
 
 
 def _decision(own: list[str], execution_namespace: str) -> Manifest:
-    """A person decides: in their own name, with the right to, while the request is open, and does not remove it."""
+    """A person decides: as themselves, with the right to, while the request is open, and does not remove it."""
     names = ", ".join(f"'{name}'" for name in own)
     runners = _account(execution_namespace, "")
     variables = {
-        "ours": f"request.userInfo.username in [{names}] || request.userInfo.username.startsWith('{runners}')",
-        "decides": "has(object.spec.decision) && !has(oldObject.spec.decision)",
-        "entered": "(has(object.spec.approvals) ? object.spec.approvals : []).filter(a, "
-        "!(has(oldObject.spec.approvals) && oldObject.spec.approvals.exists(b, b.user == a.user)))",
+        "ours": f"{_USER} in [{names}] || {_USER}.startsWith('{runners}')",
+        "decides": _DECIDES,
+        "entered": f"{_ENTRIES}.filter(a, !({_ENTERED_BEFORE}))",
         "acts": "variables.decides || size(variables.entered) > 0",
+        "approves": "size(variables.entered) > 0 || (variables.decides && object.spec.decision == 'Approved')",
+        "separate": "has(object.spec.separateRequester) && object.spec.separateRequester",
+        "requester": "has(object.spec.requestedBy) ? object.spec.requestedBy : ''",
         "tied": f"{_same('metadata.finalizers')} && {_same('metadata.ownerReferences')}",
+        "fits": _FITS,
         "may": _asked("approve"),
         "mayRemove": _asked("delete"),
     }
     return _matching("UPDATE", _REQUESTS) | {
         "variables": [{"name": name, "expression": text} for name, text in variables.items()],
-        "validations": [
-            _refuse("!variables.acts || !variables.ours", "spec.decision: Inquest's own accounts do not decide"),
-            {
-                "expression": "!variables.decides || (has(object.spec.decidedBy)"
-                " && object.spec.decidedBy == request.userInfo.username)",
-                "messageExpression": "'spec.decidedBy must be ' + request.userInfo.username",
-                "message": "spec.decidedBy must be your own user name",
-                "reason": "Forbidden",
-            },
-            _refuse(
-                "variables.entered.all(a, a.user == request.userInfo.username)",
-                "spec.approvals: enter only yourself",
-            ),
-            _refuse(
-                "!variables.acts || (has(oldObject.status) && has(oldObject.status.phase)"
-                " && oldObject.status.phase == 'Pending')",
-                "spec.decision: this request is closed, only one with status.phase Pending is decided",
-            ),
-            _refuse(
-                "!variables.acts || variables.may", "spec.decision: deciding needs the verb approve on this request"
-            ),
-            _refuse(
-                "variables.tied || variables.ours || variables.mayRemove",
-                "metadata.finalizers, metadata.ownerReferences: changing them needs the verb delete on this request",
-            ),
-        ],
+        "validations": [*_rights(), *_signed(), *_separation()],
         "auditAnnotations": [
             {
                 "key": "decision",
@@ -181,6 +206,82 @@ def _decision(own: list[str], execution_namespace: str) -> Manifest:
             }
         ],
     }
+
+
+def _rights() -> list[Manifest]:
+    """Who may act at all, and while what."""
+    lacks = (
+        f"{_USER} + ' may not approve {_REQUESTS}.{GROUP} \"' + object.metadata.name + '\" in namespace '"
+        " + object.metadata.namespace + ': the verb approve is missing there, which the role inquest-approver gives."
+        " Nothing was decided, and somebody else can decide'"
+    )
+    return [
+        _refuse("!variables.acts || !variables.ours", "spec.decision: Inquest's own accounts do not decide"),
+        _refuse(
+            "!variables.acts || variables.may", "spec.decision: deciding needs the verb approve on this request", lacks
+        ),
+        _refuse(
+            "!variables.acts || (has(oldObject.status) && has(oldObject.status.phase)"
+            " && oldObject.status.phase == 'Pending')",
+            "spec.decision: this request is closed, only one with status.phase Pending is decided",
+        ),
+        _refuse(
+            "variables.tied || variables.ours || variables.mayRemove",
+            "metadata.finalizers, metadata.ownerReferences: changing them needs the verb delete on this request",
+        ),
+    ]
+
+
+def _signed() -> list[Manifest]:
+    """Name, uid, groups and extra are those of whoever asks, in the decision and in every new entry."""
+    whose = "must be your own uid, groups and extra, all of them: `kubectl inquest approve` fills them in"
+    return [
+        _refuse(
+            f"!variables.decides || (has(object.spec.decidedBy) && object.spec.decidedBy == {_USER})",
+            "spec.decidedBy must be your own user name",
+            f"'spec.decidedBy must be ' + {_USER}",
+        ),
+        _refuse(f"variables.entered.all(a, a.user == {_USER})", "spec.approvals: enter only yourself"),
+        _refuse(
+            "!variables.acts || variables.fits",
+            f"spec.decision: more is known of you than a request can hold ({MAX_GROUPS} groups of {MAX_GROUP}"
+            f" characters, {MAX_EXTRA} extra fields of {MAX_EXTRA_VALUES} values): decide with a login that has less",
+        ),
+        _refuse(
+            f"!variables.decides || ({_is_own('object.spec', 'deciderIdentity')})", f"spec.deciderIdentity {whose}"
+        ),
+        _refuse(f"variables.entered.all(a, {_is_own('a', 'identity')})", f"spec.approvals: identity {whose}"),
+    ]
+
+
+def _is_own(parent: str, field: str) -> str:
+    """Whether that identity is there and is the one of whoever asks; the order of groups does not count."""
+
+    def said(name: str, empty: str) -> str:
+        return f"(has({parent}.{field}.{name}) ? {parent}.{field}.{name} : {empty})"
+
+    return (
+        f"has({parent}.{field}) && {said('uid', chr(39) * 2)} == {_OF_USER['uid']}"
+        f" && sets.equivalent({said('groups', '[]')}, {_OF_USER['groups']})"
+        f" && {said('extra', '{}')} == {_OF_USER['extra']}"
+    )
+
+
+def _separation() -> list[Manifest]:
+    """Who asked does not approve, where the request says so; nobody does where that is not on record."""
+    return [
+        _refuse(
+            "!variables.approves || !variables.separate || variables.requester != ''",
+            "spec.decision: who asked for this is not on record, and who asked may not approve"
+            " (approval.separate_requester): nobody can approve it, anybody who may can reject it",
+        ),
+        _refuse(
+            f"!variables.approves || !variables.separate || variables.requester != {_USER}",
+            "spec.decision: you asked for this, and who asked may not approve",
+            f"{_USER} + ' asked for this, and who asked may not approve (approval.separate_requester):"
+            " somebody else has to'",
+        ),
+    ]
 
 
 def _asked(verb: str) -> str:
@@ -193,13 +294,14 @@ def _asked(verb: str) -> str:
 
 def _creation(operator: str) -> Manifest:
     """The operator proposes, and proposes undecided."""
-    fields = ("decision", "decisionReason", "decidedBy", "approvals")
+    fields = ("decision", "decisionReason", "decidedBy", "deciderIdentity", "approvals")
     return _matching("CREATE", _REQUESTS) | {
         "validations": [
             _refuse(_is(operator), "approval requests are created by the operator alone"),
             _refuse(
                 " && ".join(f"!has(object.spec.{field})" for field in fields),
-                "spec.decision, spec.decisionReason, spec.decidedBy and spec.approvals are absent at creation",
+                "spec.decision, spec.decisionReason, spec.decidedBy, spec.deciderIdentity and spec.approvals"
+                " are absent at creation",
             ),
         ]
     }
@@ -286,8 +388,10 @@ def _matching(operation: str, resource: str) -> Manifest:
     return {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}}
 
 
-def _refuse(unless: str, message: str) -> Manifest:
-    return {"expression": unless, "message": message, "reason": "Forbidden"}
+def _refuse(unless: str, message: str, words: str = "") -> Manifest:
+    """`words` is the CEL that says it better; the message stands in for it."""
+    said = {"messageExpression": words} if words else {}
+    return {"expression": unless, **said, "message": message, "reason": "Forbidden"}
 
 
 def _is(user: str) -> str:

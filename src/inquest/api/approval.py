@@ -6,7 +6,8 @@ rules here, the admission policies (`admission`), and the operator at the moment
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -96,6 +97,37 @@ class ProposedAlternative(Model):
     """Why it was not chosen."""
 
 
+MAX_GROUPS: Final = 256
+MAX_EXTRA: Final = 16
+MAX_EXTRA_VALUES: Final = 8
+MAX_GROUP: Final = 512
+MAX_EXTRA_KEY: Final = 253
+MAX_EXTRA_VALUE: Final = 2048
+MAX_UID: Final = 253
+MAX_ENTRIES: Final = 4
+MAX_REQUESTER: Final = 1024
+"""Bounds of what is recorded of a person; who has more cannot decide, and is told so at admission."""
+
+
+class Identity(Model):
+    """What the API server knows of a person beside the name, at the moment in which they decided."""
+
+    uid: Annotated[str, Field(max_length=MAX_UID)] | None = None
+    """Uid, where the login has one; a certificate has none."""
+    groups: Annotated[tuple[Annotated[str, Field(max_length=MAX_GROUP)], ...], Field(max_length=MAX_GROUPS)] = ()
+    """Groups, as authenticated by the API server."""
+    extra: Annotated[
+        Mapping[
+            Annotated[str, Field(max_length=MAX_EXTRA_KEY)],
+            Annotated[
+                tuple[Annotated[str, Field(max_length=MAX_EXTRA_VALUE)], ...], Field(max_length=MAX_EXTRA_VALUES)
+            ],
+        ],
+        Field(max_length=MAX_EXTRA),
+    ] = Field(default_factory=dict)
+    """What else an authorizer may look at."""
+
+
 class Approver(Model):
     """One of several people who approve."""
 
@@ -103,6 +135,8 @@ class Approver(Model):
     """User name, as authenticated by the API server."""
     reason: Text1024 | None = None
     """What they said."""
+    identity: Identity | None = None
+    """Uid, groups and extra, as authenticated by the API server."""
 
 
 _APPROVALS = "(has({0}.approvals) ? size({0}.approvals) : 0)"
@@ -111,8 +145,10 @@ _RULES = (
     rule(
         "!has(oldSelf.decision) || (has(self.decision) && self.decision == oldSelf.decision"
         " && self.decidedBy == oldSelf.decidedBy && has(self.decisionReason) == has(oldSelf.decisionReason)"
-        " && (!has(self.decisionReason) || self.decisionReason == oldSelf.decisionReason))",
-        "spec.decision is final: decision, decisionReason and decidedBy are written once, together",
+        " && (!has(self.decisionReason) || self.decisionReason == oldSelf.decisionReason)"
+        " && has(self.deciderIdentity) == has(oldSelf.deciderIdentity)"
+        " && (!has(self.deciderIdentity) || self.deciderIdentity == oldSelf.deciderIdentity))",
+        "spec.decision is final: decision, decisionReason, decidedBy and deciderIdentity are written once, together",
         ".decision",
     ),
     rule(
@@ -124,6 +160,11 @@ _RULES = (
         "!has(self.decisionReason) || has(self.decision)",
         "spec.decisionReason is complete only with spec.decision",
         ".decisionReason",
+    ),
+    rule(
+        "!has(self.deciderIdentity) || has(self.decision)",
+        "spec.deciderIdentity is complete only with spec.decision",
+        ".deciderIdentity",
     ),
     rule(
         "!has(self.decision) || self.decision != 'Approved'"
@@ -154,7 +195,9 @@ class ApprovalSpec(Model):
     """What is proposed, and what people decided about it."""
 
     model_config = ConfigDict(
-        json_schema_extra=fixed_fields(*_RULES, changeable=("approvals", "decision", "decisionReason", "decidedBy"))
+        json_schema_extra=fixed_fields(
+            *_RULES, changeable=("approvals", "decision", "decisionReason", "decidedBy", "deciderIdentity")
+        )
     )
 
     investigation_ref: ObjectRef
@@ -191,7 +234,11 @@ class ApprovalSpec(Model):
     """Until when a decision counts."""
     required_approvals: Annotated[int, Field(ge=1, le=5)] = 1
     """How many different people must agree."""
-    approvals: Annotated[tuple[Approver, ...], Field(max_length=4, json_schema_extra=keyed_by("user"))] = ()
+    separate_requester: bool | None = None
+    """Who asked for the investigation may not approve."""
+    requested_by: Annotated[str, Field(max_length=MAX_REQUESTER)] | None = None
+    """Who asked for it, where that is on record."""
+    approvals: Annotated[tuple[Approver, ...], Field(max_length=MAX_ENTRIES, json_schema_extra=keyed_by("user"))] = ()
     """All but the last approver, where several are required."""
     decision: Decision | None = None
     """Approved or Rejected; final."""
@@ -199,6 +246,8 @@ class ApprovalSpec(Model):
     """What the deciding person said."""
     decided_by: Name | None = None
     """User who decided, as authenticated by the API server."""
+    decider_identity: Identity | None = None
+    """Uid, groups and extra of the user who decided, as authenticated by the API server."""
 
 
 class ApprovalStatus(Status):

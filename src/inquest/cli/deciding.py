@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from inquest.adapters.redact import Redactor
-from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.approval import Identity, RemediationApprovalRequest
 from inquest.api.meta import GROUP
 from inquest.api.names import approval_name
 from inquest.api.shared import ApprovalPhase, Decision
@@ -21,7 +21,7 @@ from inquest.cli.output import can_answer, one_line, room, say, warn
 from inquest.cli.place import Connection, Place, at_place
 from inquest.conductor.house import APPROVAL
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
-from inquest.ports import Access, Json
+from inquest.ports import Access, Json, Person
 from inquest.view import Branch, Section, as_sections
 
 MANAGER: Final = "kubectl-inquest"
@@ -76,7 +76,8 @@ def reject(
 
 async def _decided(at: Connection, name: str, decision: Decision, reason: str, yes: bool) -> Exit:
     # Asked first: who may not act as somebody learns that, and not what that somebody lacks.
-    user = await at.kube.status.whoami()
+    who = await at.kube.status.whoami()
+    user = who.user
     try:
         found = await _request(at, name)
     except Forbidden as error:
@@ -92,7 +93,7 @@ async def _decided(at: Connection, name: str, decision: Decision, reason: str, y
         warn("nothing was decided")
         return Exit.NO
     said = Redactor().text(reason)
-    change = _decision(decision, user, said.value) if last else _entry(request, user, said.value)
+    change = _decision(decision, who, said.value) if last else _entry(found, who, said.value)
     await at.kube.status.change(APPROVAL, found, said.carried(change), MANAGER)
     more = "" if last else f", {request.spec.required_approvals - 1 - len(request.spec.approvals)} more must agree"
     say(f"{request.name}: {decision} by {user}{more}")
@@ -138,19 +139,25 @@ def _binding(at: Connection, user: str) -> str:
     return f"kubectl create rolebinding NAME -n {at.namespace} --clusterrole=inquest-approver --user={user}"
 
 
-def _decision(decision: Decision, user: str, reason: str) -> Json:
+def _identity(who: Person) -> Json:
+    """Filled in for servers that sign nothing; those that do find their own words."""
+    extra = {key: tuple(values) for key, values in who.extra.items()}
+    return Identity.model_construct(uid=who.uid or None, groups=who.groups, extra=extra).to_object()
+
+
+def _decision(decision: Decision, who: Person, reason: str) -> Json:
     said = {"decisionReason": reason} if reason else {}
-    return {"spec": {"decision": str(decision), "decidedBy": user, **said}}
+    signed = {"decidedBy": who.user, "deciderIdentity": _identity(who)}
+    return {"spec": {"decision": str(decision), **signed, **said}}
 
 
-def _entry(request: RemediationApprovalRequest, user: str, reason: str) -> Json:
+def _entry(found: Json, who: Person, reason: str) -> Json:
     """One of several who agree, under those who did so before; the API server refuses it where one of them is lost.
 
     Not bound to a version: what is left of the time is written each minute, while somebody reads.
     """
-    own = {"user": user, **({"reason": reason} if reason else {})}
-    entries = [*(one.to_object() for one in request.spec.approvals), own]
-    return {"spec": {"approvals": entries}}
+    own = {"user": who.user, "identity": _identity(who), **({"reason": reason} if reason else {})}
+    return {"spec": {"approvals": [*(found["spec"].get("approvals") or ()), own]}}
 
 
 def _confirmed(question: str) -> bool:

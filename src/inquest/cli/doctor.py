@@ -27,7 +27,7 @@ from inquest.conductor.house import (
     WORKFLOW,
 )
 from inquest.errors import Answer, Forbidden, UnknownKind
-from inquest.ports import Access, Json, ResourceKind
+from inquest.ports import Access, Json, Person, ResourceKind
 from inquest.story.installation import Finding, Installation, Level, Listed, Unread, examine, is_running
 
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -138,13 +138,13 @@ async def _listed(at: Connection, kind: ResourceKind, where: str) -> Listed:
 async def _too_many(at: Connection, seen: Installation, gate: asyncio.Semaphore) -> Sequence[str] | Unread:
     """What the operator's account may and must not, asked with the right to ask about others."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{seen.namespace}", "system:authenticated")
-    user = f"system:serviceaccount:{seen.namespace}:{seen.account}"
+    account = Person(f"system:serviceaccount:{seen.namespace}:{seen.account}", groups)
 
     async def granted(one: Question) -> str:
         namespace = "" if one.resource in WITHOUT_NAMESPACE else seen.namespace
         async with gate:
             access = Access(one.verb, one.group, one.resource, one.subresource, namespace)
-            return one.text if await at.kube.status.allowed_for(user, groups, access) else ""
+            return one.text if await at.kube.status.allowed_for(account, access) else ""
 
     try:
         answers = await asyncio.gather(*map(granted, MUST_NOT))

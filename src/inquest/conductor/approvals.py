@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from inquest.api.admission import not_in_force
 from inquest.api.admission import render as admission_policies
-from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.approval import ApprovalSpec, Identity, RemediationApprovalRequest
 from inquest.api.conditions import Verdict, false, true
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
@@ -19,7 +19,7 @@ from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, House
 from inquest.conductor.publish import publish, sealed
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
-from inquest.ports import Access
+from inquest.ports import Access, Person
 from inquest.story import plot
 from inquest.story.context import ResourceContext
 from inquest.story.plot import Case
@@ -102,8 +102,8 @@ class Approvals:
             allowed=await self._allowed(found),
             own_accounts=frozenset({account + chosen.kubernetes.service_account, f"{account}inquest-investigator"}),
             own_prefixes=(f"system:serviceaccount:{self.house.execution_namespace}:",),
-            requester=inv.metadata.annotations.get(REQUESTER_ANNOTATION, ""),
-            separate_requester=chosen.approval.separate_requester,
+            requester=requester_of(inv),
+            separate_requester=chosen.approval.separate_requester or bool(found.spec.separate_requester),
             signal_resolved=signal_resolved,
             cancelled=inv.spec.cancel,
             consumed_by=found.status.consumed_by or "",
@@ -127,14 +127,9 @@ class Approvals:
 
     async def _allowed(self, found: RemediationApprovalRequest) -> dict[str, bool]:
         """What a SubjectAccessReview says now of everybody who decided."""
-        names = [approver.user for approver in found.spec.approvals]
-        names += [found.spec.decided_by] if found.spec.decided_by else []
         access = Access(APPROVE.verb, APPROVE.group, APPROVE.resource, namespace=found.namespace)
-        return {name: await self._may(name, access, found.name) for name in names}
-
-    async def _may(self, name: str, access: Access, request: str) -> bool:
-        # Nobody records the groups of a user who is gone: an approver is bound by name (docs/decisions/0003).
-        return await self.house.status.allowed_for(name, ("system:authenticated",), access, request)
+        ask = self.house.status.allowed_for
+        return {person.user: await ask(person, access, found.name) for person in deciders(found.spec)}
 
     async def policies_intact(self) -> bool:
         """Whether the admission policies are there and say what they said when they were installed."""
@@ -213,6 +208,28 @@ class Approvals:
             await self.settle(
                 Looked(found, stand, found.spec.decided_by or "", decided_at(raw)), await self.house.now()
             )
+
+
+def requester_of(inv: Investigation) -> str:
+    """Who asked for a case, as the API server wrote it down; empty where it did not."""
+    return inv.metadata.annotations.get(REQUESTER_ANNOTATION, "")
+
+
+EVERYBODY: Final = ("system:authenticated",)
+"""All that is known of the groups of a person whose decision was written before groups were on record."""
+
+
+def deciders(spec: ApprovalSpec) -> tuple[Person, ...]:
+    """Everybody who decided, as the API server knew them then."""
+    signed = [(approver.user, approver.identity) for approver in spec.approvals]
+    signed += [(spec.decided_by, spec.decider_identity)] if spec.decided_by else []
+    return tuple(_person(user, identity) for user, identity in signed)
+
+
+def _person(user: str, identity: Identity | None) -> Person:
+    if identity is None:
+        return Person(user, EVERYBODY)
+    return Person(user, identity.groups, identity.uid or "", identity.extra)
 
 
 PHASES: Final = {

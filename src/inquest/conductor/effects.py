@@ -15,7 +15,7 @@ from inquest.api.names import (
 from inquest.api.shared import (
     ObjectRef,
 )
-from inquest.conductor.approvals import Approvals
+from inquest.conductor.approvals import Approvals, requester_of
 from inquest.conductor.guards import bare
 from inquest.conductor.house import APPROVAL, EXECUTION, House
 from inquest.conductor.ownership import Ownership
@@ -51,21 +51,22 @@ class Effects:
         chosen = self.house.settings.approval
         expires = earlier.expires_at if earlier else now + chosen.timeout
         digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
-        name, required = approval_name(work.investigation.name), chosen.required_in(ruled.ruling.environment)
+        name, requester = approval_name(work.investigation.name), requester_of(work.investigation)
+        required = chosen.required_in(ruled.ruling.environment)
+        asking = remedy.Asking(expires, required, chosen.separate_requester, requester)
         await self._intend(work, "ApprovalRequest", name, digest)
         body = remedy.approval_request(
             work.parent,
             selected.proposal,
             ruled.ruling,
             notices.account(case),
-            expires_at=expires,
-            required_approvals=required,
+            asking,
         )
         made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
         if remedy.digest_of_request(made.spec) != digest:
             raise Tampered(f"{name} says something else than what was ruled on")
-        if remedy.asks_less(made.spec, required, expires):
-            raise Tampered(f"{name} asks fewer people, or for longer, than the settings say")
+        if remedy.asks_less(made.spec, asking):
+            raise Tampered(f"{name} asks fewer people, others, or for longer, than the settings say")
         event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
         await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
         escalates = earlier.escalates_at if earlier else chosen.escalates_at(now, made.spec.expires_at)

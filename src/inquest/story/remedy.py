@@ -21,6 +21,7 @@ from typing import Any, Final
 import yaml
 
 from inquest.api.approval import (
+    MAX_REQUESTER,
     ApprovalSpec,
     CitedEvidence,
     PolicyPin,
@@ -146,12 +147,27 @@ def digest_of_proposal(proposal: Proposal, policy_hash: str) -> str:
     return proposal_digest(proposal.workflow, proposal.parameters, proposal.target, policy_hash, proposal.undo)
 
 
-def asks_less(found: ApprovalSpec, required: int, expires: datetime) -> bool:
-    """Whether a request that stands there already is easier to get through than the one that would be made now.
+@dataclass(frozen=True)
+class Asking:
+    """Of whom an approval is asked; no part of the digest, which is of the action."""
 
-    Neither figure is part of the digest: it is of the action.
-    """
-    return found.required_approvals < required or found.expires_at > expires
+    expires_at: datetime
+    required_approvals: int = 1
+    separate_requester: bool = False
+    """Who asked may not approve."""
+    requester: str = ""
+    """Who asked; empty: not on record."""
+
+    @property
+    def named(self) -> str | None:
+        """The requester as a request can hold it; a longer name counts as none, so that nobody may approve."""
+        return self.requester if 0 < len(self.requester) <= MAX_REQUESTER else None
+
+
+def asks_less(found: ApprovalSpec, wanted: Asking) -> bool:
+    """Whether a request that stands there already is easier to get through than the one that would be made now."""
+    separate = wanted.separate_requester and not (found.separate_requester and found.requested_by == wanted.named)
+    return found.required_approvals < wanted.required_approvals or found.expires_at > wanted.expires_at or separate
 
 
 def digest_of_request(spec: ApprovalSpec) -> str:
@@ -277,9 +293,7 @@ def approval_request(
     proposal: Proposal,
     found: Ruling,
     account: Account,
-    *,
-    expires_at: datetime,
-    required_approvals: int = 1,
+    asking: Asking,
 ) -> Manifest:
     """The request, complete and without a decision; its preview must have been redacted."""
     spec = ApprovalSpec(
@@ -298,8 +312,10 @@ def approval_request(
         evidence=_cited(account),
         alternatives=_proposed(account.alternatives),
         preview_diff=shown(proposal.preview, MAX_PREVIEW) or None,
-        expires_at=expires_at,
-        required_approvals=required_approvals,
+        expires_at=asking.expires_at,
+        required_approvals=asking.required_approvals,
+        separate_requester=asking.separate_requester or None,
+        requested_by=asking.named,
     )
     metadata = _metadata(parent, approval_name(parent.name))
     return RemediationApprovalRequest(metadata=metadata, spec=spec).to_object()

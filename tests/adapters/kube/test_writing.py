@@ -8,7 +8,7 @@ import pytest
 
 from inquest.adapters.kube import Kube
 from inquest.errors import AlreadyExists, Conflict, Invalid, NotFound
-from inquest.ports import Access, Json, Redacted, ResourceKind, seal
+from inquest.ports import Access, Json, Person, Redacted, ResourceKind, seal
 from tests.cluster.kube import proposal
 
 CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
@@ -133,8 +133,8 @@ async def test_rights_are_asked_for_oneself_and_for_others(kube: Kube, own: Kube
     assert await kube.status.allowed(everything)
     assert not await own.status.allowed(secrets)
     assert not await own.status.allowed(everything)
-    assert await own.status.allowed_for("jane", ["system:masters"], secrets)
-    assert not await own.status.allowed_for("jane", [], secrets, name="one")
+    assert await own.status.allowed_for(Person("jane", ("system:masters",)), secrets)
+    assert not await own.status.allowed_for(Person("jane"), secrets, name="one")
     assert kube.traffic.writes == own.traffic.writes == 0
 
 

@@ -212,7 +212,8 @@ def test_where_two_must_agree_one_is_not_enough(done: Played) -> None:
     }
     assert ended(done.case) == REMEDIED
     request = done.request
-    assert (request["spec"]["requiredApprovals"], request["spec"]["approvals"]) == (2, [{"user": "jane"}])
+    entered = [(one["user"], one["identity"]["groups"]) for one in request["spec"]["approvals"]]
+    assert (request["spec"]["requiredApprovals"], entered) == (2, [("jane", ["system:authenticated"])])
     assert word(request, "phase", "decidedBy", "consumedBy") == ("Approved", "bob", done.run["metadata"]["uid"])
     assert command(done.before)[0] == "httpd"
     assert command(done.team.deployment())[0] == "/bin/sh"

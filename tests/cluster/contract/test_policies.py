@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
+from hack.cluster import local
 from inquest.api.admission import not_in_force, render, render_mutating
 from inquest.api.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE
 from inquest.api.registry import BY_KIND
+from tests.cluster import conftest as tier
 from tests.cluster.conftest import Person
 from tests.cluster.kube import OPERATOR, Answer, Cluster, Kubectl, Object, eventually, proposal
 
@@ -27,6 +30,15 @@ def opened(operator: Kubectl) -> Opened:
         assert operator.status("rar", NAME, {"phase": phase}).accepted
 
     return make
+
+
+@pytest.fixture
+def signing(cluster: Cluster) -> None:
+    """Only servers of 1.36 and later serve the policy that signs."""
+    if "mutatingadmissionpolicies" not in cluster.kubectl(
+        "api-resources", "--api-group=admissionregistration.k8s.io", "-o", "name"
+    ):
+        pytest.skip("this API server does not serve MutatingAdmissionPolicy v1")
 
 
 def decide(user: Kubectl, decision: str, by: str | None, **more: object) -> Answer:
@@ -75,18 +87,22 @@ def test_a_decision_is_final_and_so_is_its_name(row: str, opened: Opened, person
     opened()
     jane, bob = person("jane", "inquest-approver"), person("bob", "inquest-approver")
     assert decide(jane, "Approved", "jane").accepted
-    final = "spec.decision is final: decision, decisionReason and decidedBy are written once, together"
+    final = "spec.decision is final: decision, decisionReason, decidedBy and deciderIdentity are written once, together"
 
     _refused(decide(bob, "Approved", "bob"), final)
     _refused(decide(bob, "Rejected", "bob"), final)
     _refused(decide(jane, "Approved", "jane", decisionReason="an afterthought"), final)
-    _refused(jane.merge("rar", NAME, {"spec": {"decision": None, "decidedBy": None}}), final)
+    _refused(jane.merge("rar", NAME, {"spec": {"decision": None, "decidedBy": None, "deciderIdentity": None}}), final)
+    _refused(jane.merge("rar", NAME, {"spec": {"deciderIdentity": None}}), final)
+    _refused(jane.merge("rar", NAME, {"spec": {"deciderIdentity": {"groups": ["oncall"]}}}), final)
 
     assert jane.get("rar", NAME)["spec"]["decidedBy"] == "jane"
     assert decide(jane, "Approved", "jane").accepted
 
 
-def test_the_right_to_patch_is_not_the_right_to_approve(opened: Opened, kubectl: Kubectl) -> None:
+def test_the_right_to_patch_is_not_the_right_to_approve(
+    opened: Opened, kubectl: Kubectl, namespace: str, person: Person
+) -> None:
     opened()
     verbs = ("--verb=get,patch,update", "--resource=remediationapprovalrequests.inquest.dev")
     kubectl("create", "role", "patcher", *verbs)
@@ -94,7 +110,13 @@ def test_the_right_to_patch_is_not_the_right_to_approve(opened: Opened, kubectl:
     eve = kubectl.user("eve")
     eventually(lambda: eve.may("patch", "remediationapprovalrequests.inquest.dev"), what="eve may patch")
 
-    _refused(decide(eve, "Approved", "eve"), "deciding needs the verb approve on this request")
+    lacks = f'eve may not approve remediationapprovalrequests.inquest.dev "{NAME}" in namespace {namespace}'
+    _refused(decide(eve, "Approved", "eve"), lacks)
+    _refused(decide(eve, "Rejected", None), lacks)
+    _refused(enter(eve, {"user": "eve"}), lacks)
+
+    assert "decision" not in eve.get("rar", NAME)["spec"], "nothing was changed"
+    assert decide(person("jane", "inquest-approver"), "Approved", None).accepted, "somebody else decides"
 
 
 def test_an_editor_cannot_touch_a_request(opened: Opened, person: Person) -> None:
@@ -202,12 +224,162 @@ def test_approvals_only_grow_and_by_one(opened: Opened, person: Person) -> None:
     jane, bob = person("jane", "inquest-approver"), person("bob", "inquest-approver")
     first = {"user": "jane", "reason": "fine"}
     assert enter(jane, first).accepted
+    first = jane.get("rar", NAME)["spec"]["approvals"][0]
 
     _refused(enter(jane), "spec.approvals only grows: old entries stay as they are")
     _refused(enter(jane, first | {"reason": "not so fine"}), "spec.approvals only grows: old entries stay as they are")
     _refused(enter(bob, first, {"user": "bob"}, {"user": "al"}), "spec.approvals only grows by one entry in an update")
 
     assert enter(bob, first, {"user": "bob"}).accepted
+
+
+# --- whose decision it is ----------------------------------------------------------------------------------
+
+GROUPS = ("oncall", "payments")
+EVERYBODY = "system:authenticated"
+
+
+@pytest.fixture
+def grace(cluster: Cluster, kubectl: Kubectl) -> Kubectl:
+    """Somebody with a certificate whose groups come from the API server, and a right that only a group gives."""
+    path = local.person("grace", *GROUPS, name=tier.NAME)
+    kubectl("create", "rolebinding", "oncall", "--clusterrole=inquest-approver", "--group=oncall")
+    user = replace(kubectl, kubeconfig=path)
+    eventually(lambda: user.may("approve", "remediationapprovalrequests.inquest.dev"), what="grace may approve")
+    return user
+
+
+def own(user: Kubectl) -> Object:
+    """What the API server knows of somebody beside the name."""
+    said = json.loads(user("auth", "whoami", "-o", "json"))["status"]["userInfo"]
+    return {name: said[name] for name in ("uid", "groups", "extra") if said.get(name)}
+
+
+@pytest.mark.usefixtures("signing")
+def test_the_api_server_writes_down_who_decided_with_all_that_it_knows(opened: Opened, grace: Kubectl) -> None:
+    opened()
+
+    answer = decide(grace, "Approved", by=None)
+
+    assert answer.accepted, answer.err
+    spec = grace.get("rar", NAME)["spec"]
+    assert (spec["decidedBy"], spec["deciderIdentity"]) == ("grace", own(grace))
+    assert sorted(spec["deciderIdentity"]["groups"]) == [*GROUPS, EVERYBODY]
+    assert spec["deciderIdentity"]["extra"], "a certificate has a credential id"
+
+
+@pytest.mark.usefixtures("signing")
+def test_the_api_server_writes_down_each_of_several(opened: Opened, grace: Kubectl, person: Person) -> None:
+    opened(requiredApprovals=3)
+    jane = person("jane", "inquest-approver")
+    assert enter(jane, {"user": "jane"}).accepted
+    first = jane.get("rar", NAME)["spec"]["approvals"][0]
+
+    assert enter(grace, first, {"user": "grace", "reason": "fine"}).accepted
+
+    entries = grace.get("rar", NAME)["spec"]["approvals"]
+    assert entries == [first, {"user": "grace", "reason": "fine", "identity": own(grace)}]
+    assert first["identity"]["groups"] == [EVERYBODY]
+
+
+def test_what_a_person_says_of_themselves_is_taken_where_it_is_all_of_it(opened: Opened, grace: Kubectl) -> None:
+    """As `inquest approve` fills it in for a server that signs nothing; the order of groups does not count."""
+    opened(requiredApprovals=2)
+    said = own(grace)
+    said["groups"] = [*reversed(said["groups"])]
+
+    answer = enter(grace, {"user": "grace", "identity": said})
+
+    assert answer.accepted, answer.err
+    assert grace.get("rar", NAME)["spec"]["approvals"][0]["identity"] == said
+
+
+FORGED: Mapping[str, Callable[[Object], Object]] = {
+    "another's group": lambda own: own | {"groups": [*own["groups"], "system:masters"]},
+    "a group instead of another": lambda own: own | {"groups": ["admins", *own["groups"][1:]]},
+    "a group left out": lambda own: own | {"groups": own["groups"][1:]},
+    "no groups": lambda own: {"extra": own["extra"]},
+    "nothing at all": lambda own: {},
+    "another's uid": lambda own: own | {"uid": "6c1d7a2e-0000-4000-8000-000000000000"},
+    "an extra added": lambda own: own | {"extra": own["extra"] | {"scopes": ["admin"]}},
+    "no extra": lambda own: {"groups": own["groups"]},
+    "another value of an extra": lambda own: own | {"extra": {key: ["forged"] for key in own["extra"]}},
+}
+
+
+@pytest.mark.parametrize("attack", FORGED)
+def test_nobody_claims_to_be_more_less_or_other_than_they_are(attack: str, opened: Opened, grace: Kubectl) -> None:
+    opened(requiredApprovals=2)
+    forged = FORGED[attack](own(grace))
+
+    _refused(decide(grace, "Rejected", "grace", deciderIdentity=forged), "spec.deciderIdentity must be your own")
+    _refused(decide(grace, "Rejected", None, deciderIdentity=forged), "spec.deciderIdentity must be your own")
+    _refused(enter(grace, {"user": "grace", "identity": forged}), "spec.approvals: identity must be your own")
+
+    spec = grace.get("rar", NAME)["spec"]
+    assert not spec.keys() & {"decision", "decidedBy", "deciderIdentity", "approvals"}
+    assert decide(grace, "Rejected", None).accepted, "as herself she decides"
+
+
+def test_an_identity_without_a_decision_is_refused(opened: Opened, grace: Kubectl) -> None:
+    opened()
+
+    answer = grace.merge("rar", NAME, {"spec": {"deciderIdentity": own(grace)}})
+
+    _refused(answer, "spec.deciderIdentity is complete only with spec.decision")
+
+
+def test_who_is_in_more_groups_than_a_request_can_hold_learns_that(
+    opened: Opened, kubectl: Kubectl, person: Person
+) -> None:
+    opened()
+    person("jane", "inquest-approver")
+    few, many = (f"group-{number}" for number in range(255)), (f"group-{number}" for number in range(256))
+
+    _refused(decide(kubectl.user("jane", *many), "Approved", "jane"), "more is known of you than a request can hold")
+
+    answer = decide(kubectl.user("jane", *few), "Approved", None)
+    assert answer.accepted, answer.err
+
+
+# --- who asked does not approve ----------------------------------------------------------------------------
+
+
+def test_who_asked_does_not_approve_where_the_request_says_so(opened: Opened, person: Person) -> None:
+    opened(separateRequester=True, requestedBy="jane", requiredApprovals=2)
+    jane, bob = person("jane", "inquest-approver"), person("bob", "inquest-approver")
+    words = "jane asked for this, and who asked may not approve"
+
+    _refused(enter(jane, {"user": "jane"}), words)
+    assert enter(bob, {"user": "bob"}).accepted
+    _refused(decide(jane, "Approved", "jane"), words)
+
+    assert "decision" not in jane.get("rar", NAME)["spec"]
+    assert decide(jane, "Rejected", "jane").accepted, "who asked may take it back"
+
+
+def test_where_nobody_knows_who_asked_nobody_approves(opened: Opened, person: Person) -> None:
+    opened(separateRequester=True, requestedBy="")
+    jane = person("jane", "inquest-approver")
+
+    _refused(decide(jane, "Approved", "jane"), "who asked for this is not on record")
+
+    assert decide(jane, "Rejected", "jane").accepted
+
+
+def test_who_asked_may_approve_unless_the_request_says_otherwise(opened: Opened, person: Person) -> None:
+    opened(requestedBy="jane")
+
+    assert decide(person("jane", "inquest-approver"), "Approved", "jane").accepted
+
+
+@pytest.mark.parametrize("change", [{"separateRequester": None}, {"requestedBy": "bob"}, {"requestedBy": None}])
+def test_an_approver_does_not_say_who_asked(change: Object, opened: Opened, person: Person) -> None:
+    opened(separateRequester=True, requestedBy="jane")
+
+    answer = person("jane", "inquest-approver").merge("rar", NAME, {"spec": change})
+
+    _refused(answer, "is fixed at creation")
 
 
 # --- proposing -------------------------------------------------------------------------------------------
@@ -269,15 +441,6 @@ def _feedback(user: Kubectl, by: str) -> Answer:
 
 
 # --- the signature ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def signing(cluster: Cluster) -> None:
-    """Only servers of 1.36 and later serve the policy that signs."""
-    if "mutatingadmissionpolicies" not in cluster.kubectl(
-        "api-resources", "--api-group=admissionregistration.k8s.io", "-o", "name"
-    ):
-        pytest.skip("this API server does not serve MutatingAdmissionPolicy v1")
 
 
 @pytest.mark.usefixtures("signing")

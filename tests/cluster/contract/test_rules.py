@@ -77,6 +77,8 @@ CHANGED: dict[str, Object] = {
         "previewDiff": "nothing",
         "expiresAt": "2027-11-22T10:17:00Z",
         "requiredApprovals": 2,
+        "separateRequester": True,
+        "requestedBy": "another",
     },
 }
 FIXED = [(kind, name) for kind, names in CHANGED.items() for name in names]
@@ -126,7 +128,7 @@ def test_every_field_of_the_fixed_kinds_is_in_the_table() -> None:
     changeable = {
         "Signal": {"resolvedTime"},
         "Investigation": {"cancel", "feedback"},
-        "RemediationApprovalRequest": {"approvals", "decision", "decisionReason", "decidedBy"},
+        "RemediationApprovalRequest": {"approvals", "decision", "decisionReason", "decidedBy", "deciderIdentity"},
     }
     for kind, names in CHANGED.items():
         spec = BY_KIND[kind].model.model_json_schema()["$defs"][

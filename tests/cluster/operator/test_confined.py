@@ -22,7 +22,7 @@ from inquest.api.shared import TargetRef
 from inquest.errors import Forbidden
 from inquest.operator.supervisor import supervisor_for
 from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of
-from inquest.ports import Access, Json, ResourceKind
+from inquest.ports import Access, Json, Person, ResourceKind
 from tests.cluster.kube import Cluster, eventually, own_namespace, proposal
 from tests.cluster.operator.conftest import BOUND, Rings
 
@@ -201,16 +201,19 @@ def _binds_in(one: Json, confined: Confined) -> bool:
 
 async def test_whether_somebody_may_is_asked_inside_the_namespace(confined: Confined, cluster: Cluster) -> None:
     team = cluster.kubectl.within(confined.team)
-    await asyncio.to_thread(team, "create", "rolebinding", "j", "--clusterrole=inquest-approver", "--user=jane")
+    await asyncio.to_thread(
+        team, "create", "rolebinding", "j", "--clusterrole=inquest-approver", "--user=jane", "--group=oncall"
+    )
     resource = "remediationapprovalrequests.inquest.dev"
     await asyncio.to_thread(eventually, partial(team.user("jane").may, "approve", resource), what="jane may approve")
     access = Access("approve", GROUP, "remediationapprovalrequests", namespace=confined.team)
     status = confined.kube.status
 
-    assert await status.allowed_for("jane", ("system:authenticated",), access, "rar-1")
-    assert not await status.allowed_for("eve", ("system:authenticated",), access, "rar-1")
+    assert await status.allowed_for(Person("jane"), access, "rar-1")
+    assert await status.allowed_for(Person("grace", ("oncall",)), access, "rar-1"), "by a group"
+    assert not await status.allowed_for(Person("eve", ("others",)), access, "rar-1")
     with pytest.raises(Forbidden):
-        await status.allowed_for("jane", (), Access("approve", GROUP, "remediationapprovalrequests"))
+        await status.allowed_for(Person("jane"), Access("approve", GROUP, "remediationapprovalrequests"))
 
 
 async def test_a_sender_may_be_judged_but_no_token(confined: Confined, cluster: Cluster) -> None:

@@ -62,10 +62,11 @@ class Api:
 
     client: httpx2.Client
     user: str = ""
+    groups: tuple[str, ...] = ()
 
-    def named(self, user: str) -> Api:
-        """The same as another user."""
-        return Api(self.client, user)
+    def named(self, user: str, *groups: str) -> Api:
+        """The same as another user, who is in these groups."""
+        return Api(self.client, user, groups)
 
     def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """One object, None where there is none."""
@@ -128,7 +129,8 @@ class Api:
         return self.client.get(f"/{path}").text
 
     def _send(self, method: str, path: str, **more: Any) -> Said:
-        headers = {**more.pop("headers", {}), **({"Impersonate-User": self.user} if self.user else {})}
+        headers = [*more.pop("headers", {}).items(), *([("Impersonate-User", self.user)] if self.user else [])]
+        headers += [("Impersonate-Group", group) for group in self.groups]
         answer = self.client.request(method, path, headers=headers, **more)
         return Said(answer.status_code, answer.json())
 

@@ -10,10 +10,11 @@ from contextlib import closing
 import pytest
 
 from tests.cluster.story.api import Object
-from tests.cluster.story.world import JANE, World, conditions, phase_of, word
+from tests.cluster.story.world import JANE, World, conditions, may_approve, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-approval")
 
+RIGHT = "remediationapprovalrequests.inquest.dev"
 BINDING, POLICY = "inquest-approval-decision", "inquest-feedback"
 
 
@@ -55,6 +56,43 @@ def test_what_jane_approves_is_done_once(world: World, request_: Object) -> None
     assert execution["spec"]["parameters"] == request_["spec"]["parameters"]
     assert case["status"]["approval"]["state"] == "Approved"
     world.tells(case, "ApprovalGranted")
+
+
+ONCALL = ("oncall", "payments")
+
+
+def test_what_a_member_of_a_group_approves_is_done_once(world: World, request_: Object) -> None:
+    """The right of grace comes through a group alone; nobody has bound her name."""
+    world.api.create(may_approve(world.namespace, "oncall", "Group"))
+    grace, eve = world.api.named("grace", *ONCALL), world.api.named("eve", "payments")
+    world.until(lambda: world.kubectl.user("grace", *ONCALL).may("approve", RIGHT), "grace may approve")
+
+    refused = world.decide_as(eve, request_, decision="Approved")
+    assert world.decide_as(grace, request_, decision="Approved").accepted
+
+    assert refused.code == 403
+    assert phase_of(world.case_of(request_, "Executing", "Failed")) == "Executing"
+    used = world.reaches("RemediationApprovalRequest", request_, "Approved")
+    assert used["status"]["decidedBy"] == "grace"
+    assert set(ONCALL) < set(used["spec"]["deciderIdentity"]["groups"])
+
+
+def test_an_approval_by_a_group_that_has_lost_the_right_is_not_used(world: World, request_: Object) -> None:
+    """While nobody looked; what nobody may use ends with its time."""
+    world.api.create(may_approve(world.namespace, "oncall", "Group"))
+    world.until(lambda: world.kubectl.user("grace", *ONCALL).may("approve", RIGHT), "grace may approve")
+    world.operator.stop()
+    try:
+        assert world.decide_as(world.api.named("grace", *ONCALL), request_, decision="Approved").accepted
+        world.api.delete("RoleBinding", "approver-oncall", world.namespace)
+        world.until(lambda: not world.kubectl.user("grace", *ONCALL).may("approve", RIGHT), "the right is lost")
+    finally:
+        world.operator.start()
+
+    case = world.case_of(request_, "AwaitingApproval")
+    said = "ApprovalRequired: grace may not approve"
+    world.shows("Investigation", case["metadata"]["name"], lambda seen: seen["status"].get("message") == said)
+    assert world.api.list("WorkflowExecution", world.namespace) == []
 
 
 def test_a_rejection_without_a_reason_names_who_rejected(world: World, request_: Object) -> None:

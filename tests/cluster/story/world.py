@@ -205,6 +205,11 @@ class World:
         spec = {"decision": decision, "decidedBy": name or by, **more}
         return self.api.named(by).merge("RemediationApprovalRequest", meta["name"], meta["namespace"], {"spec": spec})
 
+    def decide_as(self, who: Api, request: Object, **spec: Any) -> Said:
+        """Somebody decides; the API server writes down who."""
+        meta = request["metadata"]
+        return who.merge("RemediationApprovalRequest", meta["name"], meta["namespace"], {"spec": spec})
+
     def approve(self, request: Object) -> None:
         """Jane approves."""
         said = self.decide(request, "Approved")
@@ -307,13 +312,13 @@ def inhabited(api: Api, operator: Operator, kubectl: Kubectl, labels: Mapping[st
         api.delete("Namespace", name)
 
 
-def may_approve(namespace: str, user: str) -> Object:
-    """The binding, `approver-<user>`, that lets somebody approve there."""
+def may_approve(namespace: str, name: str, kind: str = "User") -> Object:
+    """The binding, `approver-<name>`, that lets somebody, or a group, approve there."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": f"approver-{user}", "namespace": namespace},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        "metadata": {"name": f"approver-{name}", "namespace": namespace},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "inquest-approver"},
     }
 

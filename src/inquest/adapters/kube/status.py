@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Final
 
@@ -12,7 +12,7 @@ from inquest.adapters.kube.places import Places
 from inquest.adapters.kube.transport import Request, Transport
 from inquest.api.meta import FIELD_MANAGER
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
-from inquest.ports import Access, Json, Redacted, ResourceKind, Seen
+from inquest.ports import Access, Json, Person, Redacted, ResourceKind, Seen
 
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
@@ -130,11 +130,11 @@ class KubeStatus:
         body = {**change.value, "metadata": {**(change.value.get("metadata") or {}), "uid": frame["uid"]}}
         return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE)
 
-    async def whoami(self) -> str:
-        """The user name by which the API server knows whoever asks."""
+    async def whoami(self) -> Person:
+        """Whoever asks, as the API server knows them."""
         request = Request("POST", WHOAMI, "create", "selfsubjectreviews", body={**_SELF})
         status = (await self._transport.send(request)).json().get("status") or {}
-        return str((status.get("userInfo") or {}).get("username") or "")
+        return _person(status.get("userInfo") or {})
 
     async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -159,8 +159,8 @@ class KubeStatus:
     async def allowed(self, access: Access) -> bool:
         return await self._ask("selfsubjectaccessreviews", {**_attributes(access)})
 
-    async def allowed_for(self, user: str, groups: Sequence[str], access: Access, name: str = "") -> bool:
-        spec = {**_attributes(access, name), "user": user, "groups": list(groups)}
+    async def allowed_for(self, person: Person, access: Access, name: str = "") -> bool:
+        spec = {**_attributes(access, name), **_subject(person)}
         place = access.namespace if self._places.confined else ""
         return await self._ask("localsubjectaccessreviews" if place else "subjectaccessreviews", spec, place)
 
@@ -203,6 +203,22 @@ _REVIEW_KINDS: Final = {
     "localsubjectaccessreviews": "LocalSubjectAccessReview",
     "selfsubjectrulesreviews": "SelfSubjectRulesReview",
 }
+
+
+def _person(user: Json) -> Person:
+    extra = {str(key): tuple(map(str, values)) for key, values in (user.get("extra") or {}).items()}
+    groups = tuple(map(str, user.get("groups") or ()))
+    return Person(str(user.get("username") or ""), groups, str(user.get("uid") or ""), extra)
+
+
+def _subject(person: Person) -> Json:
+    found = {
+        "user": person.user,
+        "groups": list(person.groups),
+        "uid": person.uid,
+        "extra": {key: list(values) for key, values in person.extra.items()},
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def _type(kind: ResourceKind) -> Json:

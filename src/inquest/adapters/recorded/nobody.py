@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from inquest.api.notices import NoticeState
 from inquest.errors import Forbidden, NotFound
-from inquest.ports import Access, Clock, Json, Notice, Redacted, ResourceKind, Seen
+from inquest.ports import Access, Clock, Json, Notice, Person, Redacted, ResourceKind, Seen
 from inquest.story.judgement import Answer
 
 
@@ -52,7 +51,7 @@ class ReadOnly:
     async def allowed(self, access: Access) -> bool:
         return False
 
-    async def allowed_for(self, user: str, groups: Sequence[str], access: Access, name: str = "") -> bool:
+    async def allowed_for(self, person: Person, access: Access, name: str = "") -> bool:
         return False
 
     async def now(self) -> datetime:
