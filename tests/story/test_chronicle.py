@@ -649,11 +649,11 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
     "it did not help": (
         cases.reached(Phase.VERIFYING),
         plot.Closed(
-            ends.verified(outcome.cancelled(), cases.effect(resolution=Resolution.INCONCLUSIVE)),
+            ends.verified(outcome.cancelled(), cases.effect(resolution=Resolution.INEFFECTIVE)),
             cases.AT,
             assessed=EffectivenessReason.FULL,
         ),
-        ["PhaseTransition", "RemediationIneffective"],
+        ["PhaseTransition", "HumanReviewRequired", "RemediationIneffective"],
     ),
     "the signal is over": (
         cases.reached(Phase.ANALYZING),

@@ -14,6 +14,7 @@ from inquest.api.shared import EffectivenessReason, Resolution
 from inquest.story.effectiveness import (
     ALERT_WEIGHT,
     HEALTH_WEIGHT,
+    KILLED_AGAIN,
     METRICS_WEIGHT,
     Assessment,
     Component,
@@ -26,6 +27,7 @@ from inquest.story.effectiveness import (
     improvement,
     metrics_score,
     resolution_of,
+    symptoms_of,
     weighted,
     windows,
 )
@@ -221,19 +223,49 @@ RESOLUTIONS: dict[str, tuple[Assessment, Resolution]] = {
     "all well": (Assessment(Component(True, 1.0), reason=EffectivenessReason.FULL), Resolution.REMEDIATED),
     "the alert fires": (
         Assessment(Component(True, 1.0), Component(True, 0.0), reason=EffectivenessReason.FULL),
+        Resolution.INEFFECTIVE,
+    ),
+    "health is 0": (Assessment(Component(True, 0.0), reason=EffectivenessReason.PARTIAL), Resolution.INEFFECTIVE),
+    "killed for memory again": (
+        Assessment(Component(True, KILLED_AGAIN), reason=EffectivenessReason.PARTIAL),
+        Resolution.INEFFECTIVE,
+    ),
+    "killed for memory again, and the alert fell silent": (
+        Assessment(Component(True, KILLED_AGAIN), Component(True, 1.0), reason=EffectivenessReason.FULL),
+        Resolution.INEFFECTIVE,
+    ),
+    "half of the pods are ready": (
+        Assessment(Component(True, 0.5), reason=EffectivenessReason.PARTIAL),
+        Resolution.INEFFECTIVE,
+    ),
+    "half of the pods are ready, and the alert fell silent": (
+        Assessment(Component(True, 0.5), Component(True, 1.0), reason=EffectivenessReason.FULL),
+        Resolution.REMEDIATED,
+    ),
+    "a restart since": (Assessment(Component(True, 0.75), reason=EffectivenessReason.PARTIAL), Resolution.REMEDIATED),
+    "decay timed out": (Assessment(reason=EffectivenessReason.ALERT_DECAY_TIMEOUT), Resolution.INEFFECTIVE),
+    "others changed it while its alert fires": (
+        Assessment(Component(True, 0.0), Component(True, 0.0), reason=EffectivenessReason.SPEC_DRIFT),
         Resolution.INCONCLUSIVE,
     ),
-    "health is 0": (Assessment(Component(True, 0.0), reason=EffectivenessReason.PARTIAL), Resolution.INCONCLUSIVE),
-    "decay timed out": (Assessment(reason=EffectivenessReason.ALERT_DECAY_TIMEOUT), Resolution.INCONCLUSIVE),
+    "the target is gone": (
+        Assessment(Component(True, 0.0), reason=EffectivenessReason.UNRECOVERABLE),
+        Resolution.INCONCLUSIVE,
+    ),
     "C-LC-5 expired": (Assessment(reason=EffectivenessReason.EXPIRED), Resolution.VERIFICATION_TIMED_OUT),
     "spec drift": (Assessment(reason=EffectivenessReason.SPEC_DRIFT), Resolution.INCONCLUSIVE),
-    "health without pods": (Assessment(Component(True), reason=EffectivenessReason.PARTIAL), Resolution.REMEDIATED),
+    "nothing that tells": (Assessment(Component(True), reason=EffectivenessReason.PARTIAL), Resolution.NOT_VERIFIED),
+    "no pods, and the alert fell silent": (
+        Assessment(Component(True), Component(True, 1.0), reason=EffectivenessReason.FULL),
+        Resolution.REMEDIATED,
+    ),
 }
 
 
 @pytest.mark.parametrize(("found", "expected"), RESOLUTIONS.values(), ids=RESOLUTIONS.keys())
 def test_resolutions(found: Assessment, expected: Resolution) -> None:
     assert resolution_of(found) is expected
+    assert bool(symptoms_of(found)) is (expected is Resolution.INEFFECTIVE)
 
 
 UNREAD = {

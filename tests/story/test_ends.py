@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inquest.api.shared import (
@@ -38,6 +40,12 @@ def refused(state: ApprovalState, message: str = "", void: VoidReason | None = N
 
 Row = tuple[Verdict, Phase, Reason, SubReason | None, Resolution | None, HumanReviewReason | None, str]
 
+IN_VAIN = cases.effect(
+    resolution=Resolution.INEFFECTIVE,
+    reason=EffectivenessReason.PARTIAL,
+    score=0.25,
+    symptoms=("a container was OOMKilled again",),
+)
 ROWS: dict[str, Row] = {
     "a denial needs a person": (
         after("Denied"),
@@ -202,16 +210,56 @@ ROWS: dict[str, Row] = {
         None,
         Resolution.VERIFICATION_TIMED_OUT,
         None,
-        "VerificationTimedOut: the workflow ran and was verified (Expired, no score)",
+        "Not verified: the workflow ran, and nothing could be read until the deadline: whether it helped is not known",
     ),
     "verification is switched off": (
-        ends.verified(selected(), cases.effect(reason=None, score=None)),
+        ends.verified(selected(), cases.effect(resolution=Resolution.NOT_VERIFIED, reason=None, score=None)),
         Phase.COMPLETED,
         Reason.VERIFICATION_COMPLETED,
         None,
-        Resolution.REMEDIATED,
+        Resolution.NOT_VERIFIED,
         None,
-        "Remediated: the workflow ran and was not verified: that is switched off",
+        "Not verified: the workflow ran, and verification is switched off",
+    ),
+    "nothing tells whether it helped": (
+        ends.verified(selected(), cases.effect(resolution=Resolution.NOT_VERIFIED, score=None)),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.NOT_VERIFIED,
+        None,
+        "Not verified: the workflow ran, and nothing that was looked at tells: whether it helped is not known",
+    ),
+    "others changed the target": (
+        ends.verified(
+            selected(),
+            cases.effect(resolution=Resolution.INCONCLUSIVE, reason=EffectivenessReason.SPEC_DRIFT, score=0.0),
+        ),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.INCONCLUSIVE,
+        None,
+        "Not verified: the workflow ran, and somebody has changed the target since: whether it helped is not known",
+    ),
+    "it did not help": (
+        ends.verified(selected(), IN_VAIN),
+        Phase.COMPLETED,
+        Reason.VERIFICATION_COMPLETED,
+        None,
+        Resolution.INEFFECTIVE,
+        HumanReviewReason.REMEDIATION_INEFFECTIVE,
+        "Did not help: the workflow ran, and a container was OOMKilled again (Partial, score 0.25)",
+    ),
+    "it did not help and was rolled back": (
+        ends.verified(selected(), replace(IN_VAIN, rolled_back=True)),
+        Phase.COMPLETED,
+        Reason.ROLLED_BACK,
+        None,
+        Resolution.INEFFECTIVE,
+        HumanReviewReason.REMEDIATION_INEFFECTIVE,
+        "Did not help: the workflow ran and was taken back by its undo workflow, and a container was OOMKilled again "
+        "(Partial, score 0.25)",
     ),
     "it was rolled back": (
         ends.verified(selected(), cases.effect(reason=None, score=None, rolled_back=True)),

@@ -85,6 +85,7 @@ _INVESTIGATION = KindEntry(
         Column("Target", ".status.targetDisplay"),
         Column("Phase", ".status.phase"),
         Column("Outcome", ".status.outcome"),
+        Column("Result", ".status.resolution"),
         Column("Confidence", ".status.confidence", "number"),
         Column("Workflow", ".status.workflowDisplay"),
         Column("Approval", ".status.approval.state"),

@@ -195,6 +195,8 @@ class Resolution(StrEnum):
     """How the whole case ended; absent on other failures."""
 
     REMEDIATED = "Remediated"
+    INEFFECTIVE = "Ineffective"
+    NOT_VERIFIED = "NotVerified"
     NO_ACTION_REQUIRED = "NoActionRequired"
     MANUAL_REVIEW_REQUIRED = "ManualReviewRequired"
     INCONCLUSIVE = "Inconclusive"
@@ -271,6 +273,7 @@ class HumanReviewReason(StrEnum):
     HUMAN_REVIEW_REQUESTED = "HumanReviewRequested"
     INEFFECTIVE_CHAIN = "IneffectiveChain"
     REMEDIATION_BLOCKED = "RemediationBlocked"
+    REMEDIATION_INEFFECTIVE = "RemediationIneffective"
     POLICY_DENIED = "PolicyDenied"
     INFRASTRUCTURE_FAILURE = "InfrastructureFailure"
 
@@ -364,12 +367,15 @@ class ExecutionPhase(StrEnum):
     RUNNING = "Running"
     VERIFYING = "Verifying"
     SUCCEEDED = "Succeeded"
+    INEFFECTIVE = "Ineffective"
     FAILED = "Failed"
     BLOCKED = "Blocked"
     ROLLED_BACK = "RolledBack"
 
 
-ENDED_EXECUTIONS: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK})
+VERIFIED_EXECUTIONS: Final = frozenset({ExecutionPhase.SUCCEEDED, ExecutionPhase.INEFFECTIVE})
+"""Their Job succeeded, and the looking is over."""
+ENDED_EXECUTIONS: Final = VERIFIED_EXECUTIONS | {ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK}
 
 
 class FailureReason(StrEnum):

@@ -29,6 +29,7 @@ from inquest.api.notices import Notice, NoticeState
 from inquest.api.shared import (
     ENDED_EXECUTIONS,
     TERMINAL_PHASES,
+    VERIFIED_EXECUTIONS,
     ApprovalState,
     EffectivenessReason,
     ExecutionPhase,
@@ -68,7 +69,7 @@ from inquest.ports import Json, Redacted
 from inquest.story import chronicle, ends, measures, notices, outcome, plot, remedy, steps
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, Usage
-from inquest.story.effectiveness import POD_OWNERS, Assessment, Component, resolution_of
+from inquest.story.effectiveness import POD_OWNERS, Assessment, Component, resolution_of, symptoms_of
 from inquest.story.plot import Case
 from inquest.story.triage import EndedCase, next_allowed
 from inquest.telemetry import FENCED, INVESTIGATIONS_ACTIVE, count, tracing
@@ -411,7 +412,7 @@ class Cases:
         if created is None or found.uid != created.uid:
             return None
         failure, effect = found.status.failure, found.status.effectiveness or Effectiveness()
-        done = _effect(found) if found.status.phase in (ExecutionPhase.SUCCEEDED, ExecutionPhase.ROLLED_BACK) else None
+        done = _effect(found) if found.status.phase in _LOOKED_AT else None
         message = (failure.summary if failure else found.status.message) or ""
         return steps.ExecutionSeen(
             found.status.phase,
@@ -721,11 +722,14 @@ def _effect(found: WorkflowExecution) -> ends.Effect:
     """How an ended assessment resolves the case (resources, section 12.4)."""
     seen = found.status.effectiveness
     if seen is None or seen.reason is None:
-        return ends.Effect(Resolution.REMEDIATED, None, None)
+        return ends.Effect(Resolution.NOT_VERIFIED, None, None)
     alert, metrics = (Component(score is not None, score) for score in (seen.alert, seen.metrics))
     looked = seen.health is not None or found.spec.target.kind not in POD_OWNERS
     assessed = Assessment(Component(looked, seen.health), alert, metrics, EffectivenessReason(seen.reason))
-    return ends.Effect(resolution_of(assessed), seen.reason, seen.score)
+    return ends.Effect(resolution_of(assessed), seen.reason, seen.score, symptoms=symptoms_of(assessed))
+
+
+_LOOKED_AT: Final = VERIFIED_EXECUTIONS | {ExecutionPhase.ROLLED_BACK}
 
 
 def _usage(fact: plot.Fact) -> dict[str, int]:

@@ -54,6 +54,7 @@ from inquest.story.effectiveness import (
     assess,
     health_score,
     is_custom,
+    symptoms_of,
     windows,
 )
 from inquest.story.remedy import (
@@ -117,6 +118,7 @@ class Executions:
             ExecutionPhase.RUNNING: self._watch,
             ExecutionPhase.VERIFYING: self._verify,
             ExecutionPhase.SUCCEEDED: self._rest,
+            ExecutionPhase.INEFFECTIVE: self._rest,
             ExecutionPhase.FAILED: self._rest,
             ExecutionPhase.ROLLED_BACK: self._rest,
         }
@@ -597,18 +599,22 @@ def _looked_before(seen: Effectiveness) -> Assessment:
 
 def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
     reason = assessed.reason
+    # A look that a person cut short decides nothing.
+    said = "; ".join(symptoms_of(assessed)) if reason else ""
     effect = _with_scores(found, assessed).model_copy(update={"score": assessed.score, "reason": reason})
     score = "unknown" if assessed.score is None else f"{assessed.score:.2f}"
-    message = f"verified: {reason or 'cancelled'}, score {score}"
+    message = f"{f'did not help: {said}' if said else 'verified'}: {reason or 'cancelled'}, score {score}"
+    phase = ExecutionPhase.INEFFECTIVE if said else ExecutionPhase.SUCCEEDED
     changes = {
-        "phase": ExecutionPhase.SUCCEEDED,
+        "phase": phase,
         "reason": str(reason or ""),
         "message": message,
         "effectiveness": effect,
     }
-    verdicts = {"Ready": true("Succeeded", message)}
+    in_vain = phase is ExecutionPhase.INEFFECTIVE
+    verdicts = {"Ready": false("Ineffective", message) if in_vain else true("Succeeded", message)}
     verdicts |= {"EffectivenessAssessed": true(str(reason), message)} if reason else {}
-    return Change(changes, verdicts, ("VerificationEnded", message, False), JOB_POLL)
+    return Change(changes, verdicts, ("VerificationEnded", message, in_vain), JOB_POLL)
 
 
 def _seconds(started: datetime | None, ended: datetime) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.meta import rfc3339
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
-from inquest.api.shared import ExecutionPhase, PinnedTarget, Registration, TargetRef, WorkflowPin
+from inquest.api.shared import ENDED_EXECUTIONS, ExecutionPhase, PinnedTarget, Registration, TargetRef, WorkflowPin
 from inquest.conductor.catalogue import by_version, content_hash, content_of, versions
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
 from inquest.conductor.reading import parsed
@@ -24,9 +24,7 @@ from inquest.story.triage import BUILT_IN_PROTECTED
 ACTIVE = "Active"
 
 
-OVER: Final = frozenset(
-    {ExecutionPhase.VERIFYING, ExecutionPhase.SUCCEEDED, ExecutionPhase.FAILED, ExecutionPhase.ROLLED_BACK}
-)
+OVER: Final = ENDED_EXECUTIONS | {ExecutionPhase.VERIFYING}
 """Phases of an execution whose Job has ended."""
 FREEZE: Final = "inquest-freeze"
 """A ConfigMap of this name in the operator's namespace stops every effect (reliability, section 12)."""

@@ -24,7 +24,6 @@ from inquest.api.meta import rfc3339
 from inquest.api.names import target_display, workflow_display
 from inquest.api.shared import (
     ApprovalState,
-    EffectivenessReason,
     InvestigationOutcome,
     ObjectRef,
     OwnerRef,
@@ -848,12 +847,10 @@ def _end_word(closed: plot.Closed) -> tuple[str, bool] | None:
     if verdict.sub_reason is not None and verdict.sub_reason in _FINER:
         return _FINER[verdict.sub_reason]
     if verdict.reason is Reason.VERIFICATION_COMPLETED and verdict.resolution is not Resolution.REMEDIATED:
-        return None if closed.assessed in _TELL_NOTHING else ("RemediationIneffective", True)
+        return ("RemediationIneffective", True) if verdict.resolution is Resolution.INEFFECTIVE else None
     return _ENDS.get(str(verdict.reason))
 
 
-_TELL_NOTHING: Final = (None, EffectivenessReason.SPEC_DRIFT, EffectivenessReason.EXPIRED)
-"""How an assessment ends that says neither that it helped nor that it did not."""
 _FINER: Final[Mapping[SubReason, tuple[str, bool]]] = {
     SubReason.SIGNAL_RESOLVED: ("SignalResolved", False),
     SubReason.MAX_RESTARTS_EXCEEDED: ("MaxRestartsExceeded", True),

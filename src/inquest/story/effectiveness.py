@@ -21,7 +21,9 @@ LOOK: Final = timedelta(seconds=30)
 LOOK_BACK: Final = timedelta(minutes=30)
 """How far before the run metrics are read."""
 HEALTHY: Final = 0.7
-"""From here on a firing alert is given time to decay."""
+"""From here on a firing alert is given time to decay, and below it the target is not well."""
+KILLED_AGAIN: Final = 0.25
+"""Health of a target of which a container was killed for its memory after the run."""
 
 POD_OWNERS: Final = frozenset(
     {"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"}
@@ -149,20 +151,42 @@ def assess(view: EffectView) -> Assessment:
 
 
 def resolution_of(found: Assessment) -> Resolution:
-    """How the case ends (resources, 12.4); without a look at its health nothing is called well (behaviours, 17)."""
+    """How the case ends; without a look at its health nothing is called well (behaviours, 17)."""
     if found.reason is EffectivenessReason.EXPIRED:
         return Resolution.VERIFICATION_TIMED_OUT
-    bad = found.alert.score == 0 or found.health.score == 0
-    doubtful = found.reason in _INCONCLUSIVE or bad or not found.health.assessed
-    return Resolution.INCONCLUSIVE if doubtful else Resolution.REMEDIATED
+    if symptoms_of(found):
+        return Resolution.INEFFECTIVE
+    if found.reason in _NOTHING_SAID or not found.health.assessed:
+        return Resolution.INCONCLUSIVE
+    return Resolution.REMEDIATED if found.score is not None else Resolution.NOT_VERIFIED
 
 
-_INCONCLUSIVE: Final = (
+_NOTHING_SAID: Final = (
     EffectivenessReason.SPEC_DRIFT,
-    EffectivenessReason.ALERT_DECAY_TIMEOUT,
     EffectivenessReason.NO_EXECUTION,
     EffectivenessReason.UNRECOVERABLE,
 )
+"""The target was changed by others, never changed at all, or is gone: the figures are not the run's."""
+
+
+def symptoms_of(found: Assessment) -> tuple[str, ...]:
+    """What was found again after the run, in words; empty where it helped and where nobody can tell."""
+    if found.reason in _NOTHING_SAID:
+        return ()
+    firing = found.alert.score == 0 or found.reason is EffectivenessReason.ALERT_DECAY_TIMEOUT
+    unwell = _unwell(found.health.score, found.score)
+    return (*((unwell,) if unwell else ()), *(("its alert still fires",) if firing else ()))
+
+
+def _unwell(health: float | None, score: float | None) -> str:
+    """Pods that are on their way may be left to an alert that fell silent; crashing and killed ones may not."""
+    if health is None or health >= HEALTHY:
+        return ""
+    if health == 0:
+        return "its pods crash or are not ready"
+    if health <= KILLED_AGAIN:
+        return "a container was OOMKilled again"
+    return "not all of its pods are ready" if (score or 0.0) < HEALTHY else ""
 
 
 def hashes_match(pre: str, post: str) -> bool | None:
@@ -265,7 +289,7 @@ def health_score(kind: str, target: Json | None, pods: Sequence[Json], since: da
         (any(_crash_loops(pod) for pod in living), 0.0),
         (ready == 0, 0.0),
         (ready < wanted, 0.5),
-        (any(end.get("reason") == "OOMKilled" for end in _ends(living, since)), 0.25),
+        (any(end.get("reason") == "OOMKilled" for end in _ends(living, since)), KILLED_AGAIN),
         (any(True for _ in _ends(living, since)), 0.75),
     )
     return next((score for holds, score in situations if holds), 1.0)

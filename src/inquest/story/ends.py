@@ -38,6 +38,8 @@ class Effect:
     reason: EffectivenessReason | None
     score: float | None
     rolled_back: bool = False
+    symptoms: tuple[str, ...] = ()
+    """What was found again, in words; with the resolution Ineffective."""
 
 
 def after_ruling(selected: Verdict, ruling: Ruling, following: Following) -> Verdict:
@@ -165,13 +167,16 @@ def execution_timed_out(selected: Verdict, message: str, *, ran: bool) -> Verdic
 def verified(selected: Verdict, effect: Effect) -> Verdict:
     """The run was looked at to its end (resources, section 12.4)."""
     word = "NotApplicable" if effect.rolled_back else "Disabled"
+    helped = effect.resolution is not Resolution.INEFFECTIVE
     assessed = (TRUE, str(effect.reason)) if effect.reason else (FALSE, word)
     return replace(
         selected,
         phase=Phase.COMPLETED,
         message=_told(effect),
         reason=Reason.ROLLED_BACK if effect.rolled_back else Reason.VERIFICATION_COMPLETED,
-        resolution=Resolution.INCONCLUSIVE if effect.rolled_back else effect.resolution,
+        resolution=Resolution.INCONCLUSIVE if effect.rolled_back and helped else effect.resolution,
+        needs_review=not helped,
+        review_reason=None if helped else HumanReviewReason.REMEDIATION_INEFFECTIVE,
         conditions={**ANALYSED, "Executed": (TRUE, "JobSucceeded"), "EffectivenessAssessed": assessed},
     )
 
@@ -196,7 +201,7 @@ def not_taken_back(ended: Verdict, why: str) -> Verdict:
 
 def stopped_undoing(selected: Verdict) -> Verdict:
     """Cancelled while the undo ran: its Job goes, and the target may be half way between two states."""
-    return not_taken_back(_unverified(selected, "The workflow ran and did not help"), "its undo was cancelled")
+    return not_taken_back(_unverified(selected, "Did not help: the workflow ran"), "its undo was cancelled")
 
 
 def stopped_undoing_half() -> Verdict:
@@ -206,11 +211,34 @@ def stopped_undoing_half() -> Verdict:
 
 
 def _told(effect: Effect) -> str:
+    """What it came to stands first, for those who read the beginning alone."""
+    taken_back = " and was taken back by its undo workflow" if effect.rolled_back else ""
+    if effect.resolution is Resolution.INEFFECTIVE:
+        seen = f", and {'; '.join(effect.symptoms)}" if effect.symptoms else ""
+        return f"Did not help: the workflow ran{taken_back}{seen} ({_figures(effect)})"
     if effect.rolled_back:
-        return "The workflow ran and was taken back by its undo workflow"
-    score = "no score" if effect.score is None else f"score {effect.score:.2f}"
-    checked = f"was verified ({effect.reason}, {score})" if effect.reason else "was not verified: that is switched off"
-    return f"{effect.resolution}: the workflow ran and {checked}"
+        return f"The workflow ran{taken_back}"
+    if effect.resolution is Resolution.REMEDIATED:
+        return f"Remediated: the workflow ran and was verified ({_figures(effect)})"
+    return f"Not verified: the workflow ran, and {_why_not(effect)}"
+
+
+def _figures(effect: Effect) -> str:
+    return ", ".join((str(effect.reason), "no score" if effect.score is None else f"score {effect.score:.2f}"))
+
+
+def _why_not(effect: Effect) -> str:
+    if effect.reason is None:
+        return "verification is switched off"
+    return f"{_UNTOLD.get(effect.reason, 'nothing that was looked at tells')}: whether it helped is not known"
+
+
+_UNTOLD: Final = {
+    EffectivenessReason.EXPIRED: "nothing could be read until the deadline",
+    EffectivenessReason.SPEC_DRIFT: "somebody has changed the target since",
+    EffectivenessReason.NO_EXECUTION: "nothing was executed",
+    EffectivenessReason.UNRECOVERABLE: "the target is gone",
+}
 
 
 def stopped_running() -> Verdict:

@@ -56,6 +56,7 @@ _REVIEW_PRIORITY: Final[Mapping[str, str]] = {
     "PolicyDenied": "High",
     "RemediationBlocked": "High",
     "IneffectiveChain": "High",
+    "RemediationIneffective": "High",
 }
 _GONE: Final = (SubReason.PROBLEM_RESOLVED, SubReason.SIGNAL_RESOLVED)
 _BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ERROR)

@@ -359,10 +359,12 @@ def _free_slot(accepted: Iterable[Accept], limit: int) -> datetime | None:
 
 
 def counts_as_failure(case: EndedCase) -> bool:
-    """Failed, or Completed without a conclusion; not what was overtaken by events."""
-    return not is_overlooked(case) and (
-        case.phase is Phase.FAILED or (case.phase is Phase.COMPLETED and case.resolution is Resolution.INCONCLUSIVE)
-    )
+    """Failed, or Completed without a conclusion or in vain; not what was overtaken by events."""
+    in_vain = case.phase is Phase.COMPLETED and case.resolution in _IN_VAIN
+    return not is_overlooked(case) and (case.phase is Phase.FAILED or in_vain)
+
+
+_IN_VAIN: Final = (Resolution.INCONCLUSIVE, Resolution.INEFFECTIVE)
 
 
 def is_overlooked(case: EndedCase) -> bool:

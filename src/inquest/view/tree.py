@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from inquest.api.investigation import ProgressEntry, StepState
-from inquest.api.shared import ApprovalState, ExecutionPhase, Phase
+from inquest.api.shared import ApprovalState, ExecutionPhase, Phase, Resolution
 from inquest.view.branches import Branch, Mark, after, branches, counted, figure, joined
 from inquest.view.told import Told, cause_line, place
 
@@ -239,7 +239,7 @@ _HAS_FAILED: Final[Mapping[Phase, Callable[[Told], bool]]] = {
     Phase.ANALYZING: lambda told: bool(told.status.ruling and told.status.ruling.decision == "Denied"),
     Phase.AWAITING_APPROVAL: _not_approved,
     Phase.EXECUTING: _run_failed,
-    Phase.VERIFYING: lambda told: False,
+    Phase.VERIFYING: lambda told: told.status.resolution is Resolution.INEFFECTIVE,
 }
 
 

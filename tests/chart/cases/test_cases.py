@@ -225,7 +225,7 @@ def test_where_two_must_agree_one_is_not_enough(done: Played) -> None:
 @case("undo")
 def test_what_did_no_good_is_taken_back(done: Played) -> None:
     """The revision before cannot run any more either: its ConfigMap is gone."""
-    assert ended(done.case) == ("Completed", "RolledBack", "WorkflowSelected", "Inconclusive")
+    assert ended(done.case) == ("Completed", "RolledBack", "WorkflowSelected", "Ineffective")
     run, undo = done.run, done.undo
     assert (phase_of(run), phase_of(undo)) == ("RolledBack", "Succeeded")
     assert run["status"]["effectiveness"]["health"] == 0
@@ -243,7 +243,7 @@ def test_what_did_no_good_is_taken_back(done: Played) -> None:
 def test_what_did_no_good_twice_is_not_done_a_third_time(done: Played) -> None:
     """Memory that grows without end: two limits were raised, the third is left as it is."""
     first, second = done.said["first"], done.said["second"]
-    in_vain = ("Completed", "VerificationCompleted", "WorkflowSelected", "Inconclusive")
+    in_vain = ("Completed", "VerificationCompleted", "WorkflowSelected", "Ineffective")
     assert [ended(first), ended(second)] == [in_vain, in_vain]
     entries = [one["status"]["context"]["history"].get("entries", 0) for one in (first, second, done.case)]
     assert entries == [0, 1, 2]

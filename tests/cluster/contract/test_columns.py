@@ -20,7 +20,7 @@ SHOWN = {
         f"Alertmanager Reactive inv-checkout {D64}",
     ),
     "inv": (
-        "NAME SIGNAL TARGET PHASE OUTCOME CONFIDENCE WORKFLOW APPROVAL AGE",
+        "NAME SIGNAL TARGET PHASE OUTCOME RESULT CONFIDENCE WORKFLOW APPROVAL AGE",
         "inv-checkout KubePodCrashLooping Deployment/checkout AwaitingApproval WorkflowSelected 0.88"
         " RollbackDeployment:crashloop-rollback Pending",
         "MODEL TOKENS TURNS COST",

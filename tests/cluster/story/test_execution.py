@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from inquest.api.names import job_name
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import EXECUTION_NAMESPACE, NAMESPACE, World, conditions, phase_of, word
+from tests.cluster.story.world import EXECUTION_NAMESPACE, NAMESPACE, World, columns, conditions, now, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-execution")
 
@@ -48,6 +50,37 @@ def lock(world: World, labels: dict[str, str]) -> Object:
             },
         }
     )
+
+
+def test_a_fix_that_did_not_help_says_so_and_asks_a_person(staging: World) -> None:
+    """The limit was raised, every pod is ready again, and a container was killed for its memory once more."""
+    case, execution = running(staging)
+    staging.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=128Mi")
+    staging.until(lambda: len(staging.pods()) == 2, "the pod of the new revision")
+    staging.heal()
+
+    staging.finish(staging.job(execution))
+    staging.execution(case, "Verifying")
+    time.sleep(1.1)  # Kubernetes tells seconds: the container has to end after the Job.
+    at = now()
+    last = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "startedAt": at, "finishedAt": at}}
+    staging.fare(staging.pod(), {"running": {"startedAt": at}}, last=last, restarts=1)
+
+    done = staging.reaches("Investigation", case, "Completed")
+    assert word(done, "reason", "resolution") == ("VerificationCompleted", "Ineffective")
+    assert done["status"]["message"].startswith("Did not help: the workflow ran, and a container was OOMKilled again")
+    assert word(done, "needsHumanReview", "humanReviewReason") == (True, "RemediationIneffective")
+    staging.tells(done, "RemediationIneffective")
+    told = staging.shows("Investigation", case["metadata"]["name"], lambda seen: bool(seen["status"].get("notices")))
+    assert [(one["type"], one["priority"]) for one in told["status"]["notices"]] == [("ManualReview", "High")]
+    ran = staging.execution(case, "Ineffective")
+    assert ran["status"]["message"].startswith("did not help: a container was OOMKilled again")
+    assert conditions(ran)["Ready"] == ("False", "Ineffective")
+    staging.tells(ran, "VerificationEnded")
+    row = columns(staging.kubectl("get", "inv", case["metadata"]["name"]))
+    assert (row["PHASE"], row["RESULT"]) == ("Completed", "Ineffective")
+    shown = columns(staging.kubectl("get", "wfe", ran["metadata"]["name"]))
+    assert (shown["PHASE"], shown["SCORE"]) == ("Ineffective", "0.25")
 
 
 def test_a_fix_that_helped_ends_the_case_and_is_remembered(staging: World) -> None:

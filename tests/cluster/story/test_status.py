@@ -47,7 +47,7 @@ def test_the_columns_tell_the_story(world: World) -> None:
 
     case = columns(world.kubectl("get", "inv"))
     assert list(case) == [
-        "NAME", "SIGNAL", "TARGET", "PHASE", "OUTCOME", "CONFIDENCE", "WORKFLOW", "APPROVAL", "AGE",
+        "NAME", "SIGNAL", "TARGET", "PHASE", "OUTCOME", "RESULT", "CONFIDENCE", "WORKFLOW", "APPROVAL", "AGE",
     ]  # fmt: skip
     assert (case["TARGET"], case["PHASE"]) == ("Deployment/shop", "AwaitingApproval")
     assert (case["OUTCOME"], case["APPROVAL"]) == ("WorkflowSelected", "Pending")

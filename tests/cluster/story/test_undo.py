@@ -117,12 +117,13 @@ def test_a_run_that_did_no_good_is_taken_back_after_it_was_looked_at(inhabit: In
     world.finish(world.job(execution))
 
     back = undo(world, case, "Running")
-    ran = world.execution(case, "Succeeded")
+    ran = world.execution(case, "Ineffective")
     assert (ran["status"]["effectiveness"]["health"], ran["status"]["effectiveness"]["healthBefore"]) == (0, 0)
     assert phase_of(world.reaches("Investigation", case, "Verifying")) == "Verifying"
     world.finish(world.job(back))
     ended = world.reaches("Investigation", case, "Completed")
-    assert word(ended, "reason", "resolution") == ("RolledBack", "Inconclusive")
+    assert word(ended, "reason", "resolution") == ("RolledBack", "Ineffective")
+    assert ended["status"]["message"].startswith("Did not help: ")
     assert ended["status"]["effectiveness"]["score"] == 0
     assert phase_of(world.execution(case, "RolledBack")) == "RolledBack"
 

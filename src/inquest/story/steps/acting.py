@@ -7,7 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from inquest.api.shared import ApprovalState, EffectivenessReason, ExecutionPhase, Phase, Resolution
+from inquest.api.shared import (
+    VERIFIED_EXECUTIONS,
+    ApprovalState,
+    EffectivenessReason,
+    ExecutionPhase,
+    Phase,
+    Resolution,
+)
 from inquest.story import ends, plot
 from inquest.story.classified import signal_of
 from inquest.story.judgement import Question, Tally, what_follows
@@ -171,7 +178,7 @@ def executing(case: Case, view: View) -> Step:
         return _undone_first(case, view, failed) if is_due else Record(failed)
     if seen.phase is ExecutionPhase.ROLLED_BACK:
         return Record(plot.Closed(ends.taken_back(chosen(case), seen.message), view.now))
-    if seen.phase in (ExecutionPhase.VERIFYING, ExecutionPhase.SUCCEEDED):
+    if seen.phase is ExecutionPhase.VERIFYING or seen.phase in VERIFIED_EXECUTIONS:
         return Record(plot.ExecutionVerifying(view.now))
     return Wait(view.now + LOOK)
 
