@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from inquest.adapters.kube import Kube
+from inquest.adapters.kube.bodies import apply_body
 from inquest.errors import AlreadyExists, Conflict, Invalid, NotFound
 from inquest.ports import Access, Json, Person, Redacted, ResourceKind, seal
 from tests.cluster.kube import proposal
@@ -59,6 +64,31 @@ async def test_a_write_without_its_version_is_never_sent(kube: Kube, namespace: 
             await writing
 
     assert kube.traffic.writes == 0
+
+
+def every_character() -> Iterator[str]:
+    """The basic plane whole, each further plane in its first and last 32 characters, in pieces that a message holds."""
+    planes = [chr(plane << 16 | low) for plane in range(1, 17) for low in (*range(32), *range(0xFFE0, 0x10000))]
+    whole = "".join(map(chr, range(0x10000))) + "".join(planes)
+    yield from (whole[at : at + 1000] for at in range(0, len(whole), 1000))
+
+
+async def test_every_character_that_a_status_holds_arrives(own: Kube, namespace: str) -> None:
+    found = await case(own, namespace)
+
+    for piece in every_character():
+        status = {"phase": "Investigating", "message": f"<{piece}>"}
+        found = await own.status.apply_status(INVESTIGATION, obj(namespace, "case", version(found), status=status))
+
+        expected = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in piece)
+        assert found["status"]["message"] == f"<{expected}>"
+
+
+@given(message=st.text(max_size=300), key=st.text(min_size=1, max_size=50))
+@settings(max_examples=60)
+async def test_any_text_arrives_in_a_status_as_it_was_sent(message: str, key: str) -> None:
+    """A parser of the same language as the API server's: what `apply_body` writes is read back as it was."""
+    assert yaml.safe_load(apply_body({"status": {key: message}})) == {"status": {key: message}}
 
 
 async def test_a_status_is_applied_and_ownership_stays(own: Kube, namespace: str) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from inquest.adapters.kube import paths
+from inquest.adapters.kube.bodies import APPLY
 from inquest.adapters.kube.cluster import PAGE, pages, read_list
 from inquest.adapters.kube.places import Places
 from inquest.adapters.kube.transport import Request, Transport
@@ -14,7 +15,6 @@ from inquest.api.meta import FIELD_MANAGER
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
 from inquest.ports import Access, Json, Person, Redacted, ResourceKind, Seen
 
-APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 WHOAMI: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

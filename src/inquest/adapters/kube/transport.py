@@ -26,6 +26,7 @@ from kubernetes.aio.client.configuration import Configuration
 from multidict import CIMultiDict
 
 from inquest import errors
+from inquest.adapters.kube.bodies import APPLY, apply_body
 from inquest.adapters.kube.login import NOBODY_ELSE, Login, Source
 from inquest.api.meta import GROUP
 from inquest.api.rbac import INSTALL
@@ -299,7 +300,8 @@ def proxy_for(server: str) -> str | None:
 async def _response(
     client: ApiClient, login: Login, request: Request, bounds: aiohttp.ClientTimeout
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    headers = CIMultiDict({"Accept": request.accept, "Content-Type": request.content_type, "User-Agent": "inquest"})
+    content_type, body = _encoded(request)
+    headers = CIMultiDict({"Accept": request.accept, "Content-Type": content_type, "User-Agent": "inquest"})
     if bearer := login.bearer():
         headers["Authorization"] = f"Bearer {bearer}"
     headers.extend(login.impersonate.headers())
@@ -307,11 +309,19 @@ async def _response(
         request.method,
         login.server.rstrip("/") + request.target,
         header_params=headers,
-        body=request.body,
+        body=body,
         _request_timeout=bounds,
     )
     async with answer.response as response:
         yield response
+
+
+def _encoded(request: Request) -> tuple[str, Json | bytes | None]:
+    """Content type and body; the library writes all JSON in ASCII, which a server that reads YAML does not take."""
+    if request.content_type != APPLY or request.body is None:
+        return request.content_type, request.body
+    # With a parameter the library no longer knows the type, and sends the bytes as they are.
+    return f"{APPLY}; charset=utf-8", apply_body(request.body)
 
 
 async def _bounded(response: aiohttp.ClientResponse, request: Request) -> bytes:
