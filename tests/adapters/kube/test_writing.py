@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -82,6 +83,17 @@ async def test_every_character_that_a_status_holds_arrives(own: Kube, namespace:
 
         expected = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in piece)
         assert found["status"]["message"] == f"<{expected}>"
+
+
+async def test_every_character_arrives_in_what_is_made_and_in_what_is_swapped(kube: Kube, namespace: str) -> None:
+    # In JSON two halves side by side are one character, so each half stands alone here.
+    whole = re.sub("([\ud800-\udfff])", r"\1 ", "".join(every_character()))
+    expected = re.sub("[\ud800-\udfff]", "\ufffd", whole)
+    made = await kube.status.create(CONFIG_MAP, obj(namespace, "made", data={"text": whole}))
+    assert made["data"]["text"] == expected
+
+    swapped = obj(namespace, "made", version(made), data={"again": whole})
+    assert (await kube.status.swap(CONFIG_MAP, swapped, status=False))["data"] == {"text": expected, "again": expected}
 
 
 @given(message=st.text(max_size=300), key=st.text(min_size=1, max_size=50))
