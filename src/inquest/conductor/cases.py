@@ -92,6 +92,8 @@ UNUSABLE: Final = {
 }
 """A decision that is not acted on says so: event and sentence."""
 UNREADABLE: Final = "held until it can be read whether the target may be changed"
+EFFECTS: Final = (steps.RequestApproval, steps.Execute, steps.Undo)
+"""Steps that ask a person or change the world."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
 
 
@@ -122,6 +124,8 @@ class Cases:
     """Cases with progress that the status does not show yet."""
     _hindrances: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why a decision is not acted on, by case."""
+    _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why the API server does not take the whole status of a case, as far as that was tried last."""
     _faults: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """By case: the newest slot, and how often the step after it failed in itself."""
     _open: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -189,6 +193,7 @@ class Cases:
             self.pace.forget(place)
             self._untold.discard(place)
             self._hindrances.pop(place, None)
+            self._refusals.pop(place, None)
             self._faults.pop(place, None)
         for word in {known, mode} - {None}:
             INVESTIGATIONS_ACTIVE.labels(word).set(list(self._open.values()).count(str(word)))
@@ -247,6 +252,8 @@ class Cases:
                 await self._publish(work)
                 wait = max(timedelta(seconds=1), step.until - view.now)
                 return min(wait, NOTICE_LOOK) if telling.is_telling(work.investigation.status.notices) else wait
+            if isinstance(step, EFFECTS) and not await self._is_shown(work):
+                return steps.LOOK
             before = work.case
             with tracing.within(work.investigation.uid, _stretch(step)):
                 facts = await self._perform(work, step)
@@ -554,9 +561,15 @@ class Cases:
             await self._fresh(work)
             await self._write(work, told)
 
+    async def _is_shown(self, work: Work) -> bool:
+        """Whether people can read all that the case says of itself: what they cannot see is not done."""
+        await self._publish(work)
+        return (work.investigation.namespace, work.investigation.name) not in self._refusals
+
     async def _write(self, work: Work, told: dict[str, Notice]) -> None:
         """One try; `told` are the notices of the tries before."""
         inv = work.investigation
+        refused: list[str] = []
         now, place = await self.house.now(), (inv.namespace, inv.name)
         self.pace.wrote(place)
         self._untold.discard(place)
@@ -578,9 +591,22 @@ class Cases:
             now=now,
             leave_out=OWNER_FIELDS,
             fit=lambda status: chronicle.trim(status, self.house.settings.status_max_bytes),
+            on_refusal=refused.append,
         )
+        await self._note_refusal(inv, refused)
         latest = Investigation.from_object(written) if written is not None else inv
         work.claim = replace(work.claim, investigation=latest)
+
+    async def _note_refusal(self, inv: Investigation, refused: list[str]) -> None:
+        """One event for each reason; a status that is taken again ends it."""
+        place = (inv.namespace, inv.name)
+        before = self._refusals.pop(place, "")
+        if not refused:
+            return
+        self._refusals[place] = refused[0]
+        if before != refused[0]:
+            text = self.house.redactor.text(f"nothing is done while this lasts: {refused[0]}")
+            await self.house.herald.event(inv.to_object(), "StatusRefused", text, warning=True)
 
     def _unknown_model(self, inv: Investigation) -> dict[str, Verdict]:
         """A person asked for a model that is not configured: the default serves, and they are told."""

@@ -7,10 +7,26 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+import structlog
+
 from inquest.api.conditions import Verdict, initial, set_conditions
 from inquest.api.meta import Resource
 from inquest.conductor.house import House
+from inquest.errors import Invalid
 from inquest.ports import Clock, Json, Redacted, Redactor, ResourceKind
+
+log = structlog.stdlib.get_logger(__name__)
+
+POSITION: Final[tuple[str, ...]] = (
+    *("phase", "reason", "subReason", "outcome", "resolution", "needsHumanReview", "humanReviewReason"),
+    *("startedAt", "phaseStartedAt", "completedAt", "observedGeneration"),
+)
+"""Fields of a status that hold a word of a closed list, a time or a number: where the object stands."""
+SETTLED: Final[tuple[str, ...]] = ("outcome", "fingerprint", "context")
+"""Fields that the CRD lets nobody take back."""
+TOLD_ANEW: Final = frozenset({"Investigation"})
+"""Kinds whose status follows from the journal; that of the others is read back, and none of it may be lost."""
+MOST_WORDS: Final = 400
 
 FRAME: Final = ("apiVersion", "kind", "metadata")
 REFERENCES: Final = frozenset({"signalRef", "investigationRef", "approvalRef", "undoOf", "duplicateOf"})
@@ -67,10 +83,12 @@ async def publish(
     now: datetime,
     leave_out: tuple[str, ...] = (),
     fit: Callable[[Any], Any] = lambda status: status,
+    on_refusal: Callable[[str], None] = lambda why: None,
 ) -> Json | None:
     """Apply the status with `changes` (by attribute name) and condition `verdicts`; None where nothing changed.
 
-    The object's resourceVersion goes along: a stale replica's status is refused with Conflict.
+    The object's resourceVersion goes along: a stale replica's status is refused with Conflict. A status that the API
+    server does not take as it is goes out in its least form, and `on_refusal` hears why.
     """
     generation = found.generation
     there = found.status.conditions or initial(kind.kind, generation=generation, now=now)
@@ -80,7 +98,57 @@ async def publish(
     # Compared as it is written: the redacted form of a text differs from the text at every look.
     if obj.value["status"] == _without(found.status.to_object(), leave_out):
         return None
-    return await house.status.apply_status(kind, obj)
+    try:
+        return await house.status.apply_status(kind, obj)
+    except Invalid as error:
+        why = _in_plain_words(error)
+        log.warning("status refused", kind=kind.kind, namespace=found.namespace, name=found.name, error=why)
+        on_refusal(why)
+        taken = _without(found.status.to_object(), leave_out)
+        return await _publish_least(house, kind, found, taken, obj.value["status"], why)
+
+
+async def _publish_least(
+    house: House, kind: ResourceKind, found: Resource, there: Json, refused: Json, why: str
+) -> Json | None:
+    """What was taken before with the new position or, where all of it can be told anew, the position alone."""
+    told = _told(found, why)
+    forms = [least_status(there, refused) | told]
+    settled = {key: there[key] for key in SETTLED if key in there}
+    forms += [least_status(settled, refused) | told] if kind.kind in TOLD_ANEW else []
+    for form in forms:
+        least = sealed(house.redactor, _object(kind, found, form))
+        if least.value["status"] == there:
+            return None
+        try:
+            return await house.status.apply_status(kind, least)
+        except Invalid as error:
+            last = error
+    raise last
+
+
+def _told(found: Resource, why: str) -> Json:
+    has_message = "message" in type(found.status).model_fields
+    return {"message": f"the API server refuses the whole status: {why}"} if has_message else {}
+
+
+def least_status(accepted: Json, refused: Json) -> Json:
+    """What the server took the last time, with where the object stands now."""
+    moved = {key: refused[key] for key in POSITION if key in refused}
+    conditions = [{**condition, "message": ""} for condition in refused.get("conditions") or ()]
+    # A message that has not changed was taken before; a new one may be what is refused.
+    known = {condition["type"]: condition for condition in accepted.get("conditions") or ()}
+    kept = [known[one["type"]] if _is_same(known.get(one["type"]), one) else one for one in conditions]
+    return {**accepted, **moved, "conditions": kept}
+
+
+def _is_same(known: Json | None, one: Json) -> bool:
+    return known is not None and {**known, "message": ""} == one
+
+
+def _in_plain_words(error: Invalid) -> str:
+    """The answer quotes what it refuses: what could be refused again is left out."""
+    return "".join(char for char in str(error) if char.isascii() and char.isprintable())[:MOST_WORDS]
 
 
 def _without(status: Json, leave_out: tuple[str, ...]) -> Json:

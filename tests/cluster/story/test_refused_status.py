@@ -1,0 +1,118 @@
+"""What the API server thinks of a status stops no case, and nothing happens in the dark.
+
+Text of the cluster and of whoever sends a Signal comes in every alphabet; a stranger's admission policy may refuse what
+Inquest writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.cluster.story.api import Object
+from tests.cluster.story.conftest import Inhabit
+from tests.cluster.story.world import World, phase_of
+
+pytestmark = pytest.mark.xdist_group("story-refused")
+
+ODD = "\U0001f4a5 \U00010348 e\u0301 \u202egnp.exe\u202c \u2028 \x85 \ufeff \ufffe \x7f"
+"""Beyond the basic plane, combining, bidirectional, line separators, a byte order mark, no character, a control."""
+
+
+@pytest.fixture
+def world(inhabit: Inhabit) -> World:
+    """Where the policy asks nobody: what is ruled runs at once."""
+    return inhabit("staging")
+
+
+def test_a_case_full_of_odd_characters_comes_to_its_end(world: World) -> None:
+    """In the name of the Signal, its message, its labels, an argument and a variable of the target."""
+    container = {"args": [ODD], "env": [{"name": "GREETING", "value": ODD}]}
+    world.broken(**container)
+    told = {"name": f"Crash {ODD}", "message": ODD, "labels": {"pod": ODD}, "annotations": {"summary": ODD}}
+
+    case = world.case(world.signal(**told), "Executing")
+    execution = world.execution(case, "Running")
+    world.heal()
+    world.finish(world.job(execution))
+
+    assert phase_of(world.reaches("Investigation", case, "Completed", "Failed")) == "Completed"
+
+
+@pytest.mark.parametrize("odd", [ODD, "\U0001f4a5" * 1000], ids=["every kind", "a thousand of one"])
+def test_a_case_full_of_odd_characters_can_be_cancelled(world: World, odd: str) -> None:
+    world.deployment(args=[odd])
+    world.crash()
+    case = world.opened(world.signal(message=odd[:4000]))
+
+    world.api.change("Investigation", case["metadata"]["name"], world.namespace, {"spec": {"cancel": True}})
+
+    assert phase_of(world.reaches("Investigation", case, "Cancelled", "Completed")) in ("Cancelled", "Completed")
+
+
+@contextmanager
+def refusing(world: World, expression: str) -> Iterator[None]:
+    """Somebody's admission policy does not take a status of an Investigation in this namespace."""
+    name = f"stranger-{world.namespace}"
+    only_here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
+    rule = {"apiGroups": ["inquest.dev"], "apiVersions": ["*"], "operations": ["UPDATE"]}
+    rule |= {"resources": ["investigations/status"]}
+    policy: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule], "namespaceSelector": only_here},
+        "validations": [{"expression": expression, "message": "this status is not wanted", "reason": "Invalid"}],
+    }
+    made = [
+        world.api.create(_policy("ValidatingAdmissionPolicy", name, policy)),
+        world.api.create(
+            _policy("ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": ["Deny"]})
+        ),
+    ]
+    try:
+        yield
+    finally:
+        for one in reversed(made):
+            world.api.delete(one["kind"], name, "")
+
+
+def _policy(kind: str, name: str, spec: dict[str, Any]) -> Object:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def test_nothing_is_done_for_a_case_whose_status_is_refused_and_it_can_be_cancelled(world: World) -> None:
+    world.broken()
+
+    with refusing(world, "!has(object.status.rootCause)"):
+        case = world.opened(world.signal())
+        name = case["metadata"]["name"]
+        held = world.shows(
+            "Investigation", name, lambda seen: "this status is not wanted" in seen["status"].get("message", "")
+        )
+        world.tells(held, "StatusRefused")
+        held = world.reaches("Investigation", case, "Analyzing")
+        world.api.change("Investigation", name, world.namespace, {"spec": {"cancel": True}})
+        ended = world.reaches("Investigation", case, "Cancelled")
+
+    assert "rootCause" not in held["status"]
+    assert world.api.list("WorkflowExecution", world.namespace) == []
+    assert phase_of(ended) == "Cancelled"
+
+
+def test_a_case_goes_on_when_its_status_is_taken_again(world: World) -> None:
+    world.broken()
+
+    with refusing(world, "!has(object.status.rootCause)"):
+        case = world.opened(world.signal())
+        world.reaches("Investigation", case, "Analyzing")
+        assert world.api.list("WorkflowExecution", world.namespace) == []
+
+    shown = world.reaches("Investigation", case, "Executing")
+    assert shown["status"]["rootCause"]["summary"]
