@@ -250,6 +250,20 @@ def state_of(status: Json, word: str, *, last: bool = False) -> Json:
     return (status.get("lastState" if last else "state") or {}).get(word) or {}
 
 
+def had_a_run_before(status: Json) -> bool:
+    """Whether a container ran before its present run, and so can have written a log then.
+
+    One that could not be started was terminated all the same: its run begins at the epoch.
+    """
+    last = state_of(status, "terminated", last=True)
+    if last:
+        return not str(last.get("startedAt") or "").startswith(_NEVER_STARTED)
+    return int(status.get("restartCount") or 0) > 0
+
+
+_NEVER_STARTED: Final = ("1970-01-01", "0001-01-01")
+
+
 def condition(status: Json, name: str) -> Json:
     return next((each for each in status.get("conditions") or () if each.get("type") == name), {})
 

@@ -12,7 +12,7 @@ import pytest
 from inquest.adapters.redact import Redactor
 from inquest.adapters.snapshot import MAX_EVENTS, MAX_PODS, take
 from inquest.api.shared import TargetRef
-from inquest.errors import Forbidden, InquestError, Unavailable
+from inquest.errors import Forbidden, InquestError, NotFound, Unavailable
 from inquest.story.detectors import detect
 from inquest.story.evidence import Citation, Evidence, EvidenceStatus, Health, Snapshot
 from inquest.story.health import flags_of, health
@@ -153,6 +153,33 @@ async def test_logs_are_read_of_failing_containers_only() -> None:
         ("api-2-b", True, "token=[REDACTED] allocating"),
     ]
     assert all("api-2-b" in call for call in found.asked if call.startswith("logs"))
+
+
+@pytest.mark.parametrize(
+    ("started", "is_gap"), [("1970-01-01T00:00:00Z", False), ("2026-11-20T11:59:00Z", True)], ids=["never ran", "ran"]
+)
+async def test_the_log_of_a_run_before_is_a_gap_only_where_something_had_run(started: str, is_gap: bool) -> None:
+    found = without_previous_logs(cluster(), started)
+
+    snapshot = await taken(found)
+
+    assert any(gap.what.startswith("previous log") for gap in snapshot.gaps) is is_gap
+
+
+def without_previous_logs(found: FakeCluster, started: str) -> FakeCluster:
+    """The kubelet keeps none, and the runs before began at that time."""
+
+    class Forgetful(FakeCluster):
+        async def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, **more: Any) -> str:
+            if previous:
+                raise NotFound("unable to retrieve container logs for containerd://1fe5")
+            return await super().logs(namespace, pod, container, **more)
+
+    for each in found.objects:
+        for status in (each.get("status") or {}).get("containerStatuses") or ():
+            if last := (status.get("lastState") or {}).get("terminated"):
+                last["startedAt"] = started
+    return Forgetful(**vars(found))
 
 
 async def test_the_difference_names_what_changed() -> None:

@@ -230,13 +230,13 @@ async def test_a_pod_without_a_node_has_no_log_and_that_is_said(bench: Make) -> 
     assert not found.error
 
 
-async def test_no_previous_log_is_an_answer_and_no_pod_is_an_error(bench: Make) -> None:
+async def test_the_lost_log_of_a_run_before_is_an_error_and_so_is_no_pod(bench: Make) -> None:
     make = bench(pod("web"))
-    none = await make("kubectl_previous_logs", name="web")
+    lost = await make("kubectl_previous_logs", name="web")
     gone = await make("kubectl_previous_logs", name="gone")
 
-    assert "(no logs available: app: " in none.content
-    assert (none.error, gone.error) == (False, True)
+    assert "previous terminated container" in lost.content
+    assert (lost.error, gone.error) == (True, True)
 
 
 async def test_usage_is_a_table_with_containers_summed(bench: Make) -> None:
@@ -325,3 +325,23 @@ async def test_what_is_hopeless_stays_so_without_its_hint(bench: Make) -> None:
 
     assert result.terminal
     assert "hint" not in json.loads(make.text_of(result))
+
+
+async def test_a_container_that_was_not_restarted_has_no_run_before_and_nobody_is_asked(bench: Make) -> None:
+    fresh = pod("web")
+    fresh["status"]["containerStatuses"][0] |= {"restartCount": 0, "lastState": {}}
+    make = bench(fresh)
+
+    found = await make("kubectl_previous_logs", name="web")
+
+    assert "(no logs available: app: it was not restarted, so there is no run before this one)" in found.content
+    assert not found.error
+    assert not [call for call in make.cluster.asked if call.startswith("logs")]
+
+
+async def test_a_container_whose_earlier_run_could_not_be_started_wrote_nothing(bench: Make) -> None:
+    stuck = pod("web")
+    never = {"reason": "StartError", "exitCode": 128, "startedAt": "1970-01-01T00:00:00Z"}
+    stuck["status"]["containerStatuses"][0]["lastState"] = {"terminated": never}
+
+    assert not (await bench(stuck)("kubectl_previous_logs", name="web")).error

@@ -22,7 +22,7 @@ from inquest.adapters.snapshot.parts import (
     whole_listing,
 )
 from inquest.api.shared import TargetRef
-from inquest.errors import NotFound, UnknownKind
+from inquest.errors import Invalid, NotFound, UnknownKind
 from inquest.ports import Cluster, Redactor
 from inquest.story.evidence import EvidenceStatus, Json
 from inquest.story.rendering import kept, line_of, listing, tail
@@ -150,12 +150,17 @@ class Desk:
         *,
         previous: bool,
         kept: re.Pattern[str] | None = None,
+        must_be: bool = True,
     ) -> Part:
-        """The end of one log; with `kept` the lines in which it is found."""
+        """The end of one log; with `kept` the lines in which it is found.
+
+        Without `must_be` the server's word that there is none is an answer.
+        """
         about = {"pod": pod, "container": container, "namespace": namespace}
         found = await self._bounded(self._log(namespace, pod, container, previous), f"{read} of {pod}/{container}")
         if isinstance(found, Failed):
-            return missing(found, read, about)
+            is_answer = not must_be and isinstance(found.error, Invalid | NotFound)
+            return Part(read, "", about, empty=True, api_fact=False) if is_answer else missing(found, read, about)
         if kept is not None:
             found = "\n".join(line for line in found.splitlines() if kept.search(line[:MAX_LINE]))
         text, cut = tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))

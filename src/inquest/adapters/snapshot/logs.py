@@ -23,7 +23,7 @@ from inquest.adapters.snapshot.scene import Scene
 from inquest.adapters.snapshot.target import worst_first
 from inquest.story.carriers import CARRIER
 from inquest.story.evidence import Json
-from inquest.story.health import NEIGHBOUR, WITNESS, all_statuses, controller_of, state_of
+from inquest.story.health import NEIGHBOUR, WITNESS, all_statuses, controller_of, had_a_run_before, state_of
 from inquest.story.labels import labels_of
 from inquest.story.relations import is_selected, name_of, namespace_of
 
@@ -38,6 +38,8 @@ class Wanted:
     pod: str
     container: str
     before: bool = False
+    has_run: bool = True
+    """Whether the run before can have written anything: without one an absent log is an answer, and no gap."""
 
 
 async def log_parts(desk: Desk, scene: Scene, called: Sequence[Json]) -> tuple[Sequence[Part], Sequence[Part]]:
@@ -57,7 +59,15 @@ async def _read(
 ) -> Sequence[Part]:
     runs = [(each, previous) for each in wanted for previous in ((False, True) if each.before else (False,))]
     reads = (
-        desk.log(f"{whose}{_RUN[previous]}", each.namespace, each.pod, each.container, previous=previous, kept=kept)
+        desk.log(
+            f"{whose}{_RUN[previous]}",
+            each.namespace,
+            each.pod,
+            each.container,
+            previous=previous,
+            kept=kept,
+            must_be=each.has_run or not previous,
+        )
         for each, previous in runs
     )
     return await asyncio.gather(*reads)
@@ -120,7 +130,8 @@ def _containers(pods: Iterable[Json], wanted: Callable[[Json], bool]) -> Iterato
         for status in filter(wanted, all_statuses(pod.get("status") or {})):
             name = str(status.get("name"))
             before = bool(state_of(status, "terminated", last=True))
-            yield _Run(Wanted(namespace_of(pod), name_of(pod), name, before), (whose, name))
+            wanted_log = Wanted(namespace_of(pod), name_of(pod), name, before, had_a_run_before(status))
+            yield _Run(wanted_log, (whose, name))
 
 
 def has_failed(status: Json) -> bool:

@@ -25,6 +25,7 @@ from inquest.adapters.tools.render import (
 )
 from inquest.errors import InquestError, Invalid, NotFound
 from inquest.ports import Listing, ResourceKind
+from inquest.story.health import all_statuses, had_a_run_before
 
 LIST_ITEMS: Final = 200
 EVENT_ITEMS: Final = 200
@@ -213,7 +214,15 @@ async def _logs(desk: Desk, given: args.Logs, *, previous: bool) -> Output:
         # The API server answers with an empty text: nothing has run that could have written one.
         return Output("(no logs available: the pod has no node yet)", empty=True, resolved={"namespace": namespace})
     containers = [given.container] if given.container else _containers(pod)
-    texts = [await _log(desk, given, namespace, container, previous=previous) for container in containers]
+    never = _never_restarted(pod) if previous else frozenset()
+    texts = [
+        NoLog(f"{container}: it was not restarted, so there is no run before this one")
+        if container in never
+        else await _log(desk, given, namespace, container, previous=previous)
+        for container in containers
+    ]
+    if lost := _lost(texts):
+        raise lost
     lines, absent = await asyncio.to_thread(_joined, containers, texts, given)
     said: dict[str, Any] = {"namespace": namespace}
     if not lines:
@@ -246,15 +255,28 @@ async def _log(
         )
     except (Invalid, NotFound) as error:
         if NO_LOG.search(str(error)):
-            return NoLog(f"{container}: {error}")
+            # Asked of the run before, this container had one: what it wrote is gone, which nobody may take for silence.
+            return NoLog(f"{container}: {error}", error if previous else None)
         raise
 
 
-class NoLog:
-    """Why a container has no such log; an answer, not a failure."""
+def _never_restarted(pod: Mapping[str, Any]) -> frozenset[str]:
+    """Containers of which the status says that there was no run before."""
+    return frozenset(str(one.get("name")) for one in all_statuses(pod.get("status") or {}) if not had_a_run_before(one))
 
-    def __init__(self, why: str) -> None:
-        self.why = why
+
+def _lost(texts: Sequence[tuple[str, bool] | NoLog]) -> InquestError | None:
+    """Why a log that was written cannot be shown, where no other can either."""
+    if any(not isinstance(text, NoLog) for text in texts):
+        return None
+    return next((text.lost for text in texts if isinstance(text, NoLog) and text.lost), None)
+
+
+class NoLog:
+    """Why a container has no such log; an answer, unless one was written and is `lost`."""
+
+    def __init__(self, why: str, lost: InquestError | None = None) -> None:
+        self.why, self.lost = why, lost
 
 
 def _joined(
