@@ -5,7 +5,8 @@ Whatever leaves the house passes the redactor first: sinks take `Redacted` value
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar, final
@@ -344,6 +345,18 @@ class Status(Protocol):
     async def now(self) -> datetime:
         """The API server's clock, from the `Date` header of its answers."""
         ...
+
+
+TroubleHeard = Callable[[str, int, int], None]
+"""Told the class of the fault, which attempt failed, and how many there may be."""
+
+
+def _deaf(kind: str, attempt: int, most: int) -> None:
+    """Nobody waits for that call in particular."""
+
+
+MODEL_TROUBLE: Final[ContextVar[TroubleHeard]] = ContextVar("model_trouble", default=_deaf)
+"""Who waits for an answer of the model: told of each call that failed and is repeated, while it waits."""
 
 
 class Model(Protocol):

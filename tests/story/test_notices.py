@@ -35,6 +35,7 @@ NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
     "nothing new": (cases.reached(Phase.SELECTING), None),
     "execution failed after its code ran": (ENDED["failed, ran True"], ("ManualReview", "Critical")),
     "the model is away": (ENDED["model refused in Investigating"], ("Escalation", "High")),
+    "nobody began with it": (ENDED["queue timeout in Pending"], ("Escalation", "High")),
     "the runner was lost": (ENDED["lost in Pending"], ("Escalation", "High")),
 }
 

@@ -18,7 +18,7 @@ from inquest.conductor.work import Work
 from inquest.errors import Conflict
 from inquest.journal import Author, Log
 from inquest.ports import Notice, Redacted, seal
-from inquest.story import plot
+from inquest.story import outcome, plot
 from inquest.story.plot import Case, fold
 from tests.story import cases, talk
 
@@ -36,6 +36,7 @@ class World:
         self.seconds, self.version, self.cancelled = 100.0, 1, False
         self.asked: list[str] = []
         self.notices: list[str] = []
+        self.told: list[Notice] = []
         self.replica = "r"
         self.clock = SimpleNamespace(monotonic=lambda: self.seconds)
         self.redactor = SimpleNamespace(text=seal, strings=seal)
@@ -44,6 +45,7 @@ class World:
         )
         self.settings.model = SimpleNamespace(name="m", failover=())
         self.settings.herald = SimpleNamespace(notify_self_resolved=False)
+        self.settings.cluster_name = "east"
         self.tools = SimpleNamespace(schemas=lambda invocation: ())
         self.status, self.herald = self, self
 
@@ -62,6 +64,7 @@ class World:
 
     async def tell(self, notice: Redacted[Notice]) -> NoticeState:
         self.notices.append(notice.value.key)
+        self.told.append(notice.value)
         return NoticeState.SENT
 
     async def apply_status(self, kind: Any, obj: Redacted[dict[str, Any]]) -> dict[str, Any]:
@@ -155,6 +158,20 @@ async def test_who_wrote_meanwhile_costs_one_more_reading_and_no_second_notice(w
 
     assert world.asked == ["apply status", "get Investigation", "apply status"]
     assert len(world.notices) == len(set(world.notices)) == sum(1 for _ in conductor._notices(ASKED))
+
+
+async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
+    """Its journal holds its end alone: the Investigation says what it was about."""
+    case = plot.advance(Case(), plot.Closed(outcome.queue_timeout("1h"), await world.now()))
+    shown, work = hand_of(world, case)
+
+    await shown._publish(work)
+
+    (told,) = world.told
+    assert (told.title, told.priority) == ("Waited 1h for a runner and never started", "High")
+    assert told.body.splitlines()[0] == "Investigation: shop/inv-1"
+    assert told.body.endswith("kubectl describe inv inv-1 -n shop")
+    assert [owner.namespace for owner in told.owners] == [work.investigation.spec.signal.target.namespace]
 
 
 class Closing(Cases):

@@ -338,11 +338,11 @@ class OpaServer:
                 await _put(self._endpoint, text)
             self._text, self._refused, self._refusal, self._fault = text, "", "", ""
             self._loading = False
-        await self._notify("PolicyLoaded", f"policy {self.policy_hash} is in force")
+        await self._notify("PolicyLoaded", f"policy {self.policy_hash} of {self._policy} is in force")
 
     async def _missing_file(self, error: Exception) -> None:
         if not self._text and "missing" not in self._fault:
-            self._fault = f"the policy file is missing: {type(error).__name__}"
+            self._fault = f"the policy file is missing: {self._policy} ({type(error).__name__})"
             await self._notify("PolicyMissing", self._fault)
 
     async def _reject(self, text: str, why: str) -> None:
@@ -357,7 +357,7 @@ class OpaServer:
         await asyncio.to_thread(candidate.write_text, text)
         capabilities = str(self._file("capabilities.json"))
         code, output = await self._run("check", "--capabilities", capabilities, str(candidate))
-        return "" if code == 0 else output.replace(str(candidate), POLICY_ID)[:500]
+        return "" if code == 0 else output.replace(str(candidate), str(self._policy))[:500]
 
     async def _write_capabilities(self) -> None:
         try:
@@ -431,7 +431,7 @@ class OpaServer:
             try:
                 await self.reload()
             except Exception as error:  # the next look may succeed; the policy in force stays
-                await self._notify("PolicyNotLoaded", f"the policy could not be loaded: {type(error).__name__}")
+                await self._notify("PolicyNotLoaded", f"{self._policy} could not be loaded: {type(error).__name__}")
 
     async def _run(self, *arguments: str) -> tuple[int, str]:
         """One short command of the binary: exit code and what it printed."""

@@ -65,7 +65,7 @@ from inquest.errors import (
     Tampered,
 )
 from inquest.journal import Draft
-from inquest.ports import Json, Redacted
+from inquest.ports import MODEL_TROUBLE, Json, Redacted
 from inquest.story import chronicle, ends, measures, notices, outcome, plot, remedy, steps
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation, Usage
@@ -457,7 +457,9 @@ class Cases:
         """The fact, or nothing where the case was cancelled meanwhile: the next view says so."""
         inv = work.investigation
         stop = self._stops[inv.namespace, inv.name]
+        hears = MODEL_TROUBLE.set(work.hear)
         task, waiting = asyncio.ensure_future(performing), asyncio.ensure_future(stop.wait())
+        MODEL_TROUBLE.reset(hears)
         showing = asyncio.ensure_future(self._show_progress(work))
         try:
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -466,12 +468,20 @@ class Cases:
             for one in (task, waiting, showing):
                 one.cancel()
             await asyncio.gather(task, waiting, showing, return_exceptions=True)
+            work.trouble = ""
+            work.troubled.clear()
 
     async def _show_progress(self, work: Work) -> None:
-        """While a call takes its time: what came before it is shown as soon as it may be."""
+        """While a call takes its time: what came before it, and that it is repeated, as soon as it may be."""
         place = (work.investigation.namespace, work.investigation.name)
-        if place not in self._untold:
-            return
+        if place in self._untold:
+            await self._show(work)
+        while await work.troubled.wait():
+            work.troubled.clear()
+            await self._show(work)
+
+    async def _show(self, work: Work) -> None:
+        place = (work.investigation.namespace, work.investigation.name)
         await self.house.clock.sleep(self.pace.due_in(place))
         try:
             await self._publish(work)
@@ -541,6 +551,8 @@ class Cases:
         known = {notice.key: telling.unless_late(notice, now) for notice in inv.status.notices}
         wants_all = self.house.settings.herald.notify_self_resolved
         for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.notice):
+            if case.first(plot.Opened) is None:
+                said = notices.unopened(said, inv, self.house.settings.cluster_name)
             key = f"{inv.uid}/{said.type}/{number}"
             seen = known.get(key)
             if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
@@ -587,7 +599,7 @@ class Cases:
             INVESTIGATION,
             inv,
             changes,
-            chronicle.verdicts(work.case) | self._unknown_model(inv),
+            chronicle.verdicts(work.case) | self._unknown_model(inv) | _troubled(work),
             now=now,
             leave_out=OWNER_FIELDS,
             fit=lambda status: chronicle.trim(status, self.house.settings.status_max_bytes),
@@ -742,6 +754,11 @@ def _run_of(work: Work, created: ExecutionSummary | None) -> dict[str, Execution
         return {}
     told = work.investigation.status.execution
     return {"execution": created.model_copy(update={"phase": work.run or (told.phase if told else None)})}
+
+
+def _troubled(work: Work) -> dict[str, Verdict]:
+    """The model is asked once more at this moment, because it failed with something that may pass."""
+    return {"ModelAvailable": false("TransientError", work.trouble)} if work.trouble else {}
 
 
 def _effect(found: WorkflowExecution) -> ends.Effect:

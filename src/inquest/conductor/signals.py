@@ -525,8 +525,8 @@ class Signals:
         inv = await self._investigation_of(found, ref) if ref else None
         is_duplicate = found.status.phase is SignalPhase.DUPLICATE
         if inv is None and is_duplicate:
-            gone = Decision(SignalPhase.PENDING, "", "the case that it had joined is gone")
-            return await self._wait(found, gone, now)
+            await self._orphaned(found, now)
+            return None
         verdict = _concluded(inv, is_duplicate=is_duplicate)
         changes: dict[str, Any] = {}
         if inv is not None and inv.status.phase in TERMINAL_PHASES and not is_duplicate:
@@ -538,6 +538,13 @@ class Signals:
         if not ended and not is_duplicate and found.status.recommendation is None:
             self.house.offer(ADVICE, found.namespace, found.name, found.uid)
         return None if ended else LOOK_AGAIN
+
+    async def _orphaned(self, found: Signal, now: datetime) -> None:
+        """The case that it had joined was deleted: what was said once opens no second case, the next sighting does."""
+        said = f"{found.status.duplicate_of.name if found.status.duplicate_of else 'its case'} was deleted"
+        message = f"{said}; the next sighting opens a new case"
+        verdicts = {"Concluded": false("OriginalDeleted", message)}
+        await publish(self.house, SIGNAL, found, {"message": message}, verdicts, now=now)
 
     async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
         """Where a reference by name alone leads: the Signal's own namespace first, then where cases may stand."""

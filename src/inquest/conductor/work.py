@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -33,6 +34,14 @@ class Work:
     """Whether the source says that the Signal is over; None: not asked yet."""
     run: ExecutionPhase | None = None
     """Where its execution stood when it was last read; None: not read by this look."""
+    trouble: str = ""
+    """What the model failed with in a call that is being repeated; empty: nothing."""
+    troubled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def hear(self, kind: str, attempt: int, most: int) -> None:
+        """A call of the model failed and will be repeated; `kind` is the class of the fault."""
+        self.trouble = f"attempt {attempt}/{most}: {kind}"
+        self.troubled.set()
 
     @property
     def investigation(self) -> Investigation:

@@ -138,7 +138,7 @@ def _closing_notice(case: Case, fact: plot.Closed) -> Told | None:
         return Told("Escalation", "Critical", verdict.message, _body(case, command))
     if str(verdict.reason) == "ApprovalExpired":
         return Told("Escalation", "High", verdict.message, _body(case, command))
-    if verdict.reason in _BROKEN:
+    if verdict.reason in _BROKEN or verdict.reason is Reason.QUEUE_TIMEOUT:
         return Told("Escalation", "High", verdict.message, _body(case, command))
     if verdict.needs_review and verdict.reason is Reason.EXECUTION_FAILED:
         return Told("ManualReview", "Critical", verdict.message, _body(case, command))
@@ -173,6 +173,21 @@ def _body(case: Case, command: str) -> str:
             f"Look at it: {command}",
         )
     )
+
+
+def unopened(told: Told, inv: Investigation, cluster: str) -> Told:
+    """The same of a case that never began: its journal does not say whose it is, its Investigation does."""
+    target = inv.spec.signal.target
+    body = "\n".join(
+        (
+            f"Investigation: {inv.namespace}/{inv.name}",
+            f"Cluster: {inv.spec.signal.cluster_name or cluster}",
+            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
+            "The work never began.",
+            f"Look at it: kubectl describe inv {inv.name} -n {inv.namespace}",
+        )
+    )
+    return replace(told, body=body, owners=(owner_of_signal(target, inv.spec.signal),))
 
 
 def account(case: Case) -> Account:

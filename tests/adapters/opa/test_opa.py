@@ -218,6 +218,7 @@ async def test_a_reload_that_does_not_compile_keeps_the_last_good_one(
     assert first.policy_hash == kept.policy_hash != second.policy_hash
     assert told.words.count("PolicyRejected") == 1
     assert refusal.startswith("the policy does not compile")
+    assert str(policy) in refusal, "the file that is configured, not a copy of it"
 
 
 async def test_an_opa_that_dies_comes_back_with_its_policy(running: Start, told: Told, tmp_path: Path) -> None:

@@ -161,6 +161,21 @@ def test_a_model_that_refuses_the_key_leaves_findings_and_evidence(world: World,
     world.tells(case, "ModelUnavailable")
 
 
+def test_a_model_that_is_asked_again_says_so_while_it_is(world: World, playing: Any) -> None:
+    world.broken()
+    away = {"error": {"status": 503, "message": "overloaded", "retry_after": 8}, "times": 1}
+    playing(script(away, base=load(OOM)))
+
+    opened = world.opened(world.signal())
+
+    name, said = opened["metadata"]["name"], ("False", "TransientError")
+    seen = world.shows("Investigation", name, lambda one: conditions(one).get("ModelAvailable") == said)
+    (told,) = (one["message"] for one in seen["status"]["conditions"] if one["type"] == "ModelAvailable")
+    assert told.startswith("attempt 1/2: Model")
+    done = world.reaches("Investigation", opened, "AwaitingApproval")
+    assert conditions(done)["ModelAvailable"] == ("True", "Reachable")
+
+
 WORDS = ["Secret", "secrets", "v1/secrets", "secrets.v1."]
 
 

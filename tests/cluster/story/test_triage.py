@@ -61,6 +61,30 @@ def test_a_second_signal_of_the_same_problem_joins_the_open_case(world: World) -
     world.tells(second, "SignalDuplicate")
 
 
+def test_a_duplicate_whose_original_was_deleted_is_over_and_the_next_sighting_opens_a_case(world: World) -> None:
+    world.broken()
+    first = world.signal()
+    case = world.case(first, "AwaitingApproval")
+    second = world.triaged(world.signal(name="KubeDeploymentReplicasMismatch"), "Duplicate")
+
+    world.api.delete("Signal", first["metadata"]["name"], world.namespace)
+    world.api.delete("Investigation", case["metadata"]["name"], world.namespace)
+    world.until(
+        lambda: world.api.find("Investigation", case["metadata"]["name"], world.namespace) is None, "it is gone"
+    )
+    world.touch("Signal", second)
+
+    name = second["metadata"]["name"]
+    over = world.shows("Signal", name, lambda seen: conditions(seen)["Concluded"] == ("False", "OriginalDeleted"))
+    assert phase_of(over) == "Duplicate"
+    assert over["status"]["message"] == f"{case['metadata']['name']} was deleted; the next sighting opens a new case"
+    world.touch("Signal", over)
+    third = world.triaged(world.signal(), "Accepted", "Duplicate")
+    assert phase_of(third) == "Accepted"
+    opened = [one["metadata"]["name"] for one in world.api.list("Investigation", world.namespace)]
+    assert opened == [third["status"]["investigationRef"]["name"]]
+
+
 def test_two_pods_of_one_deployment_are_one_problem(world: World) -> None:
     """In part C-IN-1, C-CX-2: the fingerprint is that of the root owner."""
     world.broken()

@@ -20,7 +20,7 @@ from inquest.adapters.llm.price import cost_of
 from inquest.adapters.llm.text_tools import out_of_text
 from inquest.adapters.llm.transport import Connection
 from inquest.errors import ContextOverflow, InquestError, Misconfigured, ModelRefused, RateLimited, Unavailable
-from inquest.ports import Clock, Redacted
+from inquest.ports import MODEL_TROUBLE, Clock, Redacted
 from inquest.story.conversation import ModelReply, ModelRequest, Retry
 
 FIRST_WAIT: Final = 1.0
@@ -155,6 +155,7 @@ class OpenAIModel:
                 self._rest(line, given_up.fault)
                 return given_up
             self._repeat(call, given_up)
+            MODEL_TROUBLE.get()(given_up.fault.kind, attempt, self._patience.attempts)
             await self._wait(wait, call.waits)
             attempt += 1
 
