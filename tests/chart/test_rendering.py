@@ -121,6 +121,12 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
         {"rbac": {"namespaced": ["shop"]}, "settings": {"intake": {"enabled": True}}},
         "intake.token_file",
     ),
+    "an approver where no case can stand": (
+        {"rbac": {"namespaced": ["shop"], "approvers": [{"group": "sre", "namespaces": ["pay"]}]}},
+        "no case can stand in pay",
+    ),
+    "an approver who is nobody": ({"rbac": {"approvers": [{"namespaces": ["pay"]}]}}, "approvers"),
+    "an approver who is two": ({"rbac": {"approvers": [{"user": "a", "group": "b"}]}}, "approvers"),
     "no policy engine": ({"opa": {"sidecar": False}}, "opa.url"),
     "two policy engines": ({"opa": {"url": "http://opa"}}, "opa.sidecar"),
     "two policies": ({"policy": {"content": "x", "existingConfigMap": "mine"}}, "not both"),
@@ -497,3 +503,47 @@ def test_panels_of_the_dashboard_do_not_overlap() -> None:
 
     assert len(squares) == len(set(squares))
     assert max(across for _, across in squares) < 24
+
+
+# --- who may decide -----------------------------------------------------------------------------------------------
+
+
+def approvers(**rbac: Any) -> dict[str, list[str]]:
+    """Who may decide, by namespace; an empty one is the whole cluster."""
+    found = rendered(with_values(rbac=rbac))
+    bound = [each for each in found if each.get("roleRef", {}).get("name") == "inquest-approver"]
+    places = [each["metadata"].get("namespace", "") for each in bound]
+    assert len(places) == len({*places}), "one binding for each place"
+    assert all(
+        each["kind"] == ("RoleBinding" if place else "ClusterRoleBinding")
+        for each, place in zip(bound, places, strict=True)
+    )
+    return {
+        place: [f"{subject['kind']} {subject['name']}" for subject in each["subjects"]]
+        for each, place in zip(bound, places, strict=True)
+    }
+
+
+EVERYONE = ["jane", {"user": "bob"}, {"group": "oncall"}]
+NAMED = ["User jane", "User bob", "Group oncall"]
+
+
+def test_who_may_decide_may_so_wherever_cases_may_stand() -> None:
+    assert approvers(approvers=EVERYONE) == {"": NAMED}
+    assert approvers(approvers=EVERYONE, namespaced=["shop", "pay"]) == {NAMESPACE: NAMED, "shop": NAMED, "pay": NAMED}
+
+
+def test_who_may_decide_in_listed_namespaces_may_so_nowhere_else() -> None:
+    owners = {"group": "owners", "namespaces": ["shop", "pay"]}
+    where = {"shop": ["Group owners"], "pay": ["Group owners"]}
+
+    assert approvers(approvers=[owners]) == where
+    assert approvers(approvers=["jane", owners]) == {"": ["User jane"], **where}
+    assert approvers(approvers=["jane", {**owners, "namespaces": ["shop"]}], namespaced=["shop"]) == {
+        NAMESPACE: ["User jane"],
+        "shop": ["User jane", "Group owners"],
+    }
+
+
+def test_nobody_may_decide_unless_the_values_name_somebody() -> None:
+    assert approvers() == {}

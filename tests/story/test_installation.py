@@ -333,3 +333,86 @@ def test_one_kind_that_is_missing_among_others_hides_no_check() -> None:
     bare = replace(well(), objects={**well().objects, "signals": Unread("not served", is_served=False)})
 
     assert {one.part for one in examine(bare)} > {"kinds", "operator", "signals"}
+
+
+# --- who may decide what is open --------------------------------------------------------------------------------------
+
+OPEN = {
+    "metadata": meta("rar-1", "shop"),
+    "spec": {"expiresAt": "2099-01-01T00:00:00Z"},
+    "status": {"phase": "Pending"},
+}
+ADMIN = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+OURS = {"apiGroups": ["inquest.dev"], "resources": ["*"], "verbs": ["*"]}
+ONE = {**APPROVER, "resourceNames": ["rar-1"]}
+ANOTHER = {**APPROVER, "resourceNames": ["rar-2"]}
+BARE = {**APPROVER, "verbs": ["approve"]}
+WRITER = {**APPROVER, "verbs": ["patch"]}
+Bound = tuple[Json, str, dict[str, str]]
+"""A rule, the namespace in which a role with it is bound, empty for the whole cluster, and to whom."""
+JANE, SRE = {"kind": "User", "name": "jane"}, {"kind": "Group", "name": "sre"}
+
+
+def bound(*rights: Bound) -> Callable[[Installation], Installation]:
+    roles, bindings, wide = [], [], []
+    for number, (rule, namespace, subject) in enumerate(rights):
+        roles.append({"metadata": meta(f"role-{number}"), "rules": [rule]})
+        place = bindings if namespace else wide
+        ref = {"kind": "ClusterRole", "name": f"role-{number}"}
+        place.append({"metadata": meta("b", namespace), "roleRef": ref, "subjects": [subject]})
+    return of(
+        remediationapprovalrequests=[OPEN],
+        clusterroles=roles,
+        roles=[],
+        rolebindings=bindings,
+        clusterrolebindings=wide,
+    )
+
+
+ACCOUNT = {"kind": "ServiceAccount", "namespace": HOME, "name": "inquest"}
+RUNNER = {"kind": "ServiceAccount", "namespace": WORK, "name": "restart"}
+DECIDABLE: dict[str, tuple[tuple[Bound, ...], bool]] = {
+    "by a user beside it": (((APPROVER, "shop", JANE),), True),
+    "by a group in the cluster": (((APPROVER, "", SRE),), True),
+    "by who may do everything with our kinds": (((OURS, "", JANE),), True),
+    "by its name": (((ONE, "shop", JANE),), True),
+    "by two roles of one user": (((BARE, "shop", JANE), (WRITER, "", JANE)), True),
+    "by a user who may be in the group": (((BARE, "shop", JANE), (WRITER, "shop", SRE)), True),
+    "nobody": ((), False),
+    "in another namespace": (((APPROVER, HOME, JANE),), False),
+    "another request": (((ANOTHER, "shop", JANE),), False),
+    "one may approve and the other write": (
+        ((BARE, "shop", JANE), (WRITER, "", {"kind": "User", "name": "bob"})),
+        False,
+    ),
+    "who may not write": (((BARE, "shop", JANE),), False),
+    "an administrator": (((ADMIN, "", JANE),), False),
+    "the administrators' group": (((APPROVER, "", {"kind": "Group", "name": "system:masters"}),), False),
+    "the operator": (((APPROVER, "", ACCOUNT),), False),
+    "a workflow": (((APPROVER, "", RUNNER),), False),
+}
+
+
+@pytest.mark.parametrize(("rights", "expected"), DECIDABLE.values(), ids=DECIDABLE.keys())
+def test_a_request_that_nobody_may_decide_is_a_fault(rights: tuple[Bound, ...], expected: bool) -> None:
+    told = [one for one in examine(bound(*rights)(well())) if one.part == "deciders"]
+
+    if expected:
+        assert [one.level for one in told] == [Level.OK]
+        return
+    assert [one.level for one in told] == [FAULT]
+    assert told[0].message == "shop/rar-1 is open, and nobody but a cluster administrator may decide it"
+    assert told[0].fix == "kubectl create rolebinding approver -n shop --clusterrole=inquest-approver --user=NAME"
+
+
+@pytest.mark.parametrize("status", [{"phase": "Expired"}, {"phase": "Voided"}, {"phase": "Approved"}])
+def test_a_request_that_is_closed_needs_nobody(status: dict[str, str]) -> None:
+    seen = of(remediationapprovalrequests=[{**OPEN, "status": status}])(bound()(well()))
+
+    assert [one.level for one in examine(seen) if one.part == "deciders"] == [Level.OK]
+
+
+def test_who_may_decide_is_unknown_where_bindings_may_not_be_read() -> None:
+    seen = of(rolebindings=Unread("rolebindings: forbidden"))(bound()(well()))
+
+    assert [one.level for one in examine(seen) if one.part == "deciders"] == [UNKNOWN]

@@ -18,7 +18,7 @@ from inquest.api.admission import render as admission_policies
 from inquest.api.generate import crds
 from inquest.api.meta import GROUP
 from inquest.api.names import FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
-from inquest.api.rbac import CONFINED_BINDING, INSTALL
+from inquest.api.rbac import CONFINED_BINDING, INSTALL, INVESTIGATOR_ACCOUNT
 from inquest.api.registry import PLURALS
 from inquest.story.signal import is_managed
 
@@ -311,6 +311,74 @@ def _may_approve(role: Json) -> bool:
     )
 
 
+def _deciders(seen: Installation) -> Iterator[Finding]:
+    """Rights are read for what is open alone: where nothing is, nobody has to know them."""
+    is_needed = any(_is_open(one, seen.now) for one in seen.items("remediationapprovalrequests"))
+    unread = [plural for plural in _ROLES if isinstance(seen.objects.get(plural), Unread)]
+    if is_needed and unread:
+        message = f"whether anybody may decide what is open is not known: {', '.join(unread)} may not be read"
+        yield Finding("deciders", Level.UNKNOWN, message, f"kubectl auth can-i list {unread[0]} -A")
+        return
+
+    def told(one: Json) -> Finding | None:
+        if not _is_open(one, seen.now) or _may_be_decided(seen, one):
+            return None
+        namespace = one["metadata"].get("namespace", "")
+        message = f"{place_of(one)} is open, and nobody but a cluster administrator may decide it"
+        fix = f"kubectl create rolebinding approver -n {word(namespace)} --clusterrole=inquest-approver --user=NAME"
+        return Finding("deciders", Level.FAULT, message, fix)
+
+    yield from _some("deciders", seen.items("remediationapprovalrequests"), told)
+
+
+def _is_open(request: Json, now: datetime) -> bool:
+    phase, expires = (request.get("status") or {}).get("phase"), _time(request["spec"].get("expiresAt"))
+    is_late = expires is not None and expires <= now
+    return phase in (None, "Pending") and not request["spec"].get("decision") and not is_late
+
+
+def _may_be_decided(seen: Installation, request: Json) -> bool:
+    """Whether somebody has the verb `approve` on it and may write it; of a group nobody knows who is in it."""
+    approving, writing = _holders(seen, request, {"approve"}), _holders(seen, request, {"update", "patch"})
+    is_open = any(kind == "Group" for kind, *_ in approving | writing)
+    return bool(approving & writing) or bool(approving and writing and is_open)
+
+
+Subject = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+def _holders(seen: Installation, request: Json, verbs: set[str]) -> set[Subject]:
+    """Who has one of these verbs on a request; neither who may everything nor an account of Inquest's own."""
+    namespace, name = str(request["metadata"].get("namespace", "")), str(request["metadata"]["name"])
+    roles = (*seen.items("roles"), *seen.items("clusterroles"))
+    granting = {_identity(role) for role in roles if _grants(role, verbs, name)}
+    local = (one for one in seen.items("rolebindings") if one["metadata"].get("namespace") == namespace)
+    bindings = (*local, *seen.items("clusterrolebindings"))
+    subjects = (one for binding in bindings if _role(binding) in granting for one in binding.get("subjects") or ())
+    found = {(str(one.get("kind")), str(one.get("namespace", "")), str(one.get("name"))) for one in subjects}
+    return {one for one in found if not _decides_never(seen, one)}
+
+
+def _grants(role: Json, verbs: set[str], name: str) -> bool:
+    return any(
+        {GROUP, "*"} & set(one.get("apiGroups") or ())
+        and {"remediationapprovalrequests", "*"} & set(one.get("resources") or ())
+        and {*verbs, "*"} & set(one.get("verbs") or ())
+        and (not one.get("resourceNames") or name in one["resourceNames"])
+        and not all("*" in (one.get(key) or ()) for key in ("apiGroups", "resources", "verbs"))
+        for one in role.get("rules") or ()
+    )
+
+
+def _decides_never(seen: Installation, subject: Subject) -> bool:
+    """Administrators of the cluster by their group, and accounts that admission refuses whatever their rights."""
+    kind, namespace, name = subject
+    own = (seen.namespace, seen.account), (seen.namespace, INVESTIGATOR_ACCOUNT)
+    is_ours = kind == "ServiceAccount" and ((namespace, name) in own or namespace == seen.execution_namespace)
+    return is_ours or (kind, name) == ("Group", "system:masters")
+
+
 def _identity(role: Json) -> tuple[str, str]:
     """Namespace and name; a ClusterRole has no namespace."""
     return str(role["metadata"].get("namespace", "")), str(role["metadata"]["name"])
@@ -412,6 +480,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "catalogue": Check(_catalogue, ("remediationworkflows", "actiontypes")),
     "accounts": Check(_accounts, ("remediationworkflows", "serviceaccounts", *_ROLES[2:])),
     "approvers": Check(_approvers, _ROLES),
+    "deciders": Check(_deciders, ("remediationapprovalrequests",)),
     "services": Check(_services, ("investigations",)),
     "signals": Check(_signals, ("signals",)),
     "cases": Check(_cases, ("investigations",)),

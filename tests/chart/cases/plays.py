@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any, Final
 from uuid import uuid4
@@ -14,7 +14,7 @@ from tests.chart.chart import NAMESPACE
 from tests.chart.conftest import EXECUTION, Site
 from tests.cluster.story.api import Api, Object, Said
 from tests.cluster.story.process import now
-from tests.cluster.story.world import ENDED, World, conditions, phase_of
+from tests.cluster.story.world import ENDED, World, conditions, may_approve, phase_of
 
 SECONDS: Final = 400.0
 """Longest wait for anything, with a dozen cases at once on a machine that is many times slower."""
@@ -78,9 +78,10 @@ class Team:
     def until(self, holds: Callable[[], bool], what: str) -> None:
         self.cases.until(holds, f"{self.namespace}: {what}", SECONDS)
 
-    def fires(self, severity: str = "critical") -> Object:
-        """An alert of the workload."""
-        return self.cases.signal(self.target, severity=severity)
+    def fires(self, severity: str = "critical", by: str = "") -> Object:
+        """An alert of the workload, or what somebody asks for."""
+        whose = replace(self.cases, api=self.people[by]) if by else self.cases
+        return whose.signal(self.target, severity=severity)
 
     def case(self, signal: Object, *phases: str) -> Object:
         """The case of an accepted Signal, once it is in one of these phases."""
@@ -236,10 +237,10 @@ class Interval:
         assert self.is_over.wait(SECONDS), "the second release did not come"
 
 
-def _asked(team: Team, broken: Broken, severity: str = "critical") -> tuple[Object, Object, Object]:
+def _asked(team: Team, broken: Broken, severity: str = "critical", by: str = "") -> tuple[Object, Object, Object]:
     """The broken Deployment, the Signal and the open request."""
     team.breaks(broken)
-    before, signal = team.deployment(), team.fires(severity)
+    before, signal = team.deployment(), team.fires(severity, by)
     return before, signal, team.asked(signal)
 
 
@@ -262,6 +263,45 @@ def decided(broken: Broken, decision: str) -> Play:
         eve = team.says("eve", request, decision=decision)
         jane = team.says("jane", request, decision=decision)
         return Played(team, team.case(signal), before, signal, {"eve": eve, "jane": jane})
+
+    return play
+
+
+def by_group(broken: Broken) -> Play:
+    """Jane asks. Mallory may change requests and not approve; grace may approve by a group alone."""
+
+    def play(team: Team) -> Played:
+        before, signal, request = _asked(team, broken, by="jane")
+        forged = {"groups": ["oncall", "payments", "system:authenticated", "system:masters"]}
+        said = {
+            "eve": team.says("eve", request, decision="Approved"),
+            "mallory": team.says("mallory", request, decision="Approved"),
+            "mallory as grace": team.says("mallory", request, decision="Approved", decidedBy="grace"),
+            "mallory in her group": team.says("mallory", request, decision="Approved", deciderIdentity=forged),
+            "grace in another's group": team.says("grace", request, decision="Approved", deciderIdentity=forged),
+            "jane": team.says("jane", request, decision="Approved"),
+            "still": team.api.get(REQUEST, request["metadata"]["name"], NAMESPACE),
+            "grace": team.says("grace", request, decision="Approved"),
+        }
+        return Played(team, team.case(signal), before, signal, said)
+
+    return play
+
+
+def by_a_leaver(broken: Broken) -> Play:
+    """Ivan agrees, by a group that loses its right before the second has decided."""
+
+    def play(team: Team) -> Played:
+        before, signal, request = _asked(team, broken)
+        binding, right = may_approve(NAMESPACE, "leavers", "Group"), "remediationapprovalrequests.inquest.dev"
+        ivan = team.cases.kubectl.user("ivan", "leavers")
+        team.api.create(binding)
+        team.until(lambda: ivan.may("approve", right), "ivan may approve")
+        entered = team.says("ivan", request, approvals=[{"user": "ivan"}])
+        team.api.delete("RoleBinding", binding["metadata"]["name"], NAMESPACE)
+        team.until(lambda: not ivan.may("approve", right), "ivan has lost the right")
+        said = {"ivan": entered, "bob": team.says("bob", request, decision="Approved")}
+        return Played(team, team.case(signal), before, signal, said)
 
     return play
 

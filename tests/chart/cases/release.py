@@ -16,10 +16,18 @@ from tests.chart.conftest import CLUSTER, WAIT, Site, released
 from tests.cluster.kube import eventually
 from tests.cluster.story.api import Api, Object, opened
 
-APPROVERS: Final = ("jane", "bob")
-PEOPLE: Final = (*APPROVERS, "eve")
+APPROVERS: Final = ("jane", "bob", {"group": "oncall"})
+PEOPLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "jane": (),
+    "bob": (),
+    "grace": ("oncall", "payments"),
+    "ivan": ("leavers",),
+    "mallory": ("payments",),
+    "eve": (),
+}
+"""Users by certificate, with the groups that it names; nobody has bound the names of grace, ivan and mallory."""
 SETTINGS: Final[Mapping[str, Any]] = {
-    "approval": {"timeout": "50s", "required": {"production": 1, "test": 2}},
+    "approval": {"timeout": "50s", "required": {"production": 1, "test": 2}, "separate_requester": True},
     "effectiveness": {"stabilization": "8s", "validity": "5m"},
     "execution": {"cooldown": "5s"},
     "triage": {"recently_remediated": "1s", "rate_per_namespace": 30},
@@ -91,7 +99,7 @@ class Release:
 @contextmanager
 def release(site: Site, *windows: Object) -> Iterator[Release]:
     """The chart with its catalogue, and effects frozen in these windows."""
-    paths = {name: local.person(name, name=CLUSTER) for name in PEOPLE}
+    paths = {name: local.person(name, *groups, name=CLUSTER) for name, groups in PEOPLE.items()}
     with ExitStack() as stack:
         api = stack.enter_context(opened(site.cluster.kubeconfig))
         people = {name: stack.enter_context(opened(path)) for name, path in paths.items()}
@@ -100,5 +108,9 @@ def release(site: Site, *windows: Object) -> Iterator[Release]:
         stack.enter_context(released(site, {**values, "catalogue": {"enabled": False}}))
         site.helm("upgrade", "inquest", str(CHART), *WAIT, values=values)
         site.kubectl("create", "rolebinding", "eve", "-n", NAMESPACE, "--clusterrole=inquest-viewer", "--user=eve")
+        site.kubectl("create", "rolebinding", "asks", "-n", NAMESPACE, "--clusterrole=inquest-editor", "--user=jane")
+        patches = ("--verb=get,patch", "--resource=remediationapprovalrequests.inquest.dev")
+        site.kubectl("create", "role", "patches", "-n", NAMESPACE, *patches)
+        site.kubectl("create", "rolebinding", "patches", "-n", NAMESPACE, "--role=patches", "--group=payments")
         eventually(found.is_registered, what="the catalogue is registered", seconds=SECONDS)
         yield found

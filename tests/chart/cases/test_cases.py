@@ -1,4 +1,4 @@
-"""Twelve cases on a real node, end to end, as the chart runs the product: each with a broken workload of its own.
+"""Thirteen cases on a real node, end to end, as the chart runs the product: each with a broken workload of its own.
 
 The cases are played at once, each in its namespace; `plays.py` says what happens in them. When ten have ended the
 release is upgraded to one whose policy does not compile: OPA is away, and the window that held the eleventh is over.
@@ -35,11 +35,12 @@ GOING = ("--ignore-not-found", "--wait=false")
 FROZEN, AWAY = "frozen", "away"
 PLAYS: Mapping[str, tuple[str, Play]] = {
     "staging": ("staging", plays.by_itself(broken.LIMIT_TOO_LOW)),
-    "approved": ("production", plays.decided(broken.WRONG_IMAGE, "Approved")),
+    "approved": ("production", plays.by_group(broken.WRONG_IMAGE)),
     "rejected": ("production", plays.decided(broken.WRONG_COMMAND, "Rejected")),
     "expired": ("production", plays.by_itself(broken.VARIABLE_MISSING)),
     "drift": ("production", plays.drifts(broken.WRONG_PROBE_PATH)),
     "two-people": ("somewhere", plays.by_two(broken.WRONG_OPTION)),
+    "leaver": ("somewhere", plays.by_a_leaver(broken.WRONG_OPTION)),
     "undo": ("staging", plays.taken_back(broken.NO_WAY_BACK)),
     "in-vain": ("staging", plays.in_vain(broken.OUTGROWS_EVERY_LIMIT)),
     "resolved": ("production", plays.resolves(broken.WRONG_PROBE_PORT)),
@@ -148,18 +149,28 @@ def test_in_staging_a_fault_is_mended_without_asking_anybody(done: Played) -> No
 
 @case("approved", "C-LC-2")
 def test_in_production_nothing_runs_before_a_person_has_approved(done: Played) -> None:
-    """An image that is nowhere is rolled back."""
-    assert (done.said["eve"].code, done.said["jane"].code) == (403, 200)
+    """An image that is nowhere is rolled back, once one has approved who may by a group, and who did not ask."""
+    said, right = done.said, "remediationapprovalrequests.inquest.dev"
+    refused = {who: one.message for who, one in said.items() if who not in ("still", "grace")}
+    assert {one.code for who, one in said.items() if who in refused} == {403}
+    lacks = f'mallory may not approve {right} "{done.request["metadata"]["name"]}" in namespace {NAMESPACE}'
+    assert all(lacks in text for who, text in refused.items() if who.startswith("mallory"))
+    assert "spec.deciderIdentity must be your own" in refused["grace in another's group"]
+    assert "jane asked for this, and who asked may not approve" in refused["jane"]
+    assert phase_of(said["still"]) == "Pending"
+    assert not said["still"]["spec"].keys() & {"decision", "decidedBy", "deciderIdentity", "approvals"}
+    assert said["grace"].code == 200
     assert ended(done.case) == REMEDIED
     request, run = done.request, done.run
-    assert word(request, "phase", "decidedBy", "consumedBy") == ("Approved", "jane", run["metadata"]["uid"])
+    assert word(request, "phase", "decidedBy", "consumedBy") == ("Approved", "grace", run["metadata"]["uid"])
+    assert sorted(request["spec"]["deciderIdentity"]["groups"]) == ["oncall", "payments", "system:authenticated"]
     assert (phase_of(run), run["spec"]["approvalRef"]["name"]) == ("Succeeded", request["metadata"]["name"])
-    assert done.case["status"]["approval"]["decidedBy"] == "jane"
+    assert done.case["status"]["approval"]["decidedBy"] == "grace"
     assert "Approval" in [notice["type"] for notice in done.case["status"]["notices"]]
     assert "registry.example.test" in image(done.before)
     assert image(done.team.deployment()) == broken.IMAGE
     assert done.team.serves()
-    assert done.remembered() == ("Approved by jane", "RollbackDeployment", "Resolved")
+    assert done.remembered() == ("Approved by grace", "RollbackDeployment", "Resolved")
     done.leaves_nothing()
 
 
@@ -219,6 +230,18 @@ def test_where_two_must_agree_one_is_not_enough(done: Played) -> None:
     assert command(done.team.deployment())[0] == "/bin/sh"
     assert done.team.serves()
     assert done.remembered() == ("Approved by bob", "RollbackDeployment", "Resolved")
+    done.leaves_nothing()
+
+
+@case("leaver")
+def test_an_approval_whose_giver_has_lost_the_right_is_not_used(done: Played) -> None:
+    """Two had agreed; the group of the first one was taken off the list before the second decided."""
+    assert (done.said["ivan"].code, done.said["bob"].code) == (200, 200)
+    assert ended(done.case) == ("Failed", "ApprovalExpired", "WorkflowSelected", None)
+    assert "ivan may not approve" in done.case["status"]["message"]
+    assert done.request["status"].get("consumedBy") is None
+    assert done.is_untouched
+    assert done.remembered()[1:] == ("", "Unknown")
     done.leaves_nothing()
 
 

@@ -12,12 +12,12 @@ import pytest
 from inquest import __version__
 from inquest.cli.app import app
 from inquest.story.installation import Level
-from tests.cluster.kube import Cluster, Kubectl
+from tests.cluster.kube import Cluster, Kubectl, proposal
 
 pytestmark = pytest.mark.xdist_group("doctor")
 
 HOME = "inquest-system"
-WORK = ("signals", "cases", "requests", "executions")
+WORK = ("signals", "cases", "requests", "executions", "deciders")
 """What other tests leave in the cluster."""
 Asked = Callable[..., tuple[int, list[dict[str, str]]]]
 
@@ -77,6 +77,25 @@ def test_an_account_that_may_too_much_is_found_with_the_operator_away(asked: Ask
 
     assert not [one for one in found if one["part"] == "rights"]
     assert "delete secrets" in "".join(one["message"] for one in mighty if one["part"] == "rights")
+
+
+def test_an_open_request_that_only_an_administrator_may_decide_is_a_fault(
+    asked: Asked, operator: Kubectl, kubectl: Kubectl, namespace: str
+) -> None:
+    """As where a case is opened beside its target, and the approvers are bound elsewhere."""
+    request = proposal("RemediationApprovalRequest")
+    request["spec"]["expiresAt"] = "2099-01-01T00:00:00Z"
+    name = f"{namespace}/{request['metadata']['name']}"
+    assert operator.create(request).accepted
+    assert operator.status("rar", request["metadata"]["name"], {"phase": "Pending"}).accepted
+
+    def told() -> list[tuple[str, str]]:
+        return [(one["level"], one["fix"]) for one in asked()[1] if one["message"].startswith(f"{name} is open")]
+
+    fix = f"kubectl create rolebinding approver -n {namespace} --clusterrole=inquest-approver --user=NAME"
+    assert told() == [(Level.FAULT, fix)]
+    kubectl(*fix.removeprefix("kubectl ").replace("--user=NAME", "--group=oncall").split())
+    assert told() == []
 
 
 def test_who_may_read_little_is_told_what_was_not_looked_at(asked: Asked, kubectl: Kubectl) -> None:
