@@ -5,7 +5,9 @@ The same as the patch by kubectl that the docs describe: the admission policies 
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
@@ -18,8 +20,8 @@ from inquest.api.shared import ApprovalPhase, Decision
 from inquest.cli.cases import investigation_object, there
 from inquest.cli.exits import Exit
 from inquest.cli.output import can_answer, one_line, room, say, warn
-from inquest.cli.place import Connection, Place, at_place
-from inquest.conductor.house import APPROVAL
+from inquest.cli.place import Connection, Place, at_place, seconds_of
+from inquest.conductor.house import APPROVAL, INVESTIGATION
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
 from inquest.ports import Access, Json, Person
 from inquest.view import Branch, Section, as_sections
@@ -30,12 +32,26 @@ RIGHTS: Final = ("patch", "approve")
 """Verbs on approval requests that a decision takes: the first is the API server's, the second Inquest's."""
 
 
+LOOK_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Whether the operator is waited for, and how long: as it was typed, and in seconds, None for ever."""
+
+    wanted: bool
+    text: str
+    seconds: float | None
+
+
 def approve(
     name: str,
     /,
     *,
     reason: str = "",
     yes: Annotated[bool, Parameter(alias="-y", negative="")] = False,
+    wait: bool = True,
+    timeout: str = "30s",
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> int:
     """Approve what a case wants to do, in your own name, after it has been shown. A decision is final.
@@ -48,8 +64,13 @@ def approve(
         Why; it is kept with the decision.
     yes
         Do not ask again; needed where nobody can be asked.
+    wait
+        Wait until the operator has taken the decision up.
+    timeout
+        Longest time to wait for that: `30s`; `0` for ever.
     """
-    return at_place(place, lambda at: _decided(at, name, Decision.APPROVED, reason, yes))
+    waiting = Waiting(wait, timeout, seconds_of(timeout))
+    return at_place(place, lambda at: _decided(at, name, Decision.APPROVED, reason, yes, waiting))
 
 
 def reject(
@@ -58,6 +79,8 @@ def reject(
     *,
     reason: str,
     yes: Annotated[bool, Parameter(alias="-y", negative="")] = False,
+    wait: bool = True,
+    timeout: str = "30s",
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> int:
     """Reject what a case wants to do, in your own name. A decision is final.
@@ -70,34 +93,89 @@ def reject(
         Why; it is kept with the decision, and the case ends with it.
     yes
         Do not ask again; needed where nobody can be asked.
+    wait
+        Wait until the operator has taken the decision up.
+    timeout
+        Longest time to wait for that: `30s`; `0` for ever.
     """
-    return at_place(place, lambda at: _decided(at, name, Decision.REJECTED, reason, yes))
+    waiting = Waiting(wait, timeout, seconds_of(timeout))
+    return at_place(place, lambda at: _decided(at, name, Decision.REJECTED, reason, yes, waiting))
 
 
-async def _decided(at: Connection, name: str, decision: Decision, reason: str, yes: bool) -> Exit:
+async def _decided(at: Connection, name: str, decision: Decision, reason: str, yes: bool, waiting: Waiting) -> Exit:
     # Asked first: who may not act as somebody learns that, and not what that somebody lacks.
     who = await at.kube.status.whoami()
-    user = who.user
     try:
         found = await _request(at, name)
     except Forbidden as error:
-        raise Forbidden(f"{error}: {_binding(at, user)}") from error
+        raise Forbidden(f"{error}: {_binding(at, who.user)}") from error
     at = there(at, found)
     request = RemediationApprovalRequest.from_object(found)
     _must_be_open(request)
-    await _must_be_allowed(at, user, request)
+    await _must_be_allowed(at, who.user, request)
     say(*as_sections(proposal(request), room()), "")
-    last = decision is Decision.REJECTED or len(request.spec.approvals) >= request.spec.required_approvals - 1
     word = "Approve" if decision is Decision.APPROVED else "Reject"
-    if not yes and not _confirmed(f"{word} this as {user}?"):
+    if not yes and not _confirmed(f"{word} this as {who.user}?"):
         warn("nothing was decided")
         return Exit.NO
+    return await _carried_out(at, found, decision, who, reason, waiting)
+
+
+async def _carried_out(
+    at: Connection, found: Json, decision: Decision, who: Person, reason: str, waiting: Waiting
+) -> Exit:
+    """Write it, and see it taken up; one of several who agree is done as soon as that is on record."""
+    request = RemediationApprovalRequest.from_object(found)
+    left = request.spec.required_approvals - 1 - len(request.spec.approvals)
+    last = decision is Decision.REJECTED or left <= 0
     said = Redactor().text(reason)
     change = _decision(decision, who, said.value) if last else _entry(found, who, said.value)
     await at.kube.status.change(APPROVAL, found, said.carried(change), MANAGER)
-    more = "" if last else f", {request.spec.required_approvals - 1 - len(request.spec.approvals)} more must agree"
-    say(f"{request.name}: {decision} by {user}{more}")
-    return Exit.OK
+    told = f"{request.name}: {decision} by {who.user}"
+    if not last or not waiting.wanted:
+        say(f"{told}, {'not waited for' if last else f'{left} more must agree'}")
+        return Exit.OK
+    return await _taken_up(at, request, decision, told, waiting)
+
+
+async def _taken_up(
+    at: Connection, request: RemediationApprovalRequest, decision: Decision, told: str, waiting: Waiting
+) -> Exit:
+    try:
+        async with asyncio.timeout(waiting.seconds):
+            seen = await _closed(at, request)
+    except TimeoutError:
+        case = await _of_case(at, request)
+        warn(f"{told}, and not taken up within {waiting.text}{case}: `inquest doctor` looks at the operator")
+        return Exit.NOT_TAKEN_UP
+    if seen.status.phase == decision.value:
+        say(f"{told}, taken up")
+        return Exit.OK
+    ready = seen.status.condition("Ready")
+    warn(f"{told}, and not used: the request is {seen.status.phase}{f': {ready.message}' if ready else ''}")
+    return Exit.NOT_TAKEN_UP
+
+
+async def _closed(at: Connection, request: RemediationApprovalRequest) -> RemediationApprovalRequest:
+    """The request as soon as the operator has said what became of it."""
+    while True:
+        raw = await at.kube.status.read(APPROVAL, request.name, request.namespace)
+        found = RemediationApprovalRequest.from_object(raw)
+        if found.uid != request.uid:
+            raise Conflict(f"{request.name} was made again: what you decided about is gone")
+        if found.status.phase not in (None, ApprovalPhase.PENDING):
+            return found
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _of_case(at: Connection, request: RemediationApprovalRequest) -> str:
+    """What the case says meanwhile, which is why an approval does not count; nothing where it may not be read."""
+    try:
+        found = await at.kube.status.read(INVESTIGATION, request.spec.investigation_ref.name, request.namespace)
+    except (Forbidden, NotFound):
+        return ""
+    message = one_line(str((found.get("status") or {}).get("message") or ""))
+    return f"; the case says: {message}" if message else ""
 
 
 async def _request(at: Connection, name: str) -> Json:
@@ -127,7 +205,7 @@ def _must_be_open(request: RemediationApprovalRequest) -> None:
 async def _must_be_allowed(at: Connection, user: str, request: RemediationApprovalRequest) -> None:
     """The missing verb is named before anybody reads a diff; the API server asks again."""
     for verb in RIGHTS:
-        if not await at.kube.status.allowed(Access(verb, GROUP, APPROVAL.plural, namespace=at.namespace)):
+        if not await at.kube.status.allowed(Access(verb, GROUP, APPROVAL.plural, namespace=at.namespace), request.name):
             raise Forbidden(
                 f"{user} may not {verb} {APPROVAL.plural}.{GROUP} in namespace {at.namespace} ({request.name}): "
                 f"{_binding(at, user)}"

@@ -24,6 +24,7 @@ class Exit(IntEnum):
     FAILED = 8
     CANCELLED = 9
     TIMED_OUT = 10
+    NOT_TAKEN_UP = 11
     INTERRUPTED = 130
 
 
@@ -39,6 +40,7 @@ MEANINGS: Final[Mapping[Exit, str]] = {
     Exit.FAILED: "a case that was waited for ended as Failed",
     Exit.CANCELLED: "a case that was waited for was cancelled",
     Exit.TIMED_OUT: "a case that was waited for has not ended within `--timeout`",
+    Exit.NOT_TAKEN_UP: "your decision is on record, and the operator has not acted on it: the text says why",
     Exit.INTERRUPTED: "stopped by Ctrl-C",
 }
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from tests.cluster.conftest import Person
 from tests.cluster.kube import Cluster, Kubectl, Object, eventually, own_namespace, proposal, sample
 
 SECONDS = 180
+AT_ONCE = ("--no-wait",)
+"""No operator is there that could take a decision up."""
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 checkout \u202e\x9b31m"
 
 
@@ -78,7 +81,7 @@ def test_an_approver_approves_in_their_own_name_what_they_were_shown(
 ) -> None:
     person("jane", "inquest-approver")
 
-    ran = inquest("approve", "inv-checkout", "--reason", "roll it back", "--yes", user="jane")
+    ran = inquest("approve", "inv-checkout", "--reason", "roll it back", "--yes", "--no-wait", user="jane")
 
     assert ran.code == Exit.OK, ran.err
     assert "RollbackDeployment: crashloop-rollback 1.0.0" in ran.out
@@ -86,9 +89,109 @@ def test_an_approver_approves_in_their_own_name_what_they_were_shown(
     assert _decision(kubectl) == {"decision": "Approved", "decidedBy": "jane", "decisionReason": "roll it back"}
 
 
+# --- what becomes of it ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def settling(operator: Kubectl, kubectl: Kubectl) -> Iterator[Callable[..., None]]:
+    """Plays the operator: as soon as there is a decision, the request has this status."""
+    with ThreadPoolExecutor(1) as pool:
+        started: list[Future[None]] = []
+
+        def settle(**status: Any) -> None:
+            eventually(lambda: bool(_decision(kubectl)["decision"]), what="there is a decision")
+            assert operator.status("rar", "rar-inv-checkout", status).accepted
+
+        yield lambda **status: started.append(pool.submit(settle, **status))
+        for one in started:
+            one.result()
+
+
+READY = {"type": "Ready", "lastTransitionTime": "2026-11-20T10:17:00Z", "observedGeneration": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "options"), [("Approved", ["approve"]), ("Rejected", ["reject", "--reason", "not now"])]
+)
+def test_success_is_told_once_the_operator_has_taken_the_decision_up(
+    said: str,
+    options: list[str],
+    inquest: Inquest,
+    case: Object,
+    person: Person,
+    settling: Callable[..., None],
+) -> None:
+    person("jane", "inquest-approver")
+    settling(phase=said, decidedBy="jane")
+
+    ran = inquest(*options, "inv-checkout", "--yes", "--timeout=60s", user="jane")
+
+    assert ran.code == Exit.OK, ran.err
+    assert f"{said} by jane, taken up" in ran.out
+
+
+def test_a_decision_that_nobody_takes_up_is_no_success(
+    inquest: Inquest, operator: Kubectl, kubectl: Kubectl, case: Object, person: Person
+) -> None:
+    person("jane", "inquest-approver")
+    held = "ApprovalRequired: jane may not approve"
+    assert operator.status("inv", "inv-checkout", {"message": held}).accepted
+
+    ran = inquest("approve", "inv-checkout", "--yes", "--timeout=1s", user="jane")
+
+    assert ran.code == Exit.NOT_TAKEN_UP == 11
+    assert f"Approved by jane, and not taken up within 1s; the case says: {held}" in ran.err
+    assert "taken up" not in ran.out
+    assert _decision(kubectl)["decision"] == "Approved", "it is on record all the same"
+
+
+def test_a_decision_that_came_too_late_is_no_success(
+    inquest: Inquest, case: Object, person: Person, settling: Callable[..., None]
+) -> None:
+    person("jane", "inquest-approver")
+    why = {**READY, "status": "False", "reason": "Voided", "message": "the signal is resolved"}
+    settling(phase="Voided", conditions=[why])
+
+    ran = inquest("approve", "inv-checkout", "--yes", "--timeout=60s", user="jane")
+
+    assert ran.code == Exit.NOT_TAKEN_UP
+    assert "Approved by jane, and not used: the request is Voided: the signal is resolved" in ran.err
+
+
+def test_a_right_that_comes_through_a_group_is_enough_and_is_on_record(
+    inquest: Inquest, kubectl: Kubectl, case: Object
+) -> None:
+    kubectl("create", "rolebinding", "oncall", "--clusterrole=inquest-approver", "--group=oncall")
+    grace = kubectl.user("grace", "oncall")
+    eventually(lambda: grace.may("approve", "remediationapprovalrequests.inquest.dev"), what="grace may approve")
+    groups, uid = ("--as-group=oncall", "--as-group=payments"), "--as-uid=u-1"
+
+    ran = inquest("approve", "inv-checkout", "--yes", *AT_ONCE, *groups, uid, user="grace")
+
+    assert ran.code == Exit.OK, ran.err
+    spec = kubectl.get("rar", "rar-inv-checkout")["spec"]
+    known = {"uid": "u-1", "groups": ["oncall", "payments", "system:authenticated"]}
+    assert (spec["decidedBy"], spec["deciderIdentity"]) == ("grace", known)
+
+
+def test_a_right_on_one_request_alone_is_enough(inquest: Inquest, kubectl: Kubectl, case: Object) -> None:
+    kinds = "remediationapprovalrequests.inquest.dev"
+    one = ("--verb=get,patch,approve", f"--resource={kinds}", "--resource-name=rar-inv-checkout")
+    kubectl("create", "role", "one", *one)
+    kubectl("create", "rolebinding", "one", "--role=one", "--user=ken")
+    ken = kubectl.user("ken")
+    eventually(lambda: ken.may("approve", f"{kinds}/rar-inv-checkout"), what="ken may approve")
+
+    ran = inquest("approve", "rar-inv-checkout", "--yes", *AT_ONCE, user="ken")
+
+    assert ran.code == Exit.OK, ran.err
+
+
 def test_a_decision_is_final(inquest: Inquest, kubectl: Kubectl, case: Object, person: Person) -> None:
     person("jane", "inquest-approver")
-    assert inquest("reject", "rar/rar-inv-checkout", "--reason", "not now", "--yes", user="jane").code == Exit.OK
+    assert (
+        inquest("reject", "rar/rar-inv-checkout", "--reason", "not now", "--yes", *AT_ONCE, user="jane").code == Exit.OK
+    )
 
     again = inquest("approve", "inv-checkout", "--yes", user="jane")
 
@@ -150,7 +253,7 @@ def test_a_person_at_a_terminal_is_asked_once_more(
     person("jane", "inquest-approver")
     mine, theirs = pty.openpty()
     os.write(mine, f"{said}\n".encode())
-    command = _command(cluster, namespace, "approve", "inv-checkout", user="jane")
+    command = _command(cluster, namespace, "approve", "inv-checkout", *AT_ONCE, user="jane")
 
     done = subprocess.run(
         command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=False
@@ -176,7 +279,7 @@ def test_several_agree_one_after_the_other(
     person("bob", "inquest-approver")
 
     first = inquest("approve", "rar-inv-checkout", "--yes", user="bob")
-    second = inquest("approve", "rar-inv-checkout", "--yes", user="jane")
+    second = inquest("approve", "rar-inv-checkout", "--yes", *AT_ONCE, user="jane")
 
     assert (first.code, second.code) == (Exit.OK, Exit.OK), first.err + second.err
     assert "1 more must agree" in first.out
@@ -192,7 +295,7 @@ def test_a_kubeconfig_that_acts_as_somebody_decides_in_their_name(
     config["contexts"][0]["context"]["namespace"] = namespace
     own = tmp_path / "kubeconfig"
     own.write_text(yaml.safe_dump(config))
-    command = [sys.executable, "-m", "inquest.cli.main", "approve", "inv-checkout", "--yes"]
+    command = [sys.executable, "-m", "inquest.cli.main", "approve", "inv-checkout", "--yes", *AT_ONCE]
 
     done = subprocess.run(
         command,
@@ -426,7 +529,7 @@ def test_a_case_of_another_namespace_is_watched_decided_and_stopped_there(
     cluster: Cluster, joined: str, kubectl: Kubectl
 ) -> None:
     watched = _ran(cluster, joined, "get", "slow", "--watch", "--timeout", "2s")
-    decided = _ran(cluster, joined, "reject", "slow", "--reason", "no", "--yes")
+    decided = _ran(cluster, joined, "reject", "slow", "--reason", "no", "--yes", *AT_ONCE)
     again = _ran(cluster, joined, "rerun", "slow", "--name", "again")
     stopped = _ran(cluster, joined, "cancel", "slow")
 

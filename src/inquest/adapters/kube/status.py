@@ -156,8 +156,8 @@ class KubeStatus:
         query = {"labelSelector": labels} | ({"fieldSelector": fields} if fields else {})
         await self._write("DELETE", paths.collection(kind, namespace), "deletecollection", kind, body, query)
 
-    async def allowed(self, access: Access) -> bool:
-        return await self._ask("selfsubjectaccessreviews", {**_attributes(access)})
+    async def allowed(self, access: Access, name: str = "") -> bool:
+        return await self._ask("selfsubjectaccessreviews", {**_attributes(access, name)})
 
     async def allowed_for(self, person: Person, access: Access, name: str = "") -> bool:
         spec = {**_attributes(access, name), **_subject(person)}
