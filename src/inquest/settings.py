@@ -787,6 +787,27 @@ class IntakeSettings(_Group):
         return {**PROACTIVE_NAMES, **self.proactive}
 
 
+class EvidenceSettings(_Group):
+    """Cases for readers by an aggregated API of the API server; off by default, on in the chart."""
+
+    enabled: bool = False
+    """Serve `evidence.inquest.dev`, for the API server alone; an APIService must point to it."""
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8443
+    """0 takes a free port."""
+    tls_certificate: Path | None = None
+    """PEM file of the certificate chain; it must hold the name of the Service, and is read again when it changes."""
+    tls_key: Path | None = None
+    """PEM file of its key."""
+
+    @model_validator(mode="after")
+    def _certified(self) -> Self:
+        if self.enabled and (self.tls_certificate is None or self.tls_key is None):
+            raise ValueError("the API server speaks TLS only: name tls_certificate and tls_key")
+        return self
+
+
 class TelemetrySettings(_Group):
     """Traces, off by default; the extra `otlp` has to be installed."""
 
@@ -868,6 +889,7 @@ class Settings(BaseSettings):
     herald: HeraldSettings = HeraldSettings()
     server: ServerSettings = ServerSettings()
     intake: IntakeSettings = IntakeSettings()
+    evidence: EvidenceSettings = EvidenceSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     crash: CrashSettings = CrashSettings()
     freeze: Annotated[bool, LIVE] = False

@@ -36,6 +36,7 @@ from inquest.adapters.tools.guard import Scope
 from inquest.api.shared import TargetRef
 from inquest.conductor import Conductor, House, Look
 from inquest.conductor.budget import HourlyBudget, Metered
+from inquest.conductor.stored import Transcripts
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
 from inquest.ports import Alerts, Eyes, Herald, Json, Logs, Metrics, Model, Reach, ResourceKind
@@ -61,6 +62,7 @@ from inquest.telemetry import know
 
 if TYPE_CHECKING:
     from inquest.adapters.llm import Endpoint, OpenAIModel
+    from inquest.evidence import Door
     from inquest.intake import EventWatch
 
 log = structlog.stdlib.get_logger(__name__)
@@ -86,6 +88,8 @@ class Wired:
     """Why no policy would rule now; empty: one would."""
     policy_refused: Callable[[], str]
     """Why the policy that was written last is not the one in force; empty: it is, or an OPA elsewhere knows."""
+    kept: Transcripts
+    """Ended cases."""
 
 
 class ToolBench:
@@ -202,7 +206,7 @@ async def opened(
             metrics=backends.metrics,
             alerts=alerts_of(settings, redactor, stack),
         )
-        yield Wired(_conductor(house), kube, clock, replica, policy.look, refused)
+        yield Wired(_conductor(house), kube, clock, replica, policy.look, refused, datastorage)
 
 
 @dataclass
@@ -460,6 +464,18 @@ def watching_events(wired: Wired) -> EventWatch | None:
     return intake.EventWatch(house, wired.kube.cluster)
 
 
+def door_for_readers(wired: Wired) -> Door | None:
+    """The aggregated API by which cases are read; None where it is off."""
+    house = wired.conductor.house
+    if not house.settings.evidence.enabled:
+        return None
+    from inquest.evidence import Door
+    from inquest.evidence.desk import Desk as Files
+
+    files = Files(house.status, house.journal, wired.kept)
+    return Door(files, wired.kube.rights(), house.cluster, wired.clock, house.settings.evidence)
+
+
 def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Redactor) -> Reviewer | None:
     if chosen.authentication == "none":
         log.warning("the intake has no login: whoever reaches its port may send", host=chosen.host)
@@ -473,4 +489,4 @@ def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Reda
     return mounted
 
 
-__all__ = ["Offer", "Redactor", "Wired", "opened", "receiving", "watching_events"]
+__all__ = ["Offer", "Redactor", "Wired", "door_for_readers", "opened", "receiving", "watching_events"]

@@ -18,8 +18,8 @@ from inquest.cli.cases import investigation_object, there
 from inquest.cli.exits import Exit
 from inquest.cli.output import is_terminal, say
 from inquest.cli.place import Connection, Place, at_place
-from inquest.cli.records import in_pod, settings_of
-from inquest.errors import Invalid, Misconfigured, NotFound
+from inquest.cli.records import nobody_serves, recorded, settings_of, tell_withheld
+from inquest.errors import Invalid, NotFound, UnknownKind
 from inquest.replaying import NotHere, named
 from inquest.settings import Settings
 from inquest.story.plot import Case
@@ -38,6 +38,9 @@ def export(
 ) -> int:
     """Write what an investigation saw and was told into a folder that `inquest replay` takes.
 
+    It comes through the API server, with your own rights: what was read where you may not read is left out, and with
+    it everything that was concluded.
+
     Parameters
     ----------
     investigation
@@ -45,7 +48,7 @@ def export(
     output
         Folder to make; nothing is written over. `-`: the folder as an archive for `tar x`, to the standard output.
     settings
-        YAML file that says where the journals and DataStorage are; `INQUEST_…` environment variables beat it.
+        YAML file that says where the journals and DataStorage are, to read them there and not through the API server.
     operator_namespace
         Namespace of the operator, which holds the journals of open cases; that of the settings unless given.
     """
@@ -54,7 +57,7 @@ def export(
         raise Invalid("--output - is an archive, which a terminal cannot show: send it to tar x, or into a file")
 
     async def work(at: Connection) -> Exit:
-        case = await _case(at, chosen, investigation)
+        case = await _case(at, chosen, investigation, direct=settings is not None)
         if output == ARCHIVE:
             _write_archive(case)
         else:
@@ -65,23 +68,30 @@ def export(
     return at_place(replace(place, kubeconfig=kubeconfig), work)
 
 
-async def _case(at: Connection, chosen: Settings, name: str) -> Case:
+async def _case(at: Connection, chosen: Settings, name: str, *, direct: bool) -> Case:
     word = name.rpartition("/")[2]
     try:
-        return await _stored(at, chosen, word)
+        return await _stored(at, chosen, word, direct=direct)
     except NotFound:
         # By its Signal, perhaps; an Investigation that is gone is known by its uid alone.
         found = await investigation_object(at, word)
-        return await _stored(there(at, found), chosen, str(found["metadata"]["name"]))
+        return await _stored(there(at, found), chosen, str(found["metadata"]["name"]), direct=direct)
 
 
-async def _stored(at: Connection, chosen: Settings, name: str) -> Case:
+async def _stored(at: Connection, chosen: Settings, name: str, *, direct: bool) -> Case:
+    """Through the API server; where nobody serves it there, or where it is wished, from where it lies."""
+    if not direct:
+        try:
+            case, withheld = await recorded(at, name)
+        except UnknownKind:
+            pass
+        else:
+            tell_withheld(withheld)
+            return case
     try:
         return await named(at.kube, chosen, at.namespace, name)
     except NotHere as error:
-        # What the chart installs keeps them in a volume that only the operator mounts; its image has no tar.
-        command = in_pod(f"export {name} -n {at.namespace} -o -", chosen.kubernetes.namespace)
-        raise Misconfigured(f"the records lie where the operator runs: {command} | tar x") from error
+        raise nobody_serves() from error
 
 
 def _write_archive(case: Case) -> None:

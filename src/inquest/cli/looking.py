@@ -28,15 +28,14 @@ from inquest.cli.follow import text_line
 from inquest.cli.listing import columns, without_managed_fields
 from inquest.cli.output import is_terminal, machine_text, room, say, say_table, table_lines, warn, within
 from inquest.cli.place import Connection, Place, at_place, connected, seconds_of
-from inquest.cli.records import in_pod, settings_of
+from inquest.cli.records import Held, pieces, settings_of, tell_withheld
 from inquest.conductor.house import INVESTIGATION
 from inquest.errors import InquestError, Misconfigured, NotFound
 from inquest.ports import Json
-from inquest.replaying import NotHere, recorded_investigation, stored
+from inquest.replaying import recorded_investigation
 from inquest.settings import Settings
 from inquest.story.evidence import Evidence
 from inquest.story.following import news, resumed
-from inquest.story.plot import Case
 from inquest.view import Mark, Section, Told, as_markdown, as_sections, as_tree, branches, explained, tree
 
 GetOutput = Literal["tree", "wide", "json", "yaml", "name"]
@@ -245,7 +244,7 @@ def evidence(
 ) -> int:
     """List the evidence of a case, or print the text of one piece, as redacted as it was stored.
 
-    The text of an open case lies in its journal, in the operator's namespace; that of an ended one in DataStorage.
+    It comes through the API server, with your own rights: what was read where you may not read is withheld, and named.
 
     Parameters
     ----------
@@ -254,51 +253,48 @@ def evidence(
     number
         `E1`, `E2`, …; all are listed unless given.
     settings
-        YAML file that says where DataStorage is; `INQUEST_…` environment variables beat it.
+        YAML file that says where the journals and DataStorage are, to read them there and not through the API server.
     operator_namespace
         Namespace of the operator, which holds the journals of open cases; that of the settings unless given.
     """
-    return asyncio.run(_evidence(name, number.upper(), settings_of(settings, operator_namespace), place))
+    chosen = settings_of(settings, operator_namespace)
+    return asyncio.run(_evidence(name, number.upper(), chosen, place, direct=settings is not None))
 
 
-async def _evidence(name: str, number: str, settings: Settings, place: Place) -> Exit:
+async def _evidence(name: str, number: str, settings: Settings, place: Place, *, direct: bool) -> Exit:
     folder = recorded_folder(name)
     if folder is not None:
         case = await recorded_case(folder)
-        return _print(Told(recorded_investigation(case)), number, case)
+        return _print(Told(recorded_investigation(case)), number, Held(case.evidence))
     async with connected(place) as at:
-        told = await told_of(at, await investigation_object(at, name))
-        case_ = await _stored(at, told, number, settings)
-        return _print(told, number, case_)
+        found = await investigation_object(at, name)
+        told = await told_of(at, found)
+        return _print(told, number, await _held(there(at, found), told, number, settings, direct=direct))
 
 
-async def _stored(at: Connection, told: Told, number: str, settings: Settings) -> Case | None:
+async def _held(at: Connection, told: Told, number: str, settings: Settings, *, direct: bool) -> Held | None:
     """None where nobody has the text, or this person may not read it: the status still says what it was.
 
     Said only where one text is asked for: the list does without.
     """
     try:
-        return await stored(at.kube, settings, told.investigation.uid)
+        return await pieces(at, settings, told.investigation.uid, told.name, number, direct=direct)
     except InquestError as error:
         if number:
-            warn(_unread(told, number, settings.kubernetes.namespace, error))
+            warn(f"the text cannot be read: {error}")
         return None
 
 
-def _unread(told: Told, number: str, home: str, error: InquestError) -> str:
-    if isinstance(error, NotHere):
-        # What the chart installs keeps them in a volume that only the operator mounts.
-        case = f"{told.name} {number} -n {told.investigation.namespace}"
-        return f"the text lies where the operator runs: {in_pod(f'evidence {case}', home)}"
-    return f"the text cannot be read: {error}"
-
-
-def _print(told: Told, number: str, case: Case | None) -> Exit:
+def _print(told: Told, number: str, held: Held | None) -> Exit:
+    if held is not None:
+        tell_withheld(held.withheld)
     if not number:
-        say_table(*_index(told, case), SPARE, "a file or a pipe gets all")
+        say_table(*_index(told, held), SPARE, "a file or a pipe gets all")
         return Exit.OK
+    if held is not None and number in held.withheld:
+        return Exit.FORBIDDEN
     known = next((one for one in told.status.evidence if one.id == number), None)
-    found = next((one for one in case.evidence if one.id == number), None) if case else None
+    found = next((one for one in held.pieces if one.id == number), None) if held else None
     if known is None and found is None:
         raise NotFound(f"{told.name} has no evidence {number}: without a number, all that it has are listed")
     if found is not None:
@@ -308,10 +304,11 @@ def _print(told: Told, number: str, case: Case | None) -> Exit:
     return Exit.NOT_FOUND
 
 
-def _index(told: Told, case: Case | None) -> tuple[list[str], list[list[str]]]:
-    """What each piece was asked for is kept with its text alone: without a case there is no such column."""
-    asked = {one.id: [_arguments(one)] for one in case.evidence} if case else {}
-    nothing = [""] if case else []
+def _index(told: Told, held: Held | None) -> tuple[list[str], list[list[str]]]:
+    """What each piece was asked for is kept with its text alone: without that there is no such column."""
+    asked = {one.id: [_arguments(one)] for one in held.pieces} if held else {}
+    asked |= {name: ["(withheld)"] for name in held.withheld} if held else {}
+    nothing = [""] if held else []
     rows = [
         [
             *(one.id, one.tool, *asked.get(one.id, nothing)),
@@ -319,7 +316,7 @@ def _index(told: Told, case: Case | None) -> tuple[list[str], list[list[str]]]:
         ]
         for one in told.status.evidence
     ]
-    return ["ID", "TOOL", *(["ASKED FOR"] if case else []), "CHARACTERS", "READ", "CITED BY"], rows
+    return ["ID", "TOOL", *(["ASKED FOR"] if held else []), "CHARACTERS", "READ", "CITED BY"], rows
 
 
 def _arguments(found: Evidence) -> str:

@@ -1,10 +1,102 @@
-"""What is kept of a case where the operator runs, journal and database, and how it is reached from elsewhere."""
+"""What is kept of a case: as the operator shows it through the API server, else read where it lies."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
+from inquest.adapters.kube.casefiles import withheld_of
+from inquest.api.casefiles import API_SERVICE
+from inquest.cli.output import warn
+from inquest.cli.place import Connection
+from inquest.errors import InquestError, Misconfigured, Unavailable, UnknownKind
+from inquest.ports import Json
+from inquest.replaying import NotHere, stored
 from inquest.settings import Settings
+from inquest.story.evidence import Evidence, EvidenceStatus
+from inquest.story.plot import Case
+from inquest.story.recording import joined
+
+
+@dataclass(frozen=True)
+class Held:
+    """The pieces of evidence that this person may see, and by the others why not."""
+
+    pieces: tuple[Evidence, ...]
+    withheld: Mapping[str, str] = field(default_factory=dict)
+
+
+async def pieces(at: Connection, settings: Settings, uid: str, name: str, number: str, *, direct: bool) -> Held:
+    """All pieces, or one with its text; `direct`: past the API server, where the settings say that they lie."""
+    if not direct:
+        try:
+            with _explained():
+                return _held(await _asked(at, name, number))
+        except UnknownKind:
+            pass
+    with _nowhere():
+        return Held((await stored(at.kube, settings, uid)).evidence)
+
+
+async def _asked(at: Connection, name: str, number: str) -> Json:
+    files = at.kube.case_files
+    return await (files.piece(at.namespace, name, number) if number else files.index(at.namespace, name))
+
+
+async def recorded(at: Connection, name: str) -> tuple[Case, Mapping[str, str]]:
+    """A whole case as this person may have it, and what is withheld from it; UnknownKind where nobody serves it."""
+    with _explained():
+        records, withheld = await at.kube.case_files.record(at.namespace, name)
+    return joined(records), withheld
+
+
+def tell_withheld(withheld: Mapping[str, str]) -> None:
+    """One line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in withheld.items():
+        reasons.setdefault(why, []).append(name)
+    for why, names in reasons.items():
+        warn(f"withheld: {', '.join(names)}: {why}")
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """An aggregated API is away when the operator is, whatever else the API server does."""
+    try:
+        yield
+    except Unavailable as error:
+        raise Unavailable(
+            error.system, f"{error}; kubectl get apiservice {API_SERVICE} says whether it is the operator"
+        ) from error
+
+
+@contextmanager
+def _nowhere() -> Iterator[None]:
+    try:
+        yield
+    except NotHere as error:
+        raise nobody_serves() from error
+
+
+def nobody_serves() -> InquestError:
+    """Neither way leads to the records."""
+    return Misconfigured(
+        f"this cluster has no APIService {API_SERVICE}, by which cases are read: switch evidence.enabled on in the "
+        "chart's values, or name the service with the records by --settings"
+    )
+
+
+def _held(answer: Json) -> Held:
+    return Held(tuple(map(_piece, answer.get("evidence") or ())), withheld_of(answer))
+
+
+def _piece(told: Json) -> Evidence:
+    at = datetime.fromisoformat(told["observedAt"])
+    status, text = EvidenceStatus(told["status"]), told.get("text", "")
+    return Evidence(told["id"], told["tool"], told["arguments"], text, told["digest"], status, at)
 
 
 def settings_of(file: Path | None, operator_namespace: str) -> Settings:
@@ -23,4 +115,4 @@ def in_pod(words: str, namespace: str) -> str:
     return f"{pod} -- {program} {words} --settings /etc/inquest/settings.yaml"
 
 
-__all__ = ["in_pod", "settings_of"]
+__all__ = ["Held", "in_pod", "nobody_serves", "pieces", "recorded", "settings_of", "tell_withheld"]

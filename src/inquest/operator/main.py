@@ -32,7 +32,7 @@ from inquest.reloading import SettingsFile
 from inquest.serving import stop_signal
 from inquest.settings import Settings
 from inquest.telemetry import log_from, set_up_logging, tracing
-from inquest.wiring import Redactor, Wired, opened, receiving, watching_events
+from inquest.wiring import Redactor, Wired, door_for_readers, opened, receiving, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -114,7 +114,7 @@ class Process:
             supervisor = self._supervisor(wired)
             lease = self.lease = self._lease(wired, supervisor)
             await lease.renew()
-            events = watching_events(wired)
+            events, readers = watching_events(wired), door_for_readers(wired)
             settings = SettingsFile(self.file, self.settings, partial(self._take_up, wired)) if self.file else None
             await self._serve(
                 stack,
@@ -122,10 +122,11 @@ class Process:
                 supervisor,
                 Line("events", lambda: events.fault if events else "", required=False),
                 Line("settings", lambda: settings.fault() if settings else "", required=False),
+                Line("evidence", lambda: readers.fault if readers else "", required=False),
             )
             self.stop_case = wired.conductor.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
-            tasks += [asyncio.create_task(events.run())] if events else []
+            tasks += [asyncio.create_task(each.run()) for each in (events, readers) if each]
             tasks += [asyncio.create_task(self._look_around(wired))] if wired.kube.places.confined else []
             tasks += [asyncio.create_task(settings.run(wired.clock))] if settings else []
             try:

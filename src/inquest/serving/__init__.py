@@ -6,12 +6,12 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import structlog
 import uvicorn
@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from inquest.errors import Misconfigured
 from inquest.telemetry import exposition
@@ -30,6 +31,8 @@ PROBE_GRACE_SECONDS = 2
 BACKLOG = 2048
 IDLE_SECONDS = 120
 """A kept connection that asks nothing is closed after this long (datastorage, section 2.4)."""
+CALLER: Final = "caller"
+"""Of the state of a request: the common name in the certificate of whoever sent it."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -39,6 +42,8 @@ class Certificate:
 
     chain: Path
     key: Path
+    callers: Path | None = None
+    """PEM file of the authorities of which a caller must show a certificate; None: nobody is asked for one."""
 
 
 def metrics_app() -> Starlette:
@@ -108,6 +113,9 @@ def _config(app: Any, grace: int, certificate: Certificate | None) -> uvicorn.Co
         timeout_keep_alive=IDLE_SECONDS,
         ssl_certfile=certificate.chain if certificate else None,
         ssl_keyfile=certificate.key if certificate else None,
+        ssl_ca_certs=str(certificate.callers) if certificate and certificate.callers else None,
+        ssl_cert_reqs=ssl.CERT_REQUIRED if certificate and certificate.callers else ssl.CERT_NONE,
+        http=_Introduced if certificate and certificate.callers else "auto",
         ssl_context_factory=partial(_renewable, certificate) if certificate else None,
     )
     try:
@@ -145,7 +153,8 @@ class _Newest:
         connection.context = self._context
 
     def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(_stamp(file) for file in (self._certificate.chain, self._certificate.key))
+        files = (self._certificate.chain, self._certificate.key, self._certificate.callers)
+        return tuple(_stamp(file) for file in files if file is not None)
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
@@ -155,6 +164,20 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class _Introduced(H11Protocol):
+    """A request that carries the common name of its caller's certificate, which the handshake has proven."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        shown = transport.get_extra_info("peercert") or {}
+        self.app_state = {**self.app_state, CALLER: _common_name(shown)}
+
+
+def _common_name(shown: Mapping[str, Any]) -> str:
+    names = (value for part in shown.get("subject") or () for key, value in part if key == "commonName")
+    return str(next(names, ""))
 
 
 class _Server(uvicorn.Server):

@@ -34,6 +34,19 @@ class EvidenceStatus(StrEnum):
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a text was read: what one must be able to read oneself in order to see it.
+
+    An empty namespace: all of them, or a kind that stands in none. An empty kind: something of the namespace that is no
+    object, such as a log.
+    """
+
+    namespace: str = ""
+    kind: str = ""
+    api_version: str = ""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """One stored tool result or snapshot read; `text` is redacted and complete, `size` counts characters."""
 
@@ -49,6 +62,8 @@ class Evidence:
     empty: bool = False
     api_fact: bool = False
     """True when it is an answer of the API server that a client of the workload cannot write (reliability, 10.1)."""
+    origins: tuple[Origin, ...] | None = None
+    """All places that the text tells of; None: they were not written down."""
 
     @property
     def size(self) -> int:
@@ -86,6 +101,13 @@ class Observed:
     @property
     def namespace(self) -> str:
         return str(self.object.get("metadata", {}).get("namespace", ""))
+
+
+def origin_of(found: Json) -> Origin:
+    """Where this object was read; a Namespace is read inside itself."""
+    metadata, kind = found.get("metadata") or {}, str(found.get("kind") or "")
+    place = metadata.get("name") if kind == "Namespace" else metadata.get("namespace")
+    return Origin(str(place or ""), kind, str(found.get("apiVersion") or ""))
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,9 @@ INTAKE_LOGINS: Final = _counter("intake_logins", "Requests of senders by what th
 INTAKE_NOTICES: Final = _counter("intake_notices", "Notices of senders by what became of them.", ["way", "result"])
 INTAKE_EVENTS_HELD: Final = _gauge("intake_events_held", "Targets and reasons of events that wait to become Signals.")
 INTAKE_WATCH_FAILURES: Final = _counter("intake_watch_failures", "Ends of the watch of events that it did not ask for.")
+EVIDENCE_READS: Final = _counter(
+    "evidence_reads", "Requests for cases by readers, by what they were given.", ["result"]
+)
 DATASTORAGE_LOST: Final = _counter(
     "datastorage_own_events_lost", "Audit events of the bundled DataStorage itself that it could not store."
 )
@@ -195,6 +198,7 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
         ("alertmanager", "signals", "kubernetes-event", "events"),
         ("created", "joined", "resolved", "dropped", "refused"),
     ),
+    EVIDENCE_READS: (("shown", "withheld", "401", "403", "404", "429", "500", "503"),),
     POLICY_NEWS: (("PolicyLoaded", "PolicyRejected", "PolicyMissing", "PolicyNotLoaded", "OpaStarted", "OpaLost"),),
     WATCH_RESTARTS: (("ended", "silent", "stalled", "namespaces"),),
     ATTEMPTS: (("done", "retry", "fenced", "failed", "cancelled"),),

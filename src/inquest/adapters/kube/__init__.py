@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
+from inquest.adapters.kube.casefiles import CaseFiles
 from inquest.adapters.kube.cluster import KubeCluster
 from inquest.adapters.kube.discovery import Discovery
 from inquest.adapters.kube.login import Login, Persona, Source, from_kubeconfig, given, in_cluster, usual_kubeconfig
 from inquest.adapters.kube.places import Places
-from inquest.adapters.kube.reviews import KubeReviews
+from inquest.adapters.kube.reviews import KubeReviews, KubeRights
 from inquest.adapters.kube.status import KubeStatus
 from inquest.adapters.kube.transport import REQUEST_SECONDS, Traffic, Transport
 from inquest.api.meta import GROUP
@@ -42,6 +43,7 @@ class Kube:
         self._discovery = Discovery(self._transport, clock)
         self.cluster = KubeCluster(self._transport, self._discovery)
         self.places = Places(namespaces)
+        self.case_files = CaseFiles(self._transport)
         self.status = KubeStatus(self._transport, self.places)
 
     @property
@@ -63,6 +65,10 @@ class Kube:
         right = {"verb": "create", "group": GROUP, "resource": "signals", "namespace": namespace}
         return KubeReviews(self._transport, right, inside=namespace if self.places.confined else "")
 
+    def rights(self) -> KubeRights:
+        """What anybody may do."""
+        return KubeRights(self._transport)
+
     async def served(self, group: str, version: str) -> frozenset[str]:
         """Plurals that a group version serves right now."""
         return await self._discovery.plurals(group, version)
@@ -80,6 +86,7 @@ class Kube:
 
 
 __all__ = [
+    "CaseFiles",
     "Kube",
     "KubeCluster",
     "KubeReviews",

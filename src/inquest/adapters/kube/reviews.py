@@ -8,10 +8,29 @@ from typing import Final
 from inquest.adapters.kube import paths
 from inquest.adapters.kube.transport import Request, Transport
 from inquest.errors import Unavailable
-from inquest.ports import Json, ResourceKind
+from inquest.ports import Access, Json, ResourceKind
 
 AUTHENTICATION: Final = "authentication.k8s.io"
 AUTHORIZATION: Final = "authorization.k8s.io"
+
+
+class KubeRights:
+    """SubjectAccessReviews for any right of anybody; needs the right to create them, no other."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def may(self, user: Json, access: Access, name: str = "") -> bool:
+        """Whether that user, uid, groups and extra included, has the right; on the object of a name if one is given."""
+        words = {
+            "verb": access.verb,
+            "group": access.group,
+            "resource": access.resource,
+            "subresource": access.subresource,
+            "namespace": access.namespace,
+            "name": name,
+        }
+        return await _may(self._transport, user, {word: value for word, value in words.items() if value})
 
 
 class KubeReviews:
@@ -27,7 +46,7 @@ class KubeReviews:
 
     async def authenticate(self, token: str) -> Json | None:
         """Username, uid, groups and extra of whose token it is; None for one that is not valid."""
-        status = await self._status(AUTHENTICATION, "TokenReview", {"token": token})
+        status = await _status(self._transport, AUTHENTICATION, "TokenReview", {"token": token})
         user = status.get("user")
         if not status.get("authenticated"):
             return None
@@ -37,20 +56,25 @@ class KubeReviews:
 
     async def authorise(self, user: Json) -> bool:
         """Whether that user, groups and extra included, has the right."""
-        asked = {"user": user.get("username", ""), "resourceAttributes": self._attributes}
-        known = {name: user[name] for name in ("uid", "groups", "extra") if user.get(name)}
-        kind = "LocalSubjectAccessReview" if self._inside else "SubjectAccessReview"
-        status = await self._status(AUTHORIZATION, kind, {**asked, **known}, self._inside)
-        return bool(status.get("allowed")) and not status.get("denied")
+        return await _may(self._transport, user, self._attributes, self._inside)
 
-    async def _status(self, group: str, kind: str, spec: Json, namespace: str = "") -> Json:
-        # A review stores nothing: it counts as a read and may be repeated.
-        asked = ResourceKind(group, "v1", kind, f"{kind.lower()}s", bool(namespace))
-        frame = {"metadata": {"namespace": namespace}} if namespace else {}
-        body = {"apiVersion": asked.api_version, "kind": kind, **frame, "spec": spec}
-        path = paths.collection(asked, namespace)
-        reply = await self._transport.send(Request("POST", path, "create", asked.plural, body=body))
-        status = reply.json().get("status")
-        if not isinstance(status, dict):
-            raise Unavailable("the API server", f"its {kind} has no status")
-        return status
+
+async def _may(transport: Transport, user: Json, attributes: Json, inside: str = "") -> bool:
+    asked = {"user": user.get("username", ""), "resourceAttributes": attributes}
+    known = {name: user[name] for name in ("uid", "groups", "extra") if user.get(name)}
+    kind = "LocalSubjectAccessReview" if inside else "SubjectAccessReview"
+    status = await _status(transport, AUTHORIZATION, kind, {**asked, **known}, inside)
+    return bool(status.get("allowed")) and not status.get("denied")
+
+
+async def _status(transport: Transport, group: str, kind: str, spec: Json, namespace: str = "") -> Json:
+    # A review stores nothing: it counts as a read and may be repeated.
+    asked = ResourceKind(group, "v1", kind, f"{kind.lower()}s", bool(namespace))
+    frame = {"metadata": {"namespace": namespace}} if namespace else {}
+    body = {"apiVersion": asked.api_version, "kind": kind, **frame, "spec": spec}
+    path = paths.collection(asked, namespace)
+    reply = await transport.send(Request("POST", path, "create", asked.plural, body=body))
+    status = reply.json().get("status")
+    if not isinstance(status, dict):
+        raise Unavailable("the API server", f"its {kind} has no status")
+    return status

@@ -39,6 +39,7 @@ from inquest.adapters.snapshot.parts import (
     items_of,
     listed,
     only,
+    origins_of,
     without_objects,
 )
 from inquest.adapters.snapshot.questions import always
@@ -229,8 +230,11 @@ class _Taking:
         """What was created or changed shortly before the trouble, as far as it was read."""
         places = ("", self._scene.namespace, SYSTEM)
         seen = (found for found in (*self._scene.objects, *self._desk.seen) if namespace_of(found) in places)
-        changes = recent_changes(seen, self._since - RECENT, home=self._scene.namespace)
-        return listed("recent changes", [Line(change.line) for change in changes], {"since": "an hour before"}, pages=1)
+        begin, home = self._since - RECENT, self._scene.namespace
+        changed = [found for found in seen if recent_changes((found,), begin, home=home)]
+        lines = [Line(change.line) for change in recent_changes(changed, begin, home=home)]
+        about = {"since": "an hour before"}
+        return listed("recent changes", lines, about, pages=1, origins=origins_of(changed))
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,14 @@ from inquest.adapters.snapshot.parts import (
     missing,
     not_served,
     not_there,
+    origins_of,
+    place_named,
     whole_listing,
 )
 from inquest.api.shared import TargetRef
 from inquest.errors import Invalid, NotFound, UnknownKind
 from inquest.ports import Cluster, Redactor
-from inquest.story.evidence import EvidenceStatus, Json
+from inquest.story.evidence import EvidenceStatus, Json, Origin
 from inquest.story.rendering import kept, line_of, listing, tail
 
 T = TypeVar("T")
@@ -63,7 +65,8 @@ class Desk:
         found = await self._cluster.list(resolved, namespace, labels=labels, fields=fields, limit=limit)
         items = tuple(named(item, resolved.kind, resolved.api_version) for item in found.items)
         is_whole = found.complete and not labels and not fields
-        return Found(items, found.complete, whole_listing(resolved.kind, namespace, items) if is_whole else None)
+        whole = whole_listing(resolved.kind, namespace, items) if is_whole else None
+        return Found(items, found.complete, whole, origin=Origin(namespace, resolved.kind, resolved.api_version))
 
     async def get(self, kind: str, api_version: str, name: str, namespace: str = "") -> Answer:
         """One object; one that is not there is a failure with NotFound."""
@@ -116,6 +119,7 @@ class Desk:
             whole=answer.whole,
             api_fact=api_fact,
             pages=pages,
+            origins=_origins(answer, objects, about, named=bool(rows)),
         )
 
     async def one(self, read: str, kind: str, api_version: str, name: str, namespace: str = "") -> tuple[Part, ...]:
@@ -138,7 +142,7 @@ class Desk:
         left_out = len(names) - most
         if left_out > 0:
             text = f"… cut: {most} of {len(names)} read"
-            parts.append(Part(read, text, {"others": str(left_out)}, EvidenceStatus.TRUNCATED, cut=True))
+            parts.append(Part(read, text, {"others": str(left_out)}, EvidenceStatus.TRUNCATED, cut=True, origins=()))
         return parts
 
     async def log(
@@ -182,6 +186,18 @@ class Desk:
         if not bare:
             return ()
         return await asyncio.to_thread(lambda: tuple(self._redactor.data(item).value for item in bare))
+
+
+def _origins(
+    answer: Found, objects: Sequence[Json], about: Mapping[str, str], *, named: bool
+) -> tuple[Origin, ...] | None:
+    """Of the objects; of the whole listing too where the entry says more of it than they do."""
+    shown = origins_of(objects)
+    if objects and not named and answer.whole is None:
+        return shown
+    place = place_named(about)
+    listing = answer.origin or (Origin(place) if place else None)
+    return tuple(dict.fromkeys((*shown, listing))) if listing else None
 
 
 def named(found: Json, kind: str, api_version: str) -> Json:

@@ -8,7 +8,7 @@ from typing import Final
 from inquest.adapters.context import Failed
 from inquest.adapters.snapshot.bounds import MAX_EVENTS, MAX_OTHER_EVENTS
 from inquest.adapters.snapshot.desk import Desk
-from inquest.adapters.snapshot.parts import NOTHING, Answer, Found, Line, Part, listed, missing
+from inquest.adapters.snapshot.parts import NOTHING, Answer, Found, Line, Part, listed, missing, origins_of
 from inquest.adapters.snapshot.scene import Scene
 from inquest.api.shared import TargetRef
 from inquest.story.evidence import Json
@@ -79,4 +79,5 @@ async def show_events(desk: Desk, read: str, events: Found, about: Mapping[str, 
     objects = await desk.clean(newest[:most])
     lines = [Line(event_line(found), found) for found in objects]
     left_out = len(newest) - len(objects)
-    return listed(read, lines, about, complete=events.complete, left_out=left_out, api_fact=False)
+    origins = origins_of(objects) or ((events.origin,) if events.origin else None)
+    return listed(read, lines, about, complete=events.complete, left_out=left_out, api_fact=False, origins=origins)

@@ -25,14 +25,17 @@ from inquest.story.evidence import (
     Listing,
     LogTail,
     Observed,
+    Origin,
     Snapshot,
     TextSeen,
     digest_of,
+    origin_of,
 )
 from inquest.story.rendering import MAX_LISTING, listing
 
 TOOL: Final = "snapshot"
 NOT_SERVED: Final = "not served"
+ALL_NAMESPACES: Final = "all namespaces"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Found:
     """Where nothing was selected and nothing is missing; it stays true of what is chosen from it."""
     unserved: str = ""
     """The kind that the API server does not know."""
+    origin: Origin | None = None
+    """What was listed, whatever is chosen from it."""
 
     def only(self, wanted: Callable[[Json], bool]) -> Found:
         return replace(self, items=tuple(item for item in self.items if wanted(item)))
@@ -96,6 +101,8 @@ class Part:
     absent: TargetRef | None = None
     title: str = ""
     """Of a text that something else printed."""
+    origins: tuple[Origin, ...] | None = None
+    """All places that the text tells of; None: nobody has said."""
 
     @property
     def name(self) -> str:
@@ -122,6 +129,30 @@ def not_served(read: str, kind: str, about: Mapping[str, str]) -> Part:
     return Part(read, f"{NOT_SERVED}: {kind}", about, empty=True)
 
 
+def origins_of(objects: Iterable[Json]) -> tuple[Origin, ...]:
+    """Where these objects were read, each place once."""
+    return tuple(dict.fromkeys(map(origin_of, objects)))
+
+
+def _origins(part: Part) -> tuple[Origin, ...] | None:
+    """What the part says itself, else what can be told from its content."""
+    if part.origins is not None:
+        return part.origins
+    if part.absent is not None:
+        ref = part.absent
+        return (Origin(ref.namespace or "", ref.kind, ref.api_version or ""),)
+    place = place_named(part.about)
+    if part.objects:
+        return origins_of(part.objects)
+    return (Origin(place),) if place else None
+
+
+def place_named(about: Mapping[str, str]) -> str:
+    """The namespace that an entry names; empty where it names none."""
+    place = about.get("namespace") or about.get("in") or ""
+    return "" if place == ALL_NAMESPACES else place
+
+
 # --- a listing in as many entries as it needs ---------------------------------------------------------------
 
 
@@ -143,6 +174,7 @@ def listed(
     whole: Listing | None = None,
     api_fact: bool = True,
     pages: int = MAX_PAGES,
+    origins: tuple[Origin, ...] | None = None,
 ) -> tuple[Part, ...]:
     """The entries of one listing, each within the cap; `left_out` counts objects that were not even rendered."""
     sheets = list(_sheets(lines))
@@ -152,7 +184,7 @@ def listed(
         parts[-1] = _marked(parts[-1], shown=len(lines) + left_out - dropped, total=len(lines) + left_out)
     if whole is not None:
         parts[0] = _told_whole(parts[0], whole)
-    return tuple(parts)
+    return tuple(replace(part, origins=origins) for part in parts)
 
 
 def _sheets(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -197,7 +229,15 @@ def without_objects(read: str, parts: Sequence[Part]) -> tuple[Part, ...]:
         return ()
     told = tuple(replace(whole, quote=f"listed whole: no {_place(whole)}") for part in parts for whole in part.whole)
     unserved = [part.text for part in parts if not part.whole]
-    return (Part(read, "\n".join((*(whole.quote for whole in told), *unserved)), empty=True, whole=told),)
+    text = "\n".join((*(whole.quote for whole in told), *unserved))
+    return (Part(read, text, empty=True, whole=told, origins=_together(parts)),)
+
+
+def _together(parts: Sequence[Part]) -> tuple[Origin, ...] | None:
+    """All places of several parts; None where those of one are not known."""
+    found = [_origins(part) for part in parts]
+    known = [each for each in found if each is not None]
+    return tuple(dict.fromkeys(one for each in known for one in each)) if len(known) == len(found) else None
 
 
 def _place(whole: Listing) -> str:
@@ -255,6 +295,7 @@ def _entry(number: int, part: Part, taken_at: datetime) -> Evidence:
         shown=part.text,
         empty=part.empty,
         api_fact=part.api_fact and part.gap is None,
+        origins=_origins(part),
     )
 
 

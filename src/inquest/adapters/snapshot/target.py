@@ -8,7 +8,17 @@ from typing import Any, Final
 from inquest.adapters.context import Failed
 from inquest.adapters.snapshot.bounds import MAX_NEIGHBOURS, MAX_PODS, MAX_ROWS, REVISIONS
 from inquest.adapters.snapshot.desk import Desk
-from inquest.adapters.snapshot.parts import NOTHING, Answer, Found, Part, gap_part, items_of, missing, only
+from inquest.adapters.snapshot.parts import (
+    NOTHING,
+    Answer,
+    Found,
+    Part,
+    gap_part,
+    items_of,
+    missing,
+    only,
+    origins_of,
+)
 from inquest.adapters.snapshot.scene import Pods, Scene
 from inquest.story.context import OwnerChain
 from inquest.story.evidence import EvidenceStatus, Gap, Json
@@ -210,7 +220,8 @@ def _difference(
     names = (f"revision {number_of(old)}", f"revision {number_of(new)}")
     rows = listing(difference(content_of(old), content_of(new), names=names).splitlines())
     status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
-    return (Part("difference of the last two revisions", rows.text, about, status, rows.total == 0, cut=rows.cut),)
+    read, origins = "difference of the last two revisions", origins_of(objects)
+    return (Part(read, rows.text, about, status, rows.total == 0, cut=rows.cut, origins=origins),)
 
 
 def _replica_set_revision(found: Json) -> int:
