@@ -59,7 +59,7 @@ Json = dict[str, Any]
 RUNS: Final = ".Values.operator.enabled"
 NAMESPACED: Final = ".Values.rbac.namespaced"
 
-OWN_GROUPS: Final = ("kubernetes", "server", "crash", "audit")
+OWN_GROUPS: Final = ("kubernetes", "server", "crash", "audit", "evidence")
 """Groups of settings that the chart sets itself, or that no operator in a pod reads."""
 OWN_SETTINGS: Final = {
     "Settings": ("replica",),

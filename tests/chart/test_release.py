@@ -109,7 +109,7 @@ def test_a_slip_in_an_object_is_seen_by_the_schemas(schemas: Path) -> None:
     assert "livenesProbe" in told
 
 
-WIDE = ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace")
+WIDE = ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace", "APIService")
 
 
 def placed(found: Object) -> Object:

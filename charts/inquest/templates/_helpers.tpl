@@ -66,6 +66,31 @@ app.kubernetes.io/part-of: inquest
 {{- if dig "intake" "enabled" false .Values.settings }}yes{{ end }}
 {{- end }}
 
+{{/* Not empty where cases are read through the API server; an aggregated API needs rights of the whole cluster. */}}
+{{- define "inquest.evidenceEnabled" -}}
+{{- if and .Values.operator.enabled .Values.evidence.enabled (not .Values.rbac.namespaced) }}yes{{ end }}
+{{- end }}
+
+{{- define "inquest.evidenceSecret" -}}
+{{- default (printf "%s-evidence" (include "inquest.fullname" .)) .Values.evidence.tlsSecret }}
+{{- end }}
+
+{{/* Authority, chain and key in base64: those of the values, those that an earlier install made, or new ones. */}}
+{{- define "inquest.evidenceCertificate" -}}
+{{- $name := include "inquest.evidenceSecret" . }}
+{{- $held := (lookup "v1" "Secret" .Release.Namespace $name).data }}
+{{- if .Values.evidence.tlsSecret }}
+{{- dict "ca" (b64enc .Values.evidence.caBundle) | toJson }}
+{{- else if and $held (index $held "ca.crt") }}
+{{- dict "ca" (index $held "ca.crt") "chain" (index $held "tls.crt") "key" (index $held "tls.key") | toJson }}
+{{- else }}
+{{- $host := printf "%s.%s.svc" $name .Release.Namespace }}
+{{- $ca := genCA (printf "%s authority" $name) 3650 }}
+{{- $made := genSignedCert $host nil (list $host) 3650 $ca }}
+{{- dict "ca" (b64enc $ca.Cert) "chain" (b64enc $made.Cert) "key" (b64enc $made.Key) | toJson }}
+{{- end }}
+{{- end }}
+
 {{/* Not empty where decisions are signed by the API server. */}}
 {{- define "inquest.signs" -}}
 {{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
@@ -172,6 +197,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- $_ := set $own "intake" $door }}
 {{- end }}
+{{- if include "inquest.evidenceEnabled" . }}
+{{- $files := "/run/secrets/inquest/evidence" }}
+{{- $_ := set $own "evidence" (dict "enabled" true "host" "0.0.0.0" "port" 8443 "tls_certificate" (printf "%s/tls.crt" $files) "tls_key" (printf "%s/tls.key" $files)) }}
+{{- end }}
 {{- mergeOverwrite (deepCopy .Values.settings) $own | toPrettyJson }}
 {{- end }}
 
@@ -218,6 +247,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- if and (not .Values.opa.sidecar) (or .Values.policy.content .Values.policy.existingConfigMap) }}
 {{- fail "policy: is for the sidecar; an OPA elsewhere has its own" }}
+{{- end }}
+{{- if and .Values.evidence.tlsSecret (not .Values.evidence.caBundle) }}
+{{- fail "evidence.caBundle: the API server has to know the authority of the certificate in evidence.tlsSecret; give it as PEM" }}
 {{- end }}
 {{- if and .Values.intake.sources (not (include "inquest.intakeEnabled" .)) }}
 {{- fail "intake.sources: nobody listens; set settings.intake.enabled: true" }}

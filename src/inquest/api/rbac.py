@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from inquest.api import casefiles
 from inquest.api.meta import GROUP
 from inquest.api.registry import PLURALS
 
@@ -384,13 +385,15 @@ NEVER: Final[tuple[Question, ...]] = (
 # --- what people can be given ------------------------------------------------------------------------------
 
 _READ_ALL: Final = Rule(GROUP, PLURALS, READ)
+_READ_CASES: Final = Rule(casefiles.GROUP, (casefiles.RESOURCE, f"{casefiles.RESOURCE}/{casefiles.RECORD}"), ("get",))
+"""The text of evidence, as far as the reader may read what it was read from."""
 
 PEOPLE: Final[tuple[PeopleRole, ...]] = (
-    PeopleRole("inquest-viewer", (_READ_ALL,), "view"),
-    PeopleRole("inquest-editor", (_READ_ALL, Rule(GROUP, ("signals", "investigations"), CHANGE)), "edit"),
+    PeopleRole("inquest-viewer", (_READ_ALL, _READ_CASES), "view"),
+    PeopleRole("inquest-editor", (_READ_ALL, _READ_CASES, Rule(GROUP, ("signals", "investigations"), CHANGE)), "edit"),
     PeopleRole(
         "inquest-approver",
-        (_READ_ALL, Rule(GROUP, ("remediationapprovalrequests",), ("update", "patch", "approve"))),
+        (_READ_ALL, _READ_CASES, Rule(GROUP, ("remediationapprovalrequests",), ("update", "patch", "approve"))),
     ),
     PeopleRole("inquest-author", (Rule(GROUP, _CATALOGUE_KINDS, (*READ, *CHANGE)),)),
     PeopleRole("inquest-signal-source", (Rule(GROUP, ("signals",), CREATE),)),
@@ -413,6 +416,7 @@ def render_rbac(
         *_within(namespace, "inquest-operator", HOME, account),
         *_cluster_wide("inquest-investigator", INVESTIGATOR, account),
         *_within(execution_namespace, "inquest-execution", EXECUTION, account),
+        _knowing_the_api_server(account),
         *(people_role(role) for role in PEOPLE),
     ]
 
@@ -459,6 +463,13 @@ def render_datastorage(
         *_cluster_wide("inquest-datastorage", REVIEWS, server),
         *_within(namespace, DATASTORAGE_CLIENT, DATASTORAGE_USE, user),
     ]
+
+
+def _knowing_the_api_server(account: Manifest) -> Manifest:
+    """Kubernetes' own role for servers behind the API server: how that is known when it asks on behalf of a reader."""
+    metadata = {"name": "inquest-evidence", "namespace": "kube-system"}
+    found = _binding("RoleBinding", metadata, "Role", account)
+    return {**found, "roleRef": {**found["roleRef"], "name": "extension-apiserver-authentication-reader"}}
 
 
 def people_role(role: PeopleRole) -> Manifest:

@@ -52,6 +52,14 @@ Answering = Callable[[Request, str, str, Rights], Awaitable[Told]]
 
 
 @dataclass(frozen=True)
+class Way:
+    """What stands below a case, empty for the case itself, and how it is told."""
+
+    below: str
+    told: Answering
+
+
+@dataclass(frozen=True)
 class Reading:
     """What all requests share."""
 
@@ -70,8 +78,8 @@ def create_app(reading: Reading) -> Starlette:
     one = f"{ROOT}/namespaces/{{namespace}}/{RESOURCE}/{{name}}"
     routes = [
         Route(ROOT, _discovery(reading), methods=["GET"]),
-        Route(one, _answering(reading, rate, _shown(reading.desk)), methods=["GET"]),
-        Route(f"{one}/{RECORD}", _answering(reading, rate, _recorded(reading.desk)), methods=["GET"]),
+        Route(one, _answering(reading, rate, Way("", _shown(reading.desk))), methods=["GET"]),
+        Route(f"{one}/{RECORD}", _answering(reading, rate, Way(RECORD, _recorded(reading.desk))), methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers=_FAILURES)
     app.router.redirect_slashes = False
@@ -110,14 +118,14 @@ def _discovery(reading: Reading) -> Callable[[Request], Any]:
     return resources
 
 
-def _answering(reading: Reading, rate: Rate, answering: Answering) -> Callable[[Request], Any]:
+def _answering(reading: Reading, rate: Rate, way: Way) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         user = _caller(reading, request)
         namespace, name = request.path_params["namespace"], request.path_params["name"]
         told = _log.bind(reader=user["username"], namespace=namespace[:63], case=name[:253])
         try:
             with _room(reading.places, rate):
-                body, count = await _answered(reading, request, user, answering)
+                body, count = await _answered(reading, request, user, way)
         except Problem as problem:
             told.info("evidence not read", status=problem.status)
             raise
@@ -150,7 +158,7 @@ def _later(seconds: float) -> Problem:
     return Problem(429, "too many readers at once: try again", retry_after=max(1, round(seconds + 0.5)))
 
 
-async def _answered(reading: Reading, request: Request, user: User, answering: Answering) -> Told:
+async def _answered(reading: Reading, request: Request, user: User, way: Way) -> Told:
     """Whether somebody may read is settled before anything is looked for: the answer tells nothing of what is there."""
     namespace, name = request.path_params["namespace"], request.path_params["name"]
     if not (_PLACE.fullmatch(namespace) and _NAME.fullmatch(name)):
@@ -158,9 +166,9 @@ async def _answered(reading: Reading, request: Request, user: User, answering: A
     rights = Rights(reading.reviews, reading.kinds, user)
     try:
         async with asyncio.timeout(SECONDS):
-            if not await rights.to_case(namespace, name):
+            if not await rights.to_case(namespace, name, way.below):
                 raise _forbidden(user, namespace, name)
-            return await answering(request, namespace, name, rights)
+            return await way.told(request, namespace, name, rights)
     except TimeoutError as error:
         raise Problem(503, f"the case could not be read within {SECONDS:g} s") from error
     except NotFound as error:

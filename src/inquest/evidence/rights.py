@@ -37,9 +37,9 @@ class Rights:
         self._known: dict[Access, bool] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
-    async def to_case(self, namespace: str, name: str) -> bool:
-        """Whether they may read this case at all."""
-        return await self._reviews.may(self._user, Access("get", GROUP, RESOURCE, "", namespace), name)
+    async def to_case(self, namespace: str, name: str, below: str = "") -> bool:
+        """Whether they may read this case at all, or what stands `below` it."""
+        return await self._reviews.may(self._user, Access("get", GROUP, RESOURCE, below, namespace), name)
 
     async def to_everything(self) -> bool:
         """Whether they may read every kind of the whole cluster."""
