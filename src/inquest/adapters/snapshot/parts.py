@@ -126,7 +126,7 @@ def not_there(read: str, ref: TargetRef, about: Mapping[str, str]) -> Part:
 
 def not_served(read: str, kind: str, about: Mapping[str, str]) -> Part:
     """The API server knows no such kind: an answer too."""
-    return Part(read, f"{NOT_SERVED}: {kind}", about, empty=True)
+    return Part(read, f"{NOT_SERVED}: {kind}", about, empty=True, origins=None if about else ())
 
 
 def origins_of(objects: Iterable[Json]) -> tuple[Origin, ...]:
@@ -140,7 +140,8 @@ def _origins(part: Part) -> tuple[Origin, ...] | None:
         return part.origins
     if part.absent is not None:
         ref = part.absent
-        return (Origin(ref.namespace or "", ref.kind, ref.api_version or ""),)
+        named = {"name": ref.name, "namespace": ref.namespace}
+        return (origin_of({"kind": ref.kind, "apiVersion": ref.api_version, "metadata": named}),)
     place = place_named(part.about)
     if part.objects:
         return origins_of(part.objects)

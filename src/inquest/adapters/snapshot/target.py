@@ -93,7 +93,7 @@ def sorted_out(chain: OwnerChain, selected: Answer, others: Answer, look: Look) 
     if isinstance(others, Failed) and not mine:
         return Pods(others, others)
     complete = _is_complete(others) if selected is NOTHING else selected.complete
-    return Pods(Found(mine, complete), others)
+    return Pods(Found(mine, complete, origin=others.origin if isinstance(others, Found) else None), others)
 
 
 def _is_complete(answer: Answer) -> bool:
