@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
 
 from hack.gen import chart as generated
 from hack.packages import unpacked
+from inquest.api.casefiles import API_SERVICE
 from inquest.api.rbac import PEOPLE, render_confined, render_datastorage, render_rbac
 from inquest.settings import Settings
 from inquest.telemetry import REGISTRY
@@ -83,6 +86,7 @@ def test_settings_reach_the_product_as_they_were_given() -> None:
 
 
 REFUSED: Mapping[str, tuple[Object, str]] = {
+    "a certificate that the API server could not check": ({"evidence": {"tlsSecret": "mine"}}, "evidence.caBundle"),
     "an unknown value": ({"replicaCount": 1}, "replicaCount"),
     "an unknown setting": ({"settings": {"triage": {"rates": 3}}}, "rates"),
     "an unknown group of settings": ({"settings": {"nonsense": {}}}, "nonsense"),
@@ -396,8 +400,51 @@ def test_a_network_policy_denies_what_it_does_not_list() -> None:
     )["spec"]
 
     assert found["policyTypes"] == ["Ingress", "Egress"]
-    assert [rule["ports"] for rule in found["ingress"]] == [[{"protocol": "TCP", "port": "health"}]]
+    # The evidence port takes nobody without the API server's certificate.
+    assert [[port["port"] for port in rule["ports"]] for rule in found["ingress"]] == [["health"], ["evidence"]]
+    assert [rule.get("from") is None for rule in found["ingress"]] == [False, True]
     assert [port["port"] for rule in found["egress"] for port in rule["ports"]] == [53, 53, 443, 6443]
+
+
+# --- cases for readers ----------------------------------------------------------------------------------------------
+
+
+def test_the_api_server_can_check_the_certificate_that_the_chart_makes_for_evidence() -> None:
+    found = rendered(with_values())
+    api, secret = one(found, "APIService", API_SERVICE), one(found, "Secret", "inquest-evidence")
+
+    ca, chain = (x509.load_pem_x509_certificate(base64.b64decode(secret["data"][key])) for key in ("ca.crt", "tls.crt"))
+
+    assert api["spec"]["caBundle"] == secret["data"]["ca.crt"]
+    assert "insecureSkipTLSVerify" not in api["spec"]
+    chain.verify_directly_issued_by(ca)
+    names = chain.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    service = api["spec"]["service"]
+    assert names.get_values_for_type(x509.DNSName) == [f"{service['name']}.{service['namespace']}.svc"]
+    assert one(found, "Service", service["name"])["spec"]["publishNotReadyAddresses"]
+    assert settings_of(found)["evidence"]["enabled"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"evidence": {"enabled": False}}, {"rbac": {"namespaced": ["shop"], "people": False}}],
+    ids=["switched off", "for one team"],
+)
+def test_without_the_api_for_cases_nothing_of_it_is_installed(values: Object) -> None:
+    found = rendered(with_values(**values))
+
+    assert [each["metadata"]["name"] for each in found if "evidence" in each["metadata"]["name"]] == []
+    assert "evidence" not in settings_of(found)
+    assert "evidence" not in json.dumps(pod_of(found))
+
+
+def test_a_certificate_of_ones_own_takes_the_place_of_the_charts() -> None:
+    found = rendered(with_values(evidence={"tlsSecret": "mine", "caBundle": "PEM"}))
+
+    assert base64.b64decode(one(found, "APIService", API_SERVICE)["spec"]["caBundle"]) == b"PEM"
+    assert [each for each in found if each["kind"] == "Secret"] == []
+    volumes = {each["name"]: each for each in pod_of(found)["volumes"]}
+    assert volumes["evidence"]["secret"]["secretName"] == "mine"
 
 
 # --- monitoring -----------------------------------------------------------------------------------------------------

@@ -416,7 +416,6 @@ def render_rbac(
         *_within(namespace, "inquest-operator", HOME, account),
         *_cluster_wide("inquest-investigator", INVESTIGATOR, account),
         *_within(execution_namespace, "inquest-execution", EXECUTION, account),
-        _knowing_the_api_server(account),
         *(people_role(role) for role in PEOPLE),
     ]
 
@@ -463,13 +462,6 @@ def render_datastorage(
         *_cluster_wide("inquest-datastorage", REVIEWS, server),
         *_within(namespace, DATASTORAGE_CLIENT, DATASTORAGE_USE, user),
     ]
-
-
-def _knowing_the_api_server(account: Manifest) -> Manifest:
-    """Kubernetes' own role for servers behind the API server: how that is known when it asks on behalf of a reader."""
-    metadata = {"name": "inquest-evidence", "namespace": "kube-system"}
-    found = _binding("RoleBinding", metadata, "Role", account)
-    return {**found, "roleRef": {**found["roleRef"], "name": "extension-apiserver-authentication-reader"}}
 
 
 def people_role(role: PeopleRole) -> Manifest:

@@ -18,8 +18,8 @@ from inquest.cli.cases import investigation_object, there
 from inquest.cli.exits import Exit
 from inquest.cli.output import is_terminal, say
 from inquest.cli.place import Connection, Place, at_place
-from inquest.cli.records import nobody_serves, recorded, settings_of, tell_withheld
-from inquest.errors import Invalid, NotFound, UnknownKind
+from inquest.cli.records import out_of_reach, recorded, settings_of, tell_withheld
+from inquest.errors import Forbidden, Invalid, NotFound, UnknownKind
 from inquest.replaying import NotHere, named
 from inquest.settings import Settings
 from inquest.story.plot import Case
@@ -90,8 +90,8 @@ async def _stored(at: Connection, chosen: Settings, name: str, *, direct: bool) 
             return case
     try:
         return await named(at.kube, chosen, at.namespace, name)
-    except NotHere as error:
-        raise nobody_serves() from error
+    except (NotHere, Forbidden) as error:
+        raise out_of_reach(error, direct=direct) from error
 
 
 def _write_archive(case: Case) -> None:

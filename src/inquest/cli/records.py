@@ -12,7 +12,7 @@ from inquest.adapters.kube.casefiles import withheld_of
 from inquest.api.casefiles import API_SERVICE
 from inquest.cli.output import warn
 from inquest.cli.place import Connection
-from inquest.errors import InquestError, Misconfigured, Unavailable, UnknownKind
+from inquest.errors import Forbidden, InquestError, Misconfigured, Unavailable, UnknownKind
 from inquest.ports import Json
 from inquest.replaying import NotHere, stored
 from inquest.settings import Settings
@@ -37,8 +37,10 @@ async def pieces(at: Connection, settings: Settings, uid: str, name: str, number
                 return _held(await _asked(at, name, number))
         except UnknownKind:
             pass
-    with _nowhere():
+    try:
         return Held((await stored(at.kube, settings, uid)).evidence)
+    except (NotHere, Forbidden) as error:
+        raise out_of_reach(error, direct=direct) from error
 
 
 async def _asked(at: Connection, name: str, number: str) -> Json:
@@ -73,16 +75,12 @@ def _explained() -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def _nowhere() -> Iterator[None]:
-    try:
-        yield
-    except NotHere as error:
-        raise nobody_serves() from error
-
-
-def nobody_serves() -> InquestError:
-    """Neither way leads to the records."""
+def out_of_reach(error: NotHere | Forbidden, *, direct: bool) -> InquestError:
+    """Neither way leads to the records; a refusal where they lie is told as it is where they were asked for there."""
+    if direct and isinstance(error, Forbidden):
+        return error
+    if direct:
+        return Misconfigured(f"{error}; without --settings they come through the API server")
     return Misconfigured(
         f"this cluster has no APIService {API_SERVICE}, by which cases are read: switch evidence.enabled on in the "
         "chart's values, or name the service with the records by --settings"
@@ -115,4 +113,4 @@ def in_pod(words: str, namespace: str) -> str:
     return f"{pod} -- {program} {words} --settings /etc/inquest/settings.yaml"
 
 
-__all__ = ["Held", "in_pod", "nobody_serves", "pieces", "recorded", "settings_of", "tell_withheld"]
+__all__ = ["Held", "in_pod", "out_of_reach", "pieces", "recorded", "settings_of", "tell_withheld"]

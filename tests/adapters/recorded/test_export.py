@@ -236,6 +236,7 @@ def api_server(tmp_path: Path) -> Iterator[Path]:
             self.send_header("Content-Type", "application/json")
             self.end_headers()
             details = {"name": path.rpartition("/")[2], "kind": "investigations"}
+            details = {} if path.startswith("/apis/evidence.inquest.dev/") else details
             missing = {"kind": "Status", "reason": "NotFound", "code": 404, "message": "not found", "details": details}
             self.wfile.write(json.dumps(body or missing).encode())
 
@@ -310,13 +311,16 @@ async def test_a_database_that_knows_nothing_of_the_case_is_named(tmp_path: Path
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-async def told(tmp_path: Path, own: dict[str, dict[str, str]], *words: str) -> tuple[int, bytes, str]:
-    """What the program of a person says."""
+async def told(
+    tmp_path: Path, own: dict[str, dict[str, str]], *words: str, settings: bool = True
+) -> tuple[int, bytes, str]:
+    """What the program of a person says, with a file of settings or without."""
     file = tmp_path / "settings.yaml"
     file.write_text(json.dumps(own))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "inquest.cli.main", *words),
-        *(f"--settings={file}", f"--kubeconfig={own['kubernetes']['kubeconfig']}", "--namespace=shop"),
+        *([f"--settings={file}"] if settings else []),
+        *(f"--kubeconfig={own['kubernetes']['kubeconfig']}", "--namespace=shop"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -337,32 +341,27 @@ async def test_an_archive_holds_the_folder_and_nothing_else_is_said(tmp_path: Pa
     assert read_recording(tmp_path / case.opened.name) == case
 
 
+@pytest.mark.parametrize("words", [["export", "inv-1", "-o", "case"], ["evidence", "inv-1", "E1"]])
 @pytest.mark.parametrize(
-    ("words", "there"),
+    ("settings", "way"),
     [
-        (["export", "inv-1", "-o", "case"], "export inv-1 -n shop -o -"),
-        (["evidence", "inv-1", "E1"], "evidence inv-1 E1 -n shop"),
+        (True, "without --settings they come through the API server"),
+        (False, "this cluster has no APIService v1alpha1.evidence.inquest.dev, by which cases are read"),
     ],
 )
-async def test_what_lies_with_the_operator_is_told_with_the_command_that_reads_it_there(
-    words: list[str], there: str, tmp_path: Path, api_server: Path
+async def test_what_lies_with_the_operator_is_told_with_the_way_that_leads_there(
+    words: list[str], settings: bool, way: str, tmp_path: Path, api_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, _, err = await told(tmp_path, beside(api_server, "no.db"), *words)
+    own = beside(api_server, "no.db")
+    monkeypatch.setenv("INQUEST_DATASTORAGE__DATABASE", own["datastorage"]["database"])
+    monkeypatch.setenv("INQUEST_KUBERNETES__NAMESPACE", own["kubernetes"]["namespace"])
 
-    command = "kubectl exec -n ops deploy/inquest -c operator -- /opt/inquest/bin/python -m inquest.cli.main"
-    assert f"{command} {there} --settings /etc/inquest/settings.yaml" in err
-    assert ("| tar x" in err) is (words[0] == "export")
+    code, _, err = await told(tmp_path, own, *words, settings=settings)
+
+    assert way in err
+    assert "exec" not in err
     assert code == (Exit.MISUSED if words[0] == "export" else Exit.NOT_FOUND)
     assert not (tmp_path / "case").exists()
-
-
-async def test_a_given_namespace_beats_that_of_the_settings(tmp_path: Path, api_server: Path) -> None:
-    own = beside(api_server, "no.db")
-    own["kubernetes"]["namespace"] = "elsewhere"
-
-    _, _, err = await told(tmp_path, own, "export", "inv-1", "-o", "case", "--operator-namespace", "ops")
-
-    assert "kubectl exec -n ops deploy/inquest" in err
 
 
 def test_an_archive_is_not_written_to_a_terminal() -> None:

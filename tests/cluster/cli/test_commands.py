@@ -378,6 +378,19 @@ def test_a_viewer_reads_all_of_a_case_and_its_text_drives_no_terminal(
     assert not any(sign in ran.out + ran.err for sign in ("\x1b", "\x07", "\x9b", "\u202e"))
 
 
+@pytest.mark.parametrize("words", [["evidence", "inv-checkout", "E1"], ["export", "inv-checkout", "-o", "case"]])
+def test_where_no_operator_shows_cases_it_is_said_what_to_switch_on(
+    words: list[str], inquest: Inquest, case: Object, person: Person
+) -> None:
+    person("vera", "inquest-viewer")
+
+    ran = inquest(*words, user="vera")
+
+    assert ran.code != Exit.OK
+    assert "this cluster has no APIService v1alpha1.evidence.inquest.dev" in ran.err
+    assert "evidence.enabled" in ran.err
+
+
 def test_names_of_cases_and_namespaces_are_completed(cluster: Cluster, namespace: str, case: Object) -> None:
     place = [f"--kubeconfig={cluster.kubeconfig}", "-n"]
 
