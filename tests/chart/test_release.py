@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from inquest.api.casefiles import API_SERVICE, ROOT
 from inquest.api.rbac import CLUSTER_SCOPED, INVESTIGATOR, OPERATOR
 from tests.chart.chart import ADMINISTRATOR, CHART, NAMESPACE, SCENARIOS, Object, one, rendered, values_of
 from tests.chart.conftest import EXECUTION, RESTRICTED, WAIT, Site, released
@@ -48,6 +49,17 @@ WELL = {f"[+] {part}" for part in ("kinds and watch", "lease", "rights", "policy
 def readiness(site: Site) -> set[str]:
     """The lines of `/readyz?verbose`, as `helm test` shows them; admission policies are looked for once a minute."""
     return {line for line in site.helm("test", "inquest", "--logs").splitlines() if line.startswith("[")}
+
+
+def test_the_api_server_passes_readers_on_to_the_release_by_a_certificate_that_it_checks(site: Site) -> None:
+    site.kubectl("wait", "--for=condition=Available", "apiservice", API_SERVICE, "--timeout=90s")
+    found = json.loads(site.kubectl("get", "--raw", ROOT))
+    asked = site.kubectl.ask("get", "--raw", f"{ROOT}/namespaces/{NAMESPACE}/cases/inv-none")
+    viewer = site.kubectl.user("vera").ask("get", "--raw", f"{ROOT}/namespaces/{NAMESPACE}/cases/inv-none")
+
+    assert [one["name"] for one in found["resources"]] == ["cases", "cases/record"]
+    assert 'cases.evidence.inquest.dev "inv-none" not found' in asked.err
+    assert "forbidden" in viewer.err
 
 
 # --- what the API server says of every scenario ---------------------------------------------------------------------

@@ -18,7 +18,6 @@ _CHART: Final = "installs an image on a real node: tests/chart/test_life.py does
 _TEAM: Final = "installs an image on a real node: tests/chart/test_team.py does"
 _PRINTED: Final = "hack.gen.readme runs it and writes what it prints, and a check fails on a difference"
 _PEOPLE: Final = "needs people, a case and a place of their own: tests/cluster/cli does the same"
-_POD: Final = "needs the operator's pod on a real node; outside of it tests/cluster/cli has the same commands"
 _INDEX: Final = "needs a package index"
 _LONG: Final = "a target of its own, minutes long"
 
