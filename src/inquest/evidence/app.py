@@ -31,6 +31,8 @@ _log = structlog.stdlib.get_logger(__name__)
 AT_ONCE: Final = 4
 """Cases that are read at once: each may be some megabytes."""
 A_MINUTE: Final = 300
+"""Of one reader, after a burst of 500."""
+MOST_READERS: Final = 1024
 SECONDS: Final = 25.0
 """Of one answer; the API server waits for longer."""
 _PLACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -74,12 +76,12 @@ class Reading:
 
 def create_app(reading: Reading) -> Starlette:
     """The aggregated API; whoever is not the API server gets 401 for everything."""
-    rate = Rate(A_MINUTE, reading.clock)
+    rates = Rates(reading.clock)
     one = f"{ROOT}/namespaces/{{namespace}}/{RESOURCE}/{{name}}"
     routes = [
         Route(ROOT, _discovery(reading), methods=["GET"]),
-        Route(one, _answering(reading, rate, Way("", _shown(reading.desk))), methods=["GET"]),
-        Route(f"{one}/{RECORD}", _answering(reading, rate, Way(RECORD, _recorded(reading.desk))), methods=["GET"]),
+        Route(one, _answering(reading, rates, Way("", _shown(reading.desk))), methods=["GET"]),
+        Route(f"{one}/{RECORD}", _answering(reading, rates, Way(RECORD, _recorded(reading.desk))), methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers=_FAILURES)
     app.router.redirect_slashes = False
@@ -118,13 +120,13 @@ def _discovery(reading: Reading) -> Callable[[Request], Any]:
     return resources
 
 
-def _answering(reading: Reading, rate: Rate, way: Way) -> Callable[[Request], Any]:
+def _answering(reading: Reading, rates: Rates, way: Way) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         user = _caller(reading, request)
         namespace, name = request.path_params["namespace"], request.path_params["name"]
         told = _log.bind(reader=user["username"], namespace=namespace[:63], case=name[:253])
         try:
-            with _room(reading.places, rate):
+            with _room(reading.places, rates.of(user["username"])):
                 body, count = await _answered(reading, request, user, way)
         except Problem as problem:
             told.info("evidence not read", status=problem.status)
@@ -134,6 +136,22 @@ def _answering(reading: Reading, rate: Rate, way: Way) -> Callable[[Request], An
         return JSONResponse(body)
 
     return answer
+
+
+class Rates:
+    """A rate for each reader, so that one does not take the others' turn; whoever read longest ago gives way."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[str, Rate] = {}
+
+    def of(self, reader: str) -> Rate:
+        """The rate of one reader, who is now the newest."""
+        found = self._known.pop(reader, None) or Rate(A_MINUTE, self._clock)
+        while len(self._known) >= MOST_READERS:
+            del self._known[next(iter(self._known))]
+        self._known[reader] = found
+        return found
 
 
 class _room:  # noqa: N801 - reads as a statement
