@@ -252,7 +252,8 @@ def _recovers(reader: Reader) -> None:
     reader.does("docs/how-to/freeze-changes.md", "kubectl create configmap")
     reader.desk.runs(f"kubectl delete configmap inquest-freeze -n {NAMESPACE}")
     reader.does(RECOVER, "kubectl create configmap")
-    assert "inquest-approval-decision" in reader.does(RECOVER, "kubectl get validatingadmissionpolicies", USER="jane")
+    policies = "kubectl get validatingadmissionpolicies"
+    assert "inquest-approval-decision" in reader.does(RECOVER, policies, USER="jane", GROUP="oncall")
     told = reader.name("Signal", "billing")
     reader.does(SIGNAL, "kubectl patch signal", NAME=told)
     eventually(lambda: _is_over(reader, told), what="the Signal is resolved")

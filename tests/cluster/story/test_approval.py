@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -64,17 +66,27 @@ ONCALL = ("oncall", "payments")
 def test_what_a_member_of_a_group_approves_is_done_once(world: World, request_: Object) -> None:
     """The right of grace comes through a group alone; nobody has bound her name."""
     world.api.create(may_approve(world.namespace, "oncall", "Group"))
-    grace, eve = world.api.named("grace", *ONCALL), world.api.named("eve", "payments")
+    eve = world.api.named("eve", "payments")
     world.until(lambda: world.kubectl.user("grace", *ONCALL).may("approve", RIGHT), "grace may approve")
 
     refused = world.decide_as(eve, request_, decision="Approved")
-    assert world.decide_as(grace, request_, decision="Approved").accepted
+    told = _approved_by_command(world, request_, "grace", *ONCALL)
 
     assert refused.code == 403
+    assert (told.returncode, "Approved by grace, taken up" in told.stdout) == (0, True), told.stderr
     assert phase_of(world.case_of(request_, "Executing", "Failed")) == "Executing"
     used = world.reaches("RemediationApprovalRequest", request_, "Approved")
     assert used["status"]["decidedBy"] == "grace"
     assert set(ONCALL) < set(used["spec"]["deciderIdentity"]["groups"])
+
+
+def _approved_by_command(world: World, request: Object, user: str, *groups: str) -> subprocess.CompletedProcess[str]:
+    """The product's own command, which waits for the operator."""
+    place = [f"--kubeconfig={world.kubectl.kubeconfig}", f"--namespace={world.namespace}", f"--as={user}"]
+    place += [f"--as-group={group}" for group in groups]
+    asked = ["approve", str(request["metadata"]["name"]), "--yes", "--timeout=120s", *place]
+    command = [sys.executable, "-m", "inquest.cli.main", *asked]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
 def test_an_approval_by_a_group_that_has_lost_the_right_is_not_used(world: World, request_: Object) -> None:
