@@ -116,6 +116,12 @@ class Misconfigured(NeedsPerson):
     reason = "Misconfigured"
 
 
+class NotConfigured(Misconfigured):
+    """A source that no setting names: what it would show is unknown."""
+
+    reason = "NotConfigured"
+
+
 class Tampered(NeedsPerson):
     """A journal whose chain, numbers, owner or epochs do not hold (reliability, section 3.2)."""
 

@@ -21,6 +21,7 @@ from inquest.story.plan import Step, plan_of
 from inquest.story.plot import Case
 from inquest.story.steps import next_step
 from inquest.story.steps.investigating import rca_inquiry
+from inquest.story.steps.known import names_of
 
 from . import cases
 from .cases import World, view
@@ -388,3 +389,11 @@ def test_no_conversation_goes_on_over_a_change_of_its_own(fact: plot.Fact) -> No
     """Otherwise what it read before would be taken for how things are."""
     with pytest.raises(OutOfTurn):
         plot.advance(executed(GET, cases.submitted(), cases.chose()), fact)
+
+
+def test_the_conversation_knows_by_which_names_its_target_goes() -> None:
+    """Rows that name it are shortened last."""
+    case = cases.reached(Phase.SELECTING)
+
+    assert rca_inquiry(case).names == names_of(case)
+    assert case.target.name in names_of(case)

@@ -323,6 +323,46 @@ def test_exit_code_137_alone_is_no_memory_kill(word: str, texts: list[Evidence],
 
 
 @pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        pytest.param([seen("E1", "MemoryPressure True", api_fact=True)], "memory_pressure", id="no termination"),
+        pytest.param([seen("E1", "worker OOMKilled by the kernel")], "memory_pressure", id="only a log says so"),
+        pytest.param([killed("OOMKilled")], "OOMKilled", id="a termination reason says so"),
+    ],
+)
+def test_pressure_on_memory_is_a_kill_only_where_a_termination_says_so(texts: list[Evidence], said: str) -> None:
+    found = diagnosis_from_reply(replace(REPLY, signal_name="memory_pressure"), CheckedClaims(), evidence=texts)
+
+    assert found.signal_type == said
+    assert found.causes[0].category == (said if said == "OOMKilled" else "Unknown")
+
+
+WELL = replace(REPLY, summary="All is well", analysis="All is well", signal_name="Healthy", outcome="problem_resolved")
+
+
+@pytest.mark.parametrize("word", ["Healthy", ""])
+def test_a_verdict_that_all_is_well_does_not_stand_against_a_detector(word: str) -> None:
+    proof = finding_of("OOMKilled", confidence=0.95)
+
+    found = diagnosis_from_reply(replace(WELL, signal_name=word), CheckedClaims(), [proof])
+
+    assert (found.signal_type, found.summary, found.target) == ("OOMKilled", proof.summary, proof.object)
+    assert [cause.category for cause in found.causes] == ["OOMKilled"]
+    assert "well" not in f"{found.summary} {found.analysis} {found.contributing_factors} {found.causal_chain}"
+    assert found.confidence is not None
+    assert found.confidence <= 0.6
+    (warning,) = (one.text for one in found.warnings if one.code == "FindingContradicts")
+    assert "OOMKilled of" in warning
+    assert "All is well" in warning
+
+
+def test_a_detector_that_only_supposes_leaves_the_verdict_that_all_is_well() -> None:
+    found = diagnosis_from_reply(WELL, CheckedClaims(), [finding_of("OOMKilled", confidence=0.6)])
+
+    assert (found.signal_type, found.summary) == ("Healthy", "All is well")
+
+
+@pytest.mark.parametrize(
     ("model", "detector", "cause"),
     [(0.6, 0.8, 0.92), (0.9, 0.95, 0.97), (None, 0.8, 0.8), (0.99, 0.5, 0.99)],
     ids=["both likely", "both sure", "the model gives none", "one is surer than any agreement"],

@@ -15,7 +15,7 @@ from inquest.story import plot
 from inquest.story.conversation import ToolResult
 from inquest.story.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.story.incident import IncidentWindow
-from inquest.story.seeding import READ, expression_of, seed_call, seeded
+from inquest.story.seeding import READ, expression_of, seed_call, seeded, unasked
 from tests.story import cases, talk
 
 AT = datetime(2026, 11, 22, 10, tzinfo=UTC)
@@ -83,3 +83,14 @@ def test_a_seed_that_fails_is_a_gap_with_its_reason() -> None:
 
     assert [gap.why for gap in found.gaps[len(SNAPSHOT.gaps) :]] == ["prometheus: no answer within 20 s"]
     assert replace(found, evidence=SNAPSHOT.evidence, gaps=SNAPSHOT.gaps) == SNAPSHOT
+
+
+def test_a_query_that_nobody_can_be_asked_is_a_gap_of_its_own_kind() -> None:
+    found = unasked(SNAPSHOT)
+
+    (gap,) = found.gaps[len(SNAPSHOT.gaps) :]
+    assert (gap.what, gap.why) == (
+        "query_prometheus of the alert expression",
+        "NotConfigured: prometheus.url is not set",
+    )
+    assert found.evidence == SNAPSHOT.evidence

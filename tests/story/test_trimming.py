@@ -62,6 +62,17 @@ def test_over_the_cap_plain_rows_go_before_those_that_complain() -> None:
     assert [line for line in short if line.startswith("web-")] == rows[:8]
 
 
+def test_a_healthy_row_of_the_target_stays_among_many_that_complain() -> None:
+    """That it is well is what a reader looks for again."""
+    rows = [f"bad-{number}  0/1  CrashLoopBackOff".ljust(100) for number in range(60)]
+    rows.append("checkout-6d5f7c9b8-x2x4q  1/1  Running".ljust(100))
+
+    short = reread(table(*rows), "E7", names=("checkout",)).splitlines()
+
+    assert rows[-1] in short
+    assert rows[-2] not in short
+
+
 @row("C02")
 def test_a_short_text_stays_as_it_is() -> None:
     text = "x" * 1_999

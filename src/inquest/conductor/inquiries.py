@@ -36,7 +36,7 @@ from inquest.story.labels import infrastructure_sentence
 from inquest.story.memory import Endings, Memory, remembered
 from inquest.story.playbooks import matching
 from inquest.story.prompting import Playbook
-from inquest.story.seeding import seed_call, seeded
+from inquest.story.seeding import seed_call, seeded, unasked
 from inquest.story.summary import summarised, summary_request, wants_summary
 from inquest.telemetry import MODEL_WITHHELD
 
@@ -147,8 +147,10 @@ class Inquiries:
         if case.first(plot.SnapshotTaken) is not None or not case.opened.pinned.model:
             return found
         call = seed_call(case.opened.spec.signal, steps.window_of(case, now))
-        if call is None or call.name not in {tool.name for tool in self.house.tools.schemas(Invocation.RCA)}:
+        if call is None:
             return found
+        if call.name not in {tool.name for tool in self.house.tools.schemas(Invocation.RCA)}:
+            return unasked(found)
         name = f"E{len(found.evidence) + 1}"
         run = Run(call, name, boundary_of(case.opened.pinned.seed, name))
         (result,) = await self.house.tools.run(

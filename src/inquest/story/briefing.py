@@ -85,6 +85,7 @@ def brief(
         tools,
         predicted=signal.mode is Mode.PROACTIVE,
         known=tools_of_snapshot(snapshot),
+        labels=signal.labels,
         budget=habits.tool_budget,
     )
     question = Question(

@@ -464,8 +464,10 @@ def diagnosis_from_reply(
     evidence: Iterable[Evidence] = (),
 ) -> Diagnosis:
     """A model's verdict as the checks leave it; `problems` are those that the corrective turn did not heal."""
-    target = reply.target or signal_target
-    said = category_from(reply.signal_name)
+    if (proof := _disproof(reply, findings)) is not None:
+        return _unwell(reply, checked, proof, findings, problems)
+    target, evidence = reply.target or signal_target, tuple(evidence)
+    said = _said(reply.signal_name, evidence)
     is_belied = belied(said, evidence)
     category = UNKNOWN if is_belied else said
     against = contradicting(findings, category, target)
@@ -491,6 +493,56 @@ def diagnosis_from_reply(
             *((_belied_caution(said),) if is_belied else ()),
             *cautions_from(problems, contradictions(reply)),
         ),
+        notes=_notes(reply, checked),
+    )
+
+
+def _said(word: str, evidence: Iterable[Evidence]) -> str:
+    """The category of a model's word; pressure on memory is a kill for memory only where a termination says so."""
+    category = category_from(word)
+    is_pressure = _squeezed(word) == "memorypressure"
+    killed = (item for item in evidence if item.holds and item.api_fact and _KILLED.search(item.text))
+    return UNKNOWN if is_pressure and next(killed, None) is None else category
+
+
+_KILLED: Final = re.compile(r"\bOOMKilled\b")
+WELL: Final = "Healthy"
+
+
+def _disproof(reply: RcaReply, findings: Sequence[Finding]) -> Finding | None:
+    """The finding of high certainty that is there although the model says that all is well."""
+    said = category_from(reply.signal_name)
+    says_well = said == WELL or (said == UNKNOWN and reply.outcome == "problem_resolved")
+    sure = (found for found in findings if found.act and found.confidence >= HIGH_CERTAINTY)
+    return next(sure, None) if says_well else None
+
+
+def _unwell(
+    reply: RcaReply,
+    checked: CheckedClaims,
+    proof: Finding,
+    findings: Sequence[Finding],
+    problems: Sequence[Problem],
+) -> Diagnosis:
+    """What code has proven stands in the place of a verdict that denies it; a warning keeps the model's words."""
+    said = f"A detector proves the contrary of the verdict: {proof.category} of {proof.object.display}"
+    against = Caution("FindingContradicts", f"{said}; the model said: {reply.summary}"[:MAX_DOUBTS])
+    return Diagnosis(
+        summary=proof.summary,
+        severity=reply.severity,
+        signal_type=proof.category,
+        contributing_factors=tuple(found.summary for found in findings if found is not proof)[:MAX_FACTORS],
+        causal_chain=(*proof.explains[:1], proof.summary),
+        target=proof.object,
+        causes=_ranked((), findings),
+        checked=checked,
+        model_confidence=reply.confidence,
+        confidence=overall_confidence(reply.confidence, checked, contradicted=True),
+        outcome=reply.outcome,
+        actionable=reply.actionable,
+        needs_review=reply.needs_review or bool(reply.review_reason),
+        review_reason=reply.review_reason,
+        warnings=(against, *cautions_from(problems, contradictions(reply))),
         notes=_notes(reply, checked),
     )
 

@@ -140,6 +140,7 @@ def _begun(
         seed=loop.seed,
         budgets=budgets,
         first_evidence=first_evidence,
+        names=loop.names,
         urgency=loop.urgency,
     )
     return replace(inquiry, seen=loop.seen, digests=loop.digests, failures=loop.failures, blocked=loop.blocked)
@@ -183,7 +184,7 @@ def synthesis(
 ) -> Inquiry:
     """The conversation that makes the verdict: no tool but the one through which it comes."""
     known = {item.id: item for item in evidence}
-    told = section("What four looks found", *(_told(found, known, loop.seed) for found in findings))
+    told = section("What four looks found", *(_told(found, known, loop) for found in findings))
     used = sum((talk.usage for _, talk in talks), loop.usage)
     return begin(
         Invocation.RCA,
@@ -197,6 +198,7 @@ def synthesis(
         budgets=_rest(loop.budgets, used),
         calls=_together(loop, talks),
         cited=loop.cited,
+        names=loop.names,
         urgency=loop.urgency,
     )
 
@@ -213,14 +215,14 @@ def _together(loop: Inquiry, talks: tuple[tuple[Stream, Inquiry], ...]) -> Calls
     return Calls(loop.calls.total + sum(talk.calls.total for _, talk in talks), by_tool)
 
 
-def _told(found: StreamFinding, known: dict[str, Evidence], seed: str) -> str:
+def _told(found: StreamFinding, known: dict[str, Evidence], loop: Inquiry) -> str:
     """A finding as data, with what it rests on in its short form (behaviours, section 10.1)."""
     head = f"- {found.domain}: {found.hypothesis} (confidence {found.confidence:.2f}, {found.calls} calls)"
     signals = (f"  - {signal}" for signal in found.signals)
-    texts = (_shown(known[name], seed) for name in found.evidence)
+    texts = (_shown(known[name], loop) for name in found.evidence)
     return "\n".join((filtered("\n".join((head, *signals))), *texts))
 
 
-def _shown(item: Evidence, seed: str) -> str:
-    text = reread(item.shown or item.text, item.id, tool=item.tool)
-    return f"{item.id} {item.tool}\n" + frame(text, item.id, item.tool, boundary_of(seed, f"synthesis/{item.id}"))
+def _shown(item: Evidence, loop: Inquiry) -> str:
+    text = reread(item.shown or item.text, item.id, tool=item.tool, names=loop.names)
+    return f"{item.id} {item.tool}\n" + frame(text, item.id, item.tool, boundary_of(loop.seed, f"synthesis/{item.id}"))

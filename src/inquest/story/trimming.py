@@ -133,11 +133,11 @@ def _is_table(text: str, tool: str) -> bool:
 
 def _table(text: str, evidence_id: str, names: tuple[str, ...], cap: int) -> str:
     head, *rows = text.splitlines()
-    wanted = [Line(0, head, -1)]
+    wanted = [Line(0, head, -2)]
     for number, row in enumerate(rows, start=1):
-        notable = _is_notable(row, names)
-        if number <= TABLE_ROWS or notable:
-            wanted.append(Line(number, row, 0 if notable else 1))
+        rank = _rank(row, names)
+        if number <= TABLE_ROWS or rank <= 0:
+            wanted.append(Line(number, row, rank))
     return _fitted(wanted, text, evidence_id, cap, lambda kept: _omitted(len(rows) - max(0, kept - 1)))
 
 
@@ -145,10 +145,12 @@ def _omitted(rows: int) -> str:
     return f"{rows} rows omitted" if rows > 0 else ""
 
 
-def _is_notable(row: str, names: tuple[str, ...]) -> bool:
-    """It complains, names the target, or has fewer ready than it wants."""
+def _rank(row: str, names: tuple[str, ...]) -> int:
+    """The target's own rows stay longest, however well; then what complains or has fewer ready than it wants."""
+    if any(name and name in row for name in names):
+        return -1
     unready = any(int(ready[1]) < int(ready[2]) for ready in _READY.finditer(row))
-    return unready or bool(_NOTABLE_ROW.search(row)) or any(name and name in row for name in names)
+    return 0 if unready or _NOTABLE_ROW.search(row) else 1
 
 
 # --- logs ---------------------------------------------------------------------------------------------------

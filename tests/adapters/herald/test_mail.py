@@ -200,3 +200,17 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_mail_that_could_not_be_sent_safely_is_refused(receiver: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Settings.model_validate({"herald": {"receivers": [{"name": "mail", "kind": "email", **receiver}]}})
+
+
+async def test_a_report_that_is_longer_than_a_mail_takes_goes_in_parts(tmp_path: Path) -> None:
+    lines = [f"line {number} {'x' * 60}" for number in range(400)]
+    async with open_office(tmp_path) as post:
+        await (await mailer(post)).deliver(seal(replace(NOTICE, body="\n".join(lines))))
+
+        assert [mail["Subject"] for mail in post.got] == [
+            "[High] Approval needed (1/2)",
+            "[High] Approval needed (2/2)",
+        ]
+        assert len({mail["Message-ID"] for mail in post.got}) == 2
+        told = [line for mail in post.got for line in mail.get_content().splitlines()]
+        assert told == [NOTICE.title, *lines]

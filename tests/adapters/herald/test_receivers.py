@@ -70,13 +70,39 @@ async def test_a_chat_gets_words_that_mention_nobody_and_link_to_nothing(inbox: 
     assert inbox.got[0] == {"text": text, "unfurl_links": False, "unfurl_media": False}
 
 
-async def test_a_long_text_is_cut_and_says_so(inbox: Inbox, stack: AsyncExitStack) -> None:
+async def test_a_report_that_is_longer_than_a_chat_takes_goes_in_parts(inbox: Inbox, stack: AsyncExitStack) -> None:
+    (one,) = await made(stack, receivers=[chat(inbox.url)])
+    lines = [f"line {number} {'x' * 50}" for number in range(120)]
+
+    await one.receiver.deliver(seal(replace(NOTICE, body="\n".join(lines))))
+
+    texts = [got["text"] for got in inbox.got]
+    assert [text.partition("\n")[0] for text in texts] == [f"*Approval*, High ({n}/3)" for n in (1, 2, 3)]
+    assert all(len(text) < 3_100 for text in texts)
+    inside = "\n".join(text.partition("```\n")[2].removesuffix("\n```") for text in texts)
+    assert inside.splitlines() == [NOTICE.title, *lines]
+
+
+async def test_a_part_that_got_there_is_not_sent_again(inbox: Inbox, stack: AsyncExitStack) -> None:
+    (one,) = await made(stack, receivers=[chat(inbox.url)])
+    long, inbox.answers = seal(replace(NOTICE, body="x\n" * 3_000)), [200, 503]
+
+    with pytest.raises(Unavailable):
+        await one.receiver.deliver(long)
+    await one.receiver.deliver(long)
+
+    heads = [got["text"].partition("\n")[0] for got in inbox.got]
+    assert heads == [f"*Approval*, High ({n}/{len(heads)})" for n in range(1, len(heads) + 1)]
+
+
+async def test_a_text_without_end_is_cut_and_says_so(inbox: Inbox, stack: AsyncExitStack) -> None:
     (one,) = await made(stack, receivers=[chat(inbox.url)])
 
     await one.receiver.deliver(seal(replace(NOTICE, body="x" * 50_000)))
 
-    assert len(inbox.got[0]["text"]) < 3_100
-    assert inbox.got[0]["text"].endswith("x\n… (cut)\n```")
+    assert len(inbox.got) == 10
+    assert all(len(got["text"]) < 3_100 for got in inbox.got)
+    assert inbox.got[-1]["text"].endswith("x\n… (cut)\n```")
 
 
 async def test_a_webhook_gets_the_whole_notice_as_json(inbox: Inbox, stack: AsyncExitStack) -> None:

@@ -130,7 +130,10 @@ async def test_an_empty_answer_says_where_nothing_was_found(prometheus: Promethe
 
     assert result.evidence is not None
     assert result.evidence.empty
-    assert json_of(result)["notes"] == ["only what carries namespace shop was looked at"]
+    assert json_of(result)["notes"] == [
+        "only what carries namespace shop was looked at",
+        "nothing was found: what it would show is unknown, not zero",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +183,8 @@ async def test_a_call_without_a_backend_is_a_sentence(bench: Make, name: str) ->
     result = await bench()(name, query="up", label="a", match="up")
 
     assert result.error
-    assert "tool not found" in result.content
+    assert "NotConfigured: " in result.content
+    assert "unknown, not zero" in result.content
 
 
 @dataclass

@@ -126,3 +126,31 @@ def test_what_a_signal_is_about(text: str, topic: str) -> None:
 
 def test_a_prediction_is_looked_into_through_its_trends() -> None:
     assert plan_tools("memory", ALL, predicted=True, budget=2).names == ("kubectl_top_pods", "query_prometheus")
+
+
+@pytest.mark.parametrize(
+    ("labels", "first"),
+    [
+        pytest.param({"datasource": "loki"}, "kubectl_logs", id="by value"),
+        pytest.param({"prometheus": "monitoring/k8s"}, "query_prometheus", id="by key"),
+        pytest.param({"pod": "loki-0", "job": "prometheus-exporter"}, "", id="an object with such a name"),
+    ],
+)
+def test_a_label_that_names_a_source_raises_its_tools(labels: dict[str, str], first: str) -> None:
+    def points(**labels: str) -> dict[str, int]:
+        plan = plan_tools("volume of api is full", ALL, labels=labels)
+        return {score.tool: score.points for score in (*plan.selected, *plan.excluded)}
+
+    plain, told = points(), points(**labels)
+
+    assert {tool for tool in told if told[tool] > plain[tool]} == ({first} if first else set())
+
+
+def test_under_the_cap_a_label_decides_what_is_offered() -> None:
+    most = len(RESERVED_SCHEMAS) + 5
+
+    plain = offered(ALL, plan_tools("volume of api is full", ALL, budget=4), most)
+    told = offered(ALL, plan_tools("volume of api is full", ALL, labels={"source": "prometheus"}, budget=4), most)
+
+    assert "query_prometheus" in {tool.name for tool in told}
+    assert "query_prometheus" not in {tool.name for tool in plain}

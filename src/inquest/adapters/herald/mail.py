@@ -23,7 +23,7 @@ import aiosmtplib
 import structlog
 
 from inquest.adapters.herald import words
-from inquest.adapters.herald.receivers import Learn, silent
+from inquest.adapters.herald.receivers import Begun, Learn, silent
 from inquest.errors import Misconfigured, Unavailable
 from inquest.ports import Notice, Redacted
 
@@ -70,29 +70,36 @@ class MailReceiver:
     def __init__(self, mailbox: Mailbox, now: Callable[[], datetime], name: str = "email") -> None:
         self._mailbox, self._now, self.name = mailbox, now, name
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._begun = Begun()
 
     async def deliver(self, notice: Redacted[Notice]) -> None:
         """Unavailable, Misconfigured. What some recipients got is delivered: a repeat would reach them twice."""
         password = await asyncio.to_thread(self._mailbox.password)
-        message = message_of(notice.value, self._mailbox, self._now())
-        async with self._turns:
-            refused = await _sent(message, self._mailbox, password)
-        if refused:
-            _log.warning("recipients refused", receiver=self.name, key=notice.value.key, count=refused)
+        pages = words.parts(notice.value)
+        for number in self._begun.left(notice.value.key, len(pages)):
+            message = message_of(notice.value, self._mailbox, self._now(), number + 1)
+            async with self._turns:
+                refused = await _sent(message, self._mailbox, password)
+            self._begun.sent(notice.value.key, number, len(pages))
+            if refused:
+                _log.warning("recipients refused", receiver=self.name, key=notice.value.key, count=refused)
 
 
-def message_of(notice: Notice, mailbox: Mailbox, now: datetime) -> EmailMessage:
-    """The whole message; `policy.SMTP` refuses a line break in a header."""
+def message_of(notice: Notice, mailbox: Mailbox, now: datetime, number: int = 1) -> EmailMessage:
+    """A whole message, the one of that number where the notice takes several; `policy.SMTP` refuses a line break
+    in a header."""
+    pages = words.parts(notice)
+    key = notice.key if number == 1 else f"{notice.key}/{number}"
     message = EmailMessage(policy=SMTP)
     message["From"] = _address(mailbox.sender)
     message["To"] = [_address(one) for one in mailbox.recipients]
-    message["Subject"] = f"[{notice.priority}] {words.title(notice)}"
+    message["Subject"] = f"[{notice.priority}] {words.title(notice)}{words.part_of(number, len(pages))}"
     message["Date"] = now
-    message["Message-ID"] = f"<{hashlib.sha256(notice.key.encode()).hexdigest()[:32]}@{_domain(mailbox.sender)}>"
+    message["Message-ID"] = f"<{hashlib.sha256(key.encode()).hexdigest()[:32]}@{_domain(mailbox.sender)}>"
     # No vacation notes and no loops (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     message["X-Inquest-Type"] = notice.type
-    message.set_content(words.text(notice) + "\n", charset="utf-8")
+    message.set_content(pages[number - 1] + "\n", charset="utf-8")
     return message
 
 

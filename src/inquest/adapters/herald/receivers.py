@@ -20,6 +20,7 @@ from inquest.ports import Notice, Redacted
 
 _log = structlog.stdlib.get_logger(__name__)
 
+MOST_BEGUN: Final = 1000
 SECONDS: Final = 10.0
 """What one try may take in all."""
 
@@ -94,10 +95,34 @@ class SlackReceiver:
 
     def __init__(self, client: httpx2.AsyncClient, hook: Hook, name: str = "slack") -> None:
         self._client, self._hook, self.name = client, hook, name
+        self._begun = Begun()
 
     async def deliver(self, notice: Redacted[Notice]) -> None:
-        body = {"text": words.mrkdwn(notice.value), "unfurl_links": False, "unfurl_media": False}
-        await _posted(self._client, self._hook, body)
+        """In as many messages as it takes; a repeat goes on after the last that got there."""
+        texts = words.chat_parts(notice.value)
+        for number in self._begun.left(notice.value.key, len(texts)):
+            body = {"text": texts[number], "unfurl_links": False, "unfurl_media": False}
+            await _posted(self._client, self._hook, body)
+            self._begun.sent(notice.value.key, number, len(texts))
+
+
+class Begun:
+    """How many parts of a notice have got there, for those that did not get there whole."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, int] = {}
+
+    def left(self, key: str, count: int) -> range:
+        """Numbers of the parts that are still to be sent, from 0."""
+        return range(self._sent.get(key, 0), count)
+
+    def sent(self, key: str, number: int, count: int) -> None:
+        """That part got there."""
+        self._sent.pop(key, None)
+        if number + 1 < count:
+            self._sent[key] = number + 1
+        while len(self._sent) > MOST_BEGUN:
+            self._sent.pop(next(iter(self._sent)))
 
 
 async def _posted(client: httpx2.AsyncClient, hook: Hook, body: Mapping[str, Any]) -> None:

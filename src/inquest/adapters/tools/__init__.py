@@ -21,7 +21,7 @@ from inquest.adapters.tools import catalogue, kubernetes, notes, stack
 from inquest.adapters.tools.desk import SHOWN_CHARACTERS, Backends, Desk, Output, ResourceContextOf, Runner, Tool
 from inquest.adapters.tools.guard import CLUSTER_KINDS, Scope
 from inquest.adapters.tools.hints import Refused, annotate, failure_of
-from inquest.errors import Invalid, Retryable
+from inquest.errors import Invalid, NotConfigured, Retryable
 from inquest.story.conversation import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.story.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.story.framing import frame, suspicious_lines, visible
@@ -256,6 +256,8 @@ def _end_in(seconds: float | None) -> float | None:
 async def _run(invocation: Invocation, call: ToolCall, desk: Desk) -> Output:
     """Whatever was listed: phase, backend and schema are checked here, now (reliability, section 9)."""
     tool = REGISTRY[invocation].get(call.name)
+    if tool is not None and tool.system and not tool.available(desk.backends):
+        raise NotConfigured(f"NotConfigured: {tool.system} is not configured")
     if tool is None or not tool.available(desk.backends):
         raise Refused(f"tool not found: {call.name}", f"offered: {', '.join(REGISTRY[invocation])}")
     given = arguments_of(call)

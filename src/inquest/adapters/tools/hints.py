@@ -300,6 +300,8 @@ def _of_system(error: errors.InquestError, system: str) -> Failure:
             return Failure(text, said or UNKNOWN_FIGURES, terminal=not said)
         case errors.Forbidden():
             return Failure(text, LACKS_RIGHT, terminal=True)
+        case errors.NotConfigured():
+            return Failure(text, UNKNOWN_FIGURES, terminal=True)
         case errors.Misconfigured() | errors.NotFound():
             return Failure(text, f"{system} is not set up right; {UNKNOWN_FIGURES}", terminal=True)
         case errors.NotRecorded():

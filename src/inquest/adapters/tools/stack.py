@@ -17,7 +17,7 @@ from inquest.adapters.tools.desk import Desk, Output
 from inquest.adapters.tools.hints import Refused
 from inquest.adapters.tools.render import as_json
 from inquest.api.meta import rfc3339
-from inquest.errors import Invalid, Unavailable
+from inquest.errors import Invalid, NotConfigured
 from inquest.ports import Logs, Metrics, Namespaces, Reading
 from inquest.story.incident import LONGEST, IncidentWindow, incident_window
 
@@ -130,13 +130,13 @@ def _step(said: str, start: datetime, end: datetime) -> float:
 
 def _metrics(desk: Desk) -> Metrics:
     if desk.backends.metrics is None:
-        raise Unavailable(PROMETHEUS, "it is not configured")
+        raise NotConfigured(f"NotConfigured: {PROMETHEUS} is not configured")
     return desk.backends.metrics
 
 
 def _logs(desk: Desk) -> Logs:
     if desk.backends.logs is None:
-        raise Unavailable(LOKI, "it is not configured")
+        raise NotConfigured(f"NotConfigured: {LOKI} is not configured")
     return desk.backends.logs
 
 
@@ -144,9 +144,13 @@ def _namespaces(desk: Desk) -> Namespaces:
     return frozenset({desk.scope.namespace, *desk.scope.others} - {""})
 
 
+EMPTY: Final = "nothing was found: what it would show is unknown, not zero"
+
+
 async def _told(desk: Desk, reading: Reading, *, empty: bool, said: Mapping[str, Any], **more: Any) -> Output:
     """An answer of Prometheus in its own words, redacted by structure."""
-    notes = {"notes": list(reading.notes)} if reading.notes else {}
+    said_too = (*reading.notes, EMPTY) if empty else reading.notes
+    notes = {"notes": list(said_too)} if said_too else {}
     whole = {"status": "success", "data": reading.data, **more, **notes}
     (shown,) = await desk.redacted([whole])
     return Output(as_json(shown), empty=empty, cut=not reading.complete, resolved=said)

@@ -69,6 +69,7 @@ def begin(
     cited: frozenset[str] = frozenset(),
     signal_kind: str = "",
     insist: tuple[str, ...] = (),
+    names: tuple[str, ...] = (),
     urgency: int = 0,
     known: Iterable[tuple[Known, str]] = (),
 ) -> Inquiry:
@@ -85,6 +86,7 @@ def begin(
         cited,
         signal_kind,
         insist,
+        names,
         urgency,
         turn_limit=budgets.turns,
     )

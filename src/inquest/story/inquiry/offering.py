@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -125,12 +125,38 @@ def plan_tools(
     *,
     predicted: bool = False,
     known: Collection[str] = (),
+    labels: Mapping[str, str] | None = None,
     budget: int = TOOL_BUDGET,
 ) -> ToolPlan:
-    """Every tool scored and the best kept; `known` are tools whose evidence is there already."""
+    """Every tool scored and the best kept; `known` are tools whose evidence is there already.
+
+    A source that one of the Signal's `labels` names may tell of it, whatever it is about.
+    """
     topic = topic_of(text, predicted=predicted)
+    named = sources_in(labels or {})
+    topic = replace(topic, relevant=tuple(dict.fromkeys((*topic.relevant, *named))))
     words = _words(text)
     return ranked(topic.name, [score_of(tool, topic, words, known) for tool in tools], budget)
+
+
+_NAMED: Final[Mapping[str, Source]] = {
+    **{str(source): source for source in Source if source is not Source.CORE},
+    "log": Source.LOGS,
+    "loki": Source.LOGS,
+    "event": Source.EVENTS,
+    "metric": Source.METRICS,
+    "thanos": Source.PROMETHEUS,
+    "mimir": Source.PROMETHEUS,
+    "promql": Source.PROMETHEUS,
+    "logql": Source.LOGS,
+}
+"""Words by which a label names a source; a name of which they are but a part names an object."""
+
+
+def sources_in(labels: Mapping[str, str]) -> tuple[Source, ...]:
+    """Sources that a Signal's labels name, by key or by value: `datasource: loki`, `prometheus: monitoring/k8s`."""
+    words = (text.strip().lower() for pair in sorted(labels.items()) for text in pair)
+    return tuple(dict.fromkeys(_NAMED[word] for word in words if word in _NAMED))
 
 
 def ranked(topic: str, scores: Iterable[Score], budget: int = TOOL_BUDGET) -> ToolPlan:
@@ -155,7 +181,7 @@ def score_of(tool: ToolSchema, topic: Topic, words: Collection[str], known: Coll
     hits = sorted(set(words) & about)
     terms = (
         (source in topic.primary, PRIMARY, f"{source} is where one looks for {topic.name}"),
-        (source in topic.relevant, RELEVANT, f"{source} may tell of {topic.name}"),
+        (source in topic.relevant and source not in topic.primary, RELEVANT, f"{source} may tell of {topic.name}"),
         (bool(hits), WORD * min(MAX_WORDS, len(hits)), f"words of the signal: {', '.join(hits)}"),
         (source is Source.KNOWLEDGE, SECONDARY, "looks at nothing itself"),
         (tool.name in known, KNOWN, "what it reads is there already"),

@@ -204,6 +204,8 @@ class Inquiry:
     """Kind of the signal's target where the symptom check is on; empty: it is off."""
     insist: tuple[str, ...] = ()
     """Planned tools without which this model may not conclude early; most models need no such list."""
+    names: tuple[str, ...] = ()
+    """Of the target and its owners: rows that name them are shortened last."""
     urgency: int = 0
     """Whose questions an endpoint that is busy gets first: the lowest."""
     schema_characters: int = 0

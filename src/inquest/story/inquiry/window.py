@@ -94,13 +94,13 @@ def _repeated_id(inquiry: Inquiry, result: ToolResult) -> str:
 
 def _in_short(inquiry: Inquiry, evidence: Evidence, room: int | None) -> str:
     boundary = boundary_of(inquiry.seed, f"{evidence.id}/again")
-    return _framed(evidence.shown or evidence.text, evidence.id, evidence.tool, boundary, room)
+    return _framed(evidence.shown or evidence.text, evidence.id, evidence.tool, boundary, room, inquiry.names)
 
 
 @lru_cache(maxsize=256)
-def _framed(text: str, evidence_id: str, tool: str, boundary: str, room: int | None) -> str:
+def _framed(text: str, evidence_id: str, tool: str, boundary: str, room: int | None, names: tuple[str, ...]) -> str:
     """The same for the same text: the estimate asks for it again and again."""
-    short = reread(text, evidence_id, tool=tool) if room is None else f"{text[:room]}\n{CUT}"
+    short = reread(text, evidence_id, tool=tool, names=names) if room is None else f"{text[:room]}\n{CUT}"
     return f"{evidence_id} {tool}, shortened\n" + frame(short, evidence_id, tool, boundary)
 
 

@@ -44,6 +44,7 @@ from inquest.story.reply import RcaReply
 from inquest.story.steps.known import (
     gaps_of,
     is_outside,
+    names_of,
     snapshot_of,
 )
 from inquest.story.steps.remembering import grown, made
@@ -248,6 +249,7 @@ def _begun(case: Case, known: Brief) -> Inquiry:
         cited=_cited(case),
         signal_kind=case.target.kind if pinned.habits.symptom_check else "",
         insist=_insisted(case, known) if pinned.habits.finish_plan else (),
+        names=names_of(case),
         urgency=urgency_of(case),
         known=_known(case, known),
     )

@@ -44,6 +44,13 @@ def told_diagnosis(case: Case) -> Diagnosis | None:
     return rca.diagnosis_without_verdict(case.findings, case.evidence, outcome.fault_in(closed.verdict))
 
 
+def names_of(case: Case) -> tuple[str, ...]:
+    """Names of the target and of its owners, as far as they are known."""
+    looks = (fact.context for fact in case.facts if isinstance(fact, plot.ContextResolved))
+    refs = (ref for found in looks for ref in (found.target, found.root, *found.chain))
+    return tuple(dict.fromkeys((case.target.name, *(ref.name for ref in refs))))
+
+
 def resolved_of(case: Case) -> plot.ContextResolved:
     """The newest look at a target: that of the diagnosis once there is one."""
     newest, first = case.last(plot.ContextResolved), case.first(plot.ContextResolved)

@@ -38,6 +38,7 @@ from inquest.story.steps.known import (
     diagnosis_of,
     is_near,
     is_resolved,
+    names_of,
     resolved_of,
     snapshot_of,
 )
@@ -204,6 +205,7 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
         budgets=budgets,
         calls=Calls(used.calls.total, used.calls.by_tool),
         first_evidence=_next_evidence(case),
+        names=names_of(case),
         urgency=urgency_of(case),
     )
     return grown(case, Invocation.SELECTION, start, case.facts, partial(_told, case))
