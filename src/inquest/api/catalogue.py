@@ -185,7 +185,7 @@ class ParameterSchema(Model):
     enum: Annotated[tuple[IntOrText, ...], Field(max_length=32)] = ()
     """Allowed values."""
     pattern: Text1024 | None = None
-    """Regular expression that must be found in the value."""
+    """Regular expression of RE2 that must be found in the value."""
     minimum: float | None = None
     """Lowest value, inclusive."""
     maximum: float | None = None

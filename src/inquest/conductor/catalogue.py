@@ -24,6 +24,7 @@ from inquest.conductor.publish import publish
 from inquest.conductor.reading import ResourceT, parsed
 from inquest.errors import AlreadyExists, Invalid, NotFound, Unavailable
 from inquest.ports import Registration, ResourceKind
+from inquest.story import patterns
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -155,6 +156,8 @@ class Catalogue:
                 "Ready": false("ActionTypeFound", message),
             }
             return Attempt({"registration": Registered.INVALID, "message": message}, verdicts, again=True)
+        if fault := unusable_pattern(found):
+            return _refused(Invalid(fault))
         try:
             # The order in which resources arrive is nobody's: what the workflow rests on is registered first.
             await self.house.datastorage.register_action_type(action.spec.name, words_of(action))
@@ -212,6 +215,12 @@ class Catalogue:
 def words_of(found: ActionType) -> dict[str, str]:
     """What an action type is registered with, beside its name."""
     return {key: value for key, value in found.spec.to_object().items() if key != "name"}
+
+
+def unusable_pattern(found: RemediationWorkflow) -> str:
+    """The first pattern of a parameter that cannot be run in linear time, with its fault; empty: all can."""
+    faults = ((one.name, patterns.compiled(one.pattern or "")[1]) for one in found.spec.parameters)
+    return next((f"spec.parameters: the pattern of {name} {fault}" for name, fault in faults if fault), "")
 
 
 def content_of(found: RemediationWorkflow) -> str:

@@ -29,8 +29,8 @@ WILDCARD = "*"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)")
-_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _MICROSECONDS = {
     "ns": Fraction(1, 1000),
     "us": Fraction(1),
@@ -122,7 +122,7 @@ def duration_from_text(text: str) -> timedelta:
 
 def _duration_fault(text: str) -> str:
     rest = _DURATION_PART.sub("", text.lstrip("+-"))
-    wrong = re.fullmatch(r"(?:\d+\.?\d*|\.\d+)([^\d.]*).*", rest)
+    wrong = re.match(r"(?:\d+(?:\.\d*)?|\.\d+)([^\d.]*)", rest)
     if wrong is None:
         return f'time: invalid duration "{text}"'
     unit = wrong.group(1)

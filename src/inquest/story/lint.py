@@ -19,6 +19,7 @@ from inquest.api.investigation import Investigation
 from inquest.api.meta import API_VERSION, GROUP, Resource, timedelta_from_duration
 from inquest.api.shared import Environment, Priority, Severity
 from inquest.api.signal import Signal
+from inquest.story import patterns
 from inquest.story.selection import PARAMETER_RULES, TARGET_PARAMETERS
 
 Json = Mapping[str, Any]
@@ -200,6 +201,12 @@ def _parameters(given: Given, number: int, spec: Json) -> Iterator[Fault]:
             yield Fault(number, ("spec", "parameters", place, "name"), rule, warning=True)
 
 
+def _patterns(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+    for place, one in enumerate(spec.get("parameters") or ()):
+        if fault := patterns.compiled(str(one.get("pattern") or ""))[1]:
+            yield Fault(number, ("spec", "parameters", place, "pattern"), fault)
+
+
 def _labels(given: Given, number: int, spec: Json) -> Iterator[Fault]:
     for label, words in LABELS.items():
         for place, word in enumerate(spec["labels"][label]):
@@ -217,7 +224,7 @@ def _undo(given: Given, number: int, spec: Json) -> Iterator[Fault]:
 
 
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
-    "RemediationWorkflow": (_action, _once, _image, _timeout, _parameters, _labels, _undo)
+    "RemediationWorkflow": (_action, _once, _image, _timeout, _parameters, _patterns, _labels, _undo)
 }
 
 

@@ -206,7 +206,9 @@ _LABELS: Final[Mapping[str, str]] = {
     "with": "named",
     "prompt": "prompt",
 }
-_LABEL: Final = re.compile(r"^\s*[*#]*\s*(diagnosis|action|urgency|remediate|with|prompt)\s*\**\s*:\**\s*(.*)$", re.I)
+_LABEL: Final = re.compile(
+    r"^\s*+[*#]*+\s*+(diagnosis|action|urgency|remediate|with|prompt)\s*+\**+\s*+:\**+\s*+(.*)$", re.I
+)
 _RULE: Final = re.compile(r"^\s*-{3,}\s*$")
 _HALF: Final = re.compile(
     r"(?:^|(?<=\s))[*#\s]*(?:-{1,2}|"
@@ -214,7 +216,7 @@ _HALF: Final = re.compile(
     + r")\**\s*$"
 )
 """The begin of the sentinel, or of a label, at the end of a text that was cut within it."""
-_WHOLE: Final = re.compile(r"(?i)(?:^|\s)(?:-{3,}(?=\s|$)|[*#]*remediate\s*\**\s*:).*$", re.DOTALL)
+_WHOLE: Final = re.compile(r"(?i)(?:^|\s)(?:-{3,}(?=\s|$)|[*#]*+remediate\s*+\**+\s*+:).*$", re.DOTALL)
 
 
 def _structured(text: str) -> _Said | None:

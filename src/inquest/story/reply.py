@@ -303,7 +303,7 @@ def _shown(raw: Any) -> str:
     return text if len(text) <= 100 else text[:99] + "…"
 
 
-_NUMBER: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(%?)")
+_NUMBER: Final = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(%?)")
 
 
 def confidence_from(raw: Any) -> float | None:
@@ -605,7 +605,7 @@ def _require_workflow(form: _Form, reply: SelectionReply) -> None:
         form.require("selected_workflow.confidence", reply.choice.confidence is not None)
 
 
-_LABELLED: Final = re.compile(r"^[\s#*_>-]*root[ _-]?cause[\s*_]*:[\s*_]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_LABELLED: Final = re.compile(r"^[ \t#*_>-]*+root[ _-]?cause[\s*_]*+:[\s*_]*+(\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
 def labelled_summary(text: str) -> str:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Final, Generic, TypeVar
 
 from inquest.api.shared import DetectedLabels, TargetRef
+from inquest.story import patterns
 from inquest.story.conversation import Invocation, ModelReply
 from inquest.story.evidence import Finding
 from inquest.story.framing import filtered, joined, section, visible
@@ -326,9 +327,6 @@ def in_scope(components: Iterable[str], kind: str) -> bool:
 
 # --- parameters (pipeline, 8.3) ----------------------------------------------------------------------
 
-MAX_PATTERN: Final = 1024
-MAX_MATCHED: Final = 4096
-"""Characters of a value that a pattern is run over; longer ones could stall the search."""
 TARGET_PARAMETERS: Final = (
     "TARGET_RESOURCE_NAME",
     "TARGET_RESOURCE_KIND",
@@ -433,26 +431,15 @@ def _same(value: Any, word: Any) -> bool:
 
 
 def _pattern(declaration: Declaration, name: str, value: Any) -> Notes:
-    pattern = declaration.get("pattern")
+    pattern = str(declaration.get("pattern") or "")
     if not pattern or not isinstance(value, str):
         return [], []
-    search = _compiled(str(pattern))
-    if search is None or len(value) > MAX_MATCHED:
+    search, fault = patterns.compiled(pattern)
+    if fault:
         return [], [f"{name}: the pattern cannot be used, not checked"]
-    return ([], []) if search.search(value) else ([f"{name}: {_shown(value)} does not match {pattern}"], [])
-
-
-_NESTED_REPEAT: Final = re.compile(r"[*+}]\)*\)(?:[*+]|\{[0-9]*,)|\|[^()]*\)(?:[*+]|\{[0-9]*,)")
-
-
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    # A repeat over a repeat, or over alternatives, can take for ever on a short text; Python knows no time limit.
-    if len(pattern) > MAX_PATTERN or _NESTED_REPEAT.search(pattern):
-        return None
-    try:
-        return re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return None
+    # Half a character reaches neither the expression nor a Job.
+    whole = value.encode(errors="replace").decode()
+    return ([], []) if search.search(whole) else ([f"{name}: {_shown(value)} does not match {pattern}"], [])
 
 
 def _depends(declaration: Declaration, name: str, values: Mapping[str, Any]) -> list[str]:

@@ -137,6 +137,13 @@ def test_what_is_no_duration(text: str) -> None:
         duration_from_text(text)
 
 
+@pytest.mark.timeout(10)
+def test_a_long_row_of_parts_is_refused_at_once() -> None:
+    """A window of the history is a parameter of the request: whoever may ask must not hold the service up."""
+    with pytest.raises(ValueError, match="duration"):
+        duration_from_text("11s" * 5_000 + "x")
+
+
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=3650)))
 def test_a_duration_survives_its_text(duration: timedelta) -> None:
     assert duration_from_text(duration_text(duration)) == duration

@@ -7,6 +7,7 @@ import pytest
 from inquest.adapters.tools.arguments import check_pattern
 from inquest.adapters.tools.guard import Scope, check_namespace, without_blocked
 from inquest.adapters.tools.hints import Refused
+from inquest.adapters.tools.kubernetes import _matcher
 
 
 @pytest.mark.parametrize("scope", [Scope(""), Scope("", frozenset({"", "pay"}))], ids=["alone", "with another"])
@@ -30,3 +31,10 @@ def test_a_list_of_secrets_counts_as_many_as_it_holds() -> None:
 def test_a_pattern_that_could_run_for_ever_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"not supported|not a regular expression"):
         check_pattern(pattern)
+
+
+@pytest.mark.timeout(10)
+def test_repeats_in_a_row_over_a_long_line_end_at_once() -> None:
+    keep = _matcher("/^a*a*a*a*a*b$/")
+
+    assert not keep("a" * 4_000)

@@ -209,3 +209,15 @@ def _action(world: World, made: list[Object], name: str, resource: str) -> Objec
     made.append(world.api.create({**body, "metadata": {"name": resource, "namespace": NAMESPACE}, "spec": spec}))
     world.shows("ActionType", resource, lambda seen: "registration" in seen.get("status", {}), namespace=NAMESPACE)
     return made[-1]
+
+
+def test_a_pattern_that_does_not_run_in_linear_time_is_refused_with_its_fault(world: World, made: list[Object]) -> None:
+    """The attack itself runs in linear time, and is nothing to refuse."""
+    one = {"name": "WORD", "type": "string", "required": False, "description": "a word"}
+    ahead = workflow(made, world, f"w-{uuid4().hex[:6]}", parameters=[{**one, "pattern": "^(?=a)a*b$"}])
+    slow = workflow(made, world, f"w-{uuid4().hex[:6]}", parameters=[{**one, "pattern": "^a*a*a*a*a*b$"}])
+
+    invalid = registered(world, ahead, "Invalid", "Active")
+    assert conditions(invalid)["Valid"] == ("False", "ParametersInvalid")
+    assert "the pattern of WORD is no expression of RE2" in invalid["status"]["message"]
+    assert registered(world, slow, "Invalid", "Active")["status"]["registration"] == "Active"

@@ -15,9 +15,9 @@ from inquest.errors import Invalid
 Json = Mapping[str, Any]
 Test = Callable[[Json], bool]
 
-_SET: Final = re.compile(r"\s*([^\s!=<>(),]+)\s+(in|notin)\s*\(([^()]*)\)\s*")
-_PAIR: Final = re.compile(r"\s*([^\s!=<>(),]+)\s*(==|=|!=|>|<)\s*([^\s!=<>(),]*)\s*")
-_BARE: Final = re.compile(r"\s*(!?)\s*([^\s!=<>(),]+)\s*")
+_SET: Final = re.compile(r"([^\s!=<>(),]+)\s+(in|notin)\s*\(([^()]*)\)")
+_PAIR: Final = re.compile(r"([^\s!=<>(),]+)\s*(==|=|!=|>|<)\s*([^\s!=<>(),]*)")
+_BARE: Final = re.compile(r"(!?)\s*([^\s!=<>(),]+)")
 _FIELD: Final = re.compile(r"([^=!]+)(==|!=|=)(.*)", re.DOTALL)
 
 
@@ -35,7 +35,7 @@ def _labels(found: Json) -> dict[str, str]:
 
 def _parts(selector: str) -> Iterator[str]:
     """The requirements; a comma inside parentheses parts nothing."""
-    yield from (part for part in re.split(r",(?![^()]*\))", selector) if part.strip())
+    yield from (part.strip() for part in re.split(r",(?![^()]*\))", selector) if part.strip())
 
 
 def _label_test(part: str) -> Test:
@@ -47,7 +47,7 @@ def _label_test(part: str) -> Test:
     if hit := _BARE.fullmatch(part):
         key, denied = hit[2], bool(hit[1])
         return lambda own: (key in own) is not denied
-    raise Invalid(f"unable to parse requirement of the label selector: {part.strip()!r}")
+    raise Invalid(f"unable to parse requirement of the label selector: {part!r}")
 
 
 def _compared(key: str, sign: str, value: str) -> Test:

@@ -25,6 +25,7 @@ from inquest.adapters.tools.render import (
 )
 from inquest.errors import InquestError, Invalid, NotFound
 from inquest.ports import Listing, ResourceKind
+from inquest.story import patterns
 from inquest.story.health import all_statuses, had_a_run_before
 
 LIST_ITEMS: Final = 200
@@ -299,8 +300,8 @@ def _line_filter(given: args.Logs) -> Callable[[str], bool]:
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
-        compiled = re.compile(pattern[1:-1])
-        return lambda line: compiled.search(line[:4_000]) is not None
+        expression, _ = patterns.compiled(pattern[1:-1])
+        return lambda line: expression.search(line[:4_000].encode(errors="replace").decode()) is not None
     return lambda line: pattern in line
 
 

@@ -43,7 +43,9 @@ _UPSTREAM: Final = re.compile(
     r"\S{1,80}->(?P<server>[\d.]{7,15}|\[[0-9a-f:]{2,45}\]):\d+: "
     r"(?:i/o timeout|read: connection refused|read: no route to host|connect: connection refused)"
 )
-_ZONE: Final = re.compile(r"^[ \t]*kubernetes(?P<zones>(?:[ \t]+[^\s{]{1,253}){0,10})[ \t]*\{?[ \t]*$", re.MULTILINE)
+_ZONE: Final = re.compile(
+    r"^[ \t]*kubernetes(?P<zones>(?:[ \t]+[^\s{]{1,253}){0,10})[ \t]*+(?:\{[ \t]*+)?$", re.MULTILINE
+)
 _REFUTED: Final = ("a pod resolves kubernetes.default.svc.cluster.local",)
 
 
