@@ -88,6 +88,13 @@ CASES: dict[str, tuple[str, str, str, str, str]] = {
         "must be longer than zero and at most 2h",
         "fault",
     ),
+    "a pattern that would need going back": (
+        "      pattern: ^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        "      pattern: ^(?=a)[a-z0-9]*$",
+        "spec.parameters[0].pattern",
+        "is no expression of RE2",
+        "fault",
+    ),
     "a secret": (
         "    whenToUse: The last state of",
         "    whenToUse: password=hunter2-Xk93jdLq0 The last state of",
