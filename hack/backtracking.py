@@ -71,7 +71,7 @@ class Automaton:
             return chr(value) not in forms
         if op is sre.IN:
             negated = value[0][0] is sre.NEGATE
-            return negated != any(self._holds(*one, char) for one in value[negated:])
+            return negated != any(self._holds(kind, one, char) for kind, one in value[negated:])
         if op is sre.RANGE:
             return any(value[0] <= ord(form) <= value[1] for form in forms if len(form) == 1)
         if op is sre.CATEGORY:
@@ -319,7 +319,7 @@ def _compiled_on_load() -> list[Use]:
             found.append(Use(str(path.relative_to(SOURCE)), frame.f_lineno, pattern, int(flags)))
         return plain(pattern, flags)
 
-    re.compile = noted  # type: ignore[assignment]
+    re.compile = noted
     try:
         for module in pkgutil.walk_packages([str(SOURCE)], "inquest."):
             # The migrations' environment is loaded by their tool alone.
