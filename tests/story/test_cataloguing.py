@@ -30,7 +30,7 @@ class Busy(World):
     disabled: list[str] = field(default_factory=list)
 
     async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
-        found = tuple(obj for place, obj in self.held.items() if place[0] == kind.kind)
+        found = tuple(obj for place, obj in self.held.items() if place[0] == kind.kind and namespace in ("", place[1]))
         self._somebody_applies()
         return found
 
@@ -97,17 +97,23 @@ async def test_an_action_that_cannot_be_read_is_not_taken_for_gone() -> None:
     assert "registration" not in world.held["RemediationWorkflow", HOME, "kept"].get("status", {})
 
 
-async def test_a_namespace_that_cannot_be_read_may_hold_what_is_missing() -> None:
-    world = Busy(coming=False, unseen=frozenset({"shop"}))
-    world.apply("kept")
-    world.registrations.append(Registration("there", "0" * 64, "Active"))
+async def test_what_stands_in_another_namespace_is_not_registered_and_hides_nothing_that_is_missing() -> None:
+    world = Busy(coming=False)
+    world.apply("ours")
+    ours, spec = world.held["RemediationWorkflow", HOME, "ours"], proposal("ActionType")["spec"]
+    action = ours["spec"]["actionType"]
+    world.put("ActionType", "theirs", "shop", apiVersion="inquest.dev/v1alpha1", spec={**spec, "name": action})
+    world.put("RemediationWorkflow", "theirs", "shop", apiVersion="inquest.dev/v1alpha1", spec=ours["spec"])
     catalogue = Catalogue(world.house())
 
-    await catalogue.sweep()
-    with pytest.raises(Unavailable, match="shop cannot be read, and ActionType RollbackDeployment may be there"):
-        await catalogue.workflow(HOME, "kept")
+    await catalogue.workflow("shop", "theirs")
+    await catalogue.action_type("shop", "theirs")
+    await catalogue.workflow(HOME, "ours")
 
-    assert world.disabled == []
+    for kind in ("RemediationWorkflow", "ActionType"):
+        told = world.held[kind, "shop", "theirs"]["status"]
+        assert told["message"] == f"metadata.namespace: the catalogue is read from {HOME} only; apply it there"
+    assert "no ActionType is named" in world.held["RemediationWorkflow", HOME, "ours"]["status"]["message"]
 
 
 def chosen(world: Busy, name: str) -> WorkflowPin:

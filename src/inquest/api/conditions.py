@@ -254,7 +254,7 @@ _EXECUTION = (
 )
 
 _ACTION_TYPE = (
-    ConditionType("Registered", ("Registered",), ("DataStorageUnavailable", "Conflict")),
+    ConditionType("Registered", ("Registered",), ("DataStorageUnavailable", "Conflict", "NamespaceNotRead")),
     ConditionType("InUse", ("InUse",), ("NotInUse",)),
     ConditionType("Ready", ("Ready",), ("Registered",)),
 )
@@ -269,7 +269,7 @@ _WORKFLOW = (
     ConditionType(
         "Registered",
         ("Registered",),
-        ("DataStorageUnavailable", "Invalid", "VersionConflict", "Superseded", "Disabled"),
+        ("DataStorageUnavailable", "Invalid", "NamespaceNotRead", "VersionConflict", "Superseded", "Disabled"),
     ),
     ConditionType("Ready", ("Ready",), ("Valid", "ActionTypeFound", "Registered", "Superseded", "Disabled")),
 )

@@ -154,7 +154,7 @@ class Recommendations:
         return next(iter(parsed(Investigation, (obj,))), None)
 
     async def _actions(self) -> tuple[ActionWords, ...]:
-        found = parsed(ActionType, await self.house.status.list(ACTION_TYPE))
+        found = parsed(ActionType, await self.house.status.list(ACTION_TYPE, self.house.namespace))
         return tuple(ActionWords(one.spec.name, one.spec.what or "") for one in found)
 
 

@@ -53,6 +53,8 @@ class Catalogue:
         found = await self._read(ACTION_TYPE, ActionType, namespace, name)
         if not isinstance(found, ActionType):
             return None
+        if namespace != self.house.namespace:
+            return await self._told(ACTION_TYPE, found, _elsewhere(self.house.namespace))
         oldest = await self._action_type(found.spec.name)
         if oldest is not None and oldest.uid != found.uid:
             return await self._told(ACTION_TYPE, found, _using((), _second(found, oldest)))
@@ -61,7 +63,7 @@ class Catalogue:
         return await self._told(ACTION_TYPE, found, _using(users, result))
 
     async def _active(self) -> tuple[RemediationWorkflow, ...]:
-        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW))
+        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW, self.house.namespace))
         return tuple(one for one in found if one.status.registration is Registered.ACTIVE)
 
     async def fill(self) -> None:
@@ -76,6 +78,8 @@ class Catalogue:
         if not isinstance(found, RemediationWorkflow):
             await self.sweep()
             return None
+        if namespace != self.house.namespace:
+            return await self._told(WORKFLOW, found, _elsewhere(self.house.namespace))
         same = await versions(self.house, found.spec.id)
         newest = max(same, key=by_version, default=found)
         if by_version(newest) > by_version(found):
@@ -94,7 +98,7 @@ class Catalogue:
 
     async def _ring_action(self, name: str) -> None:
         """Who uses it has changed."""
-        for one in parsed(ActionType, await self.house.status.list(ACTION_TYPE)):
+        for one in parsed(ActionType, await self.house.status.list(ACTION_TYPE, self.house.namespace)):
             if one.spec.name == name:
                 self.house.offer(ACTION_TYPE, one.namespace, one.name, one.uid)
 
@@ -116,10 +120,10 @@ class Catalogue:
         return len(orphans)
 
     async def _whole(self, kind: ResourceKind, model: type[ResourceT]) -> tuple[ResourceT, ...] | None:
-        """None where one cannot be read, or a namespace: what is there is not known, and a part proves nothing."""
-        seen = await self.house.status.seen(kind)
-        readable = parsed(model, seen.items)
-        return readable if len(readable) == len(seen.items) and not seen.unseen else None
+        """None where one cannot be read: what is there is not known, and a part proves nothing."""
+        items = await self.house.status.list(kind, self.house.namespace)
+        readable = parsed(model, items)
+        return readable if len(readable) == len(items) else None
 
     def _revive(self, actions: Iterable[ActionType], workflows: Iterable[RemediationWorkflow], named: Set[str]) -> None:
         """Look again at what gave way to something that is gone now, and at what has lost its action."""
@@ -185,16 +189,13 @@ class Catalogue:
     async def _action_type(self, name: str) -> ActionType | None:
         """The ActionType of that name; of several the oldest, of one age the one that is registered already.
 
-        Raises Unavailable where it is not known to be absent, because one cannot be read, or a namespace.
+        Raises Unavailable where it is not known to be absent, because one cannot be read.
         """
-        seen = await self.house.status.seen(ACTION_TYPE)
-        found = parsed(ActionType, seen.items)
+        items = await self.house.status.list(ACTION_TYPE, self.house.namespace)
+        found = parsed(ActionType, items)
         named = [one for one in found if one.spec.name == name]
-        if not named and len(found) < len(seen.items):
+        if not named and len(found) < len(items):
             raise Unavailable("the catalogue", f"an ActionType cannot be read, and it may be {name}")
-        if not named and seen.unseen:
-            places = ", ".join(sorted(seen.unseen))
-            raise Unavailable("the catalogue", f"{places} cannot be read, and ActionType {name} may be there")
         return min(named, key=_seniority, default=None)
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
@@ -240,8 +241,11 @@ def content_hash(content: str) -> str:
 
 
 async def versions(house: House, id_: str) -> tuple[RemediationWorkflow, ...]:
-    """Every resource of a workflow: registering an older one again would bring it back into force."""
-    found = parsed(RemediationWorkflow, await house.status.list(WORKFLOW))
+    """Every resource of a workflow: registering an older one again would bring it back into force.
+
+    Those of the operator's namespace only: whoever may write there decides what is offered to every case.
+    """
+    found = parsed(RemediationWorkflow, await house.status.list(WORKFLOW, house.namespace))
     return tuple(one for one in found if one.spec.id == id_)
 
 
@@ -265,6 +269,13 @@ def _seniority(found: ActionType) -> tuple[str, bool, str]:
     """Time is written in whole seconds: two of one second must not take turns."""
     meta = found.metadata
     return str(meta.creation_timestamp), found.status.registration is not Registered.ACTIVE, found.uid
+
+
+def _elsewhere(home: str) -> Attempt:
+    """A stranger's resource: registered, it would be offered to every case and run with any account of the runs."""
+    message = f"metadata.namespace: the catalogue is read from {home} only; apply it there"
+    verdicts = {"Registered": false("NamespaceNotRead", message), "Ready": false("Registered", message)}
+    return Attempt({"registration": Registered.INVALID, "message": message}, verdicts)
 
 
 def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> Attempt:

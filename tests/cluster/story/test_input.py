@@ -127,6 +127,32 @@ def test_content_may_not_change_under_a_version(world: World, made: list[Object]
     assert "version" in said.message
 
 
+def test_a_tenants_workflow_is_registered_by_nobody_and_takes_no_place(world: World, made: list[Object]) -> None:
+    """With the id of the starter catalogue's, a later version, and an account that may do more."""
+    home = world.api.get("RemediationWorkflow", "increase-memory-limit", NAMESPACE)
+    execution = {**home["spec"]["execution"], "serviceAccountName": "workflow-cordon-node"}
+    spec = {**home["spec"], "version": "99.0.0", "execution": execution}
+    meta = {"name": "mine-is-better", "namespace": world.namespace}
+    head = {"apiVersion": home["apiVersion"], "kind": "RemediationWorkflow", "metadata": meta}
+    made.append(world.api.create({**head, "spec": spec}))
+    action = {"apiVersion": home["apiVersion"], "kind": "ActionType", "metadata": {**meta, "name": "tenants-own"}}
+    words = {"name": "TenantsOwn", "what": "anything", "whenToUse": "always"}
+    made.append(world.api.create({**action, "spec": words}))
+
+    for kind, name in (("RemediationWorkflow", "mine-is-better"), ("ActionType", "tenants-own")):
+        told = world.shows(kind, name, lambda seen: "registration" in seen.get("status", {}))["status"]
+        assert (told["registration"], told["message"]) == (
+            "Invalid",
+            f"metadata.namespace: the catalogue is read from {NAMESPACE} only; apply it there",
+        )
+    world.broken()
+    case = world.case(world.signal(), "AwaitingApproval", "Executing")
+
+    assert case["status"]["selectedWorkflow"]["version"] == home["spec"]["version"]
+    again = world.api.get("RemediationWorkflow", "increase-memory-limit", NAMESPACE)
+    assert again["status"]["registration"] == "Active"
+
+
 def test_two_action_types_of_one_name_are_a_conflict(world: World, made: list[Object]) -> None:
     name = f"Action{uuid4().hex[:6]}"
     found = [_action(world, made, name, f"{name.lower()}-{number}") for number in range(2)]
