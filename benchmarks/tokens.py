@@ -1,4 +1,4 @@
-"""What a model reads of each kind of tool result: twelve calls on two recorded cases, counted by characters.
+"""What a model reads of each kind of tool result: twelve calls on three recorded cases, counted by characters.
 
 The same call on the same case gives the same text, so each figure is exact, and a change of what is shown changes it.
 `benchmarks/ranges.yaml` holds what each may be (reliability, section 15.2); `--check` fails where one is above.
@@ -26,7 +26,7 @@ from inquest.adapters.tools.desk import Backends, Desk
 from inquest.story.conversation import Invocation, ToolCall
 from inquest.story.inquiry import Run, boundary_of
 
-SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios" / "memory-cpu"
+SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios"
 RANGES: Final = Path(__file__).with_name("ranges.yaml")
 ABOVE: Final = 1.05
 """Limit of tokens and bytes over their mean (reliability, section 15.2)."""
@@ -47,18 +47,18 @@ THROTTLED: Final = (
     'rate(container_cpu_cfs_periods_total{namespace="shop",container="search"}[5m])'
 )
 INPUTS: Final = (
-    Input("memory-limit-too-low", "kubectl_describe", KILLED),
-    Input("memory-limit-too-low", "kubectl_get", {"kind": "Pod"}),
-    Input("memory-limit-too-low", "kubectl_get_yaml", {**KILLED, "kind": "Deployment", "name": "pricing"}),
-    Input("memory-limit-too-low", "kubectl_find_resource", {"kind": "Pod", "keyword": "pricing"}),
-    Input("memory-limit-too-low", "kubectl_events", {"namespace": "music-eu"}),
-    Input("memory-limit-too-low", "kubectl_count", {"kind": "ConfigMap"}),
-    Input("memory-limit-too-low", "kubectl_logs", {"name": KILLED["name"]}),
-    Input("memory-limit-too-low", "kubectl_previous_logs", {"name": KILLED["name"]}),
-    Input("cpu-throttled", "kubectl_top_pods", {"namespace": "shop"}),
-    Input("memory-limit-too-low", "kubectl_memory_requests", {"namespace": "music-eu"}),
-    Input("cpu-throttled", "query_prometheus", {"query": THROTTLED}),
-    Input("memory-limit-too-low", "get_runbook", {"name": "OOMKilled"}),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_describe", KILLED),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_get", {"kind": "Pod"}),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_get_yaml", {**KILLED, "kind": "Deployment", "name": "pricing"}),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_find_resource", {"kind": "Pod", "keyword": "pricing"}),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_events", {"namespace": "music-eu"}),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_count", {"kind": "ConfigMap"}),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_logs", {"name": KILLED["name"]}),
+    Input("storage/volume-full", "kubectl_previous_logs", {"name": "mysql-0"}),
+    Input("memory-cpu/cpu-throttled", "kubectl_top_pods", {"namespace": "shop"}),
+    Input("memory-cpu/memory-limit-too-low", "kubectl_memory_requests", {"namespace": "music-eu"}),
+    Input("memory-cpu/cpu-throttled", "query_prometheus", {"query": THROTTLED}),
+    Input("memory-cpu/memory-limit-too-low", "get_runbook", {"name": "OOMKilled"}),
 )
 
 
