@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from inquest.adapters.recorded.export import export as write_folder
 from inquest.adapters.recorded.export import files_of
+from inquest.api.investigation import Feedback, Investigation
 from inquest.cli.cases import investigation_object, there
 from inquest.cli.exits import Exit
 from inquest.cli.output import is_terminal, say
@@ -58,10 +59,11 @@ def export(
 
     async def work(at: Connection) -> Exit:
         case = await _case(at, chosen, investigation, direct=settings is not None)
+        feedback = await _feedback(at, investigation)
         if output == ARCHIVE:
-            _write_archive(case)
+            _write_archive(case, feedback)
         else:
-            say(f"{len(write_folder(case, output))} files in {output}")
+            say(f"{len(write_folder(case, output, feedback))} files in {output}")
         return Exit.OK
 
     kubeconfig = place.kubeconfig or str(chosen.kubernetes.kubeconfig or "")
@@ -94,10 +96,19 @@ async def _stored(at: Connection, chosen: Settings, name: str, *, direct: bool) 
         raise out_of_reach(error, direct=direct) from error
 
 
-def _write_archive(case: Case) -> None:
+async def _feedback(at: Connection, name: str) -> Feedback | None:
+    """What a person said of the case; None for an Investigation that is deleted."""
+    try:
+        found = await investigation_object(at, name)
+    except NotFound:
+        return None
+    return Investigation.from_object(found).spec.feedback
+
+
+def _write_archive(case: Case, feedback: Feedback | None) -> None:
     """In a folder of the case's name."""
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
-        for place, text in files_of(case).items():
+        for place, text in files_of(case, feedback).items():
             content = text.encode()
             entry = tarfile.TarInfo(f"{case.opened.name}/{place}")
             entry.size, entry.mtime = len(content), int(time.time())

@@ -79,7 +79,7 @@ def line_of(result: Result) -> dict[str, Any]:
         **_usage(case),
         "seconds": round(result.seconds, 3),
     }
-    return line | ({"expected": _judged(result.judged)} if result.judged else {})
+    return {**line, "expected": _judged(result.judged)}
 
 
 def _gaps(case: Case) -> tuple[Gap, ...]:
@@ -127,8 +127,9 @@ def _usage(case: Case) -> dict[str, Any]:
     return {"turns": len(turns), "tokens": tokens}
 
 
-def _judged(found: Judged | None) -> dict[str, bool]:
-    return {"at1": found.at1, "at3": found.at3, "field": found.field, "outcome": found.outcome} if found else {}
+def _judged(found: Judged | None) -> dict[str, bool] | None:
+    """None where nothing was expected."""
+    return {"at1": found.at1, "at3": found.at3, "field": found.field, "outcome": found.outcome} if found else None
 
 
 # --- text --------------------------------------------------------------------------------------------------
@@ -161,13 +162,13 @@ def _ending(result: Result) -> str:
 
 def _mark(judged: Judged | None) -> str:
     if judged is None:
-        return ""
+        return "no expectation  "
     return "right  " if judged.at1 else "third  " if judged.at3 else "wrong  "
 
 
 def table_text(table: Table) -> str:
     """The figures over all cases."""
-    lines = [f"{table.cases} cases"]
+    lines = [f"{table.cases} cases" + (f", {table.unjudged} without an expectation" if table.unjudged else "")]
     if table.total.cases:
         rows = {"all": table.total, **table.by_category}
         width = max(map(len, rows))

@@ -228,15 +228,18 @@ class Table:
     """Cases of which the outcome was foretold."""
     outcomes: int = 0
     """Of those, cases that ended so."""
+    unjudged: int = 0
+    """Cases without an expectation: neither right nor wrong."""
 
 
 def tabled(played: Iterable[Played]) -> Table:
     """Right at 1, at 3 and with the field, by the first right category; false alarms among the healthy."""
     total, by_category = Share(), dict[str, Share]()
-    healthy = alarms = cases = reads = told = outcomes = 0
+    healthy = alarms = cases = reads = told = outcomes = unjudged = 0
     for one in played:
         cases, reads = cases + 1, reads + one.reads
         if one.expected is None or one.judged is None:
+            unjudged += 1
             continue
         if one.expected.outcome:
             told, outcomes = told + 1, outcomes + one.judged.outcome
@@ -245,4 +248,4 @@ def tabled(played: Iterable[Played]) -> Table:
             continue
         total = total.plus(one.judged)
         by_category[one.category] = by_category.get(one.category, Share()).plus(one.judged)
-    return Table(total, dict(sorted(by_category.items())), healthy, alarms, cases, reads, told, outcomes)
+    return Table(total, dict(sorted(by_category.items())), healthy, alarms, cases, reads, told, outcomes, unjudged)

@@ -25,10 +25,11 @@ from inquest.adapters.datastorage import DataStorageClient
 from inquest.adapters.kube import Kube, from_kubeconfig
 from inquest.adapters.recorded import BadCase, RecordedCase, RecordedCluster, read_case
 from inquest.adapters.recorded.export import export, read_recording
-from inquest.api.investigation import Investigation
+from inquest.api.investigation import Feedback, Investigation, Verdict
 from inquest.api.meta import ObjectMeta
 from inquest.api.shared import Outcome
 from inquest.cli.exits import Exit
+from inquest.cli.replay import replay
 from inquest.conductor.stored import from_records
 from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
 from inquest.ports import AuditEvent, ModelReply, ModelRequest, Redacted, seal
@@ -43,6 +44,7 @@ from tests.adapters.recorded.support import CASES
 from tests.story import cases
 
 UID = "8c0e5b5e-5a4c-4d0e-9a53-0d3a7a1f3c11"
+RIGHT = Feedback(verdict=Verdict.RIGHT, by="jane")
 FILTERS = CatalogueFilters("critical", "Deployment", "staging", "P1")
 
 
@@ -120,7 +122,7 @@ async def test_a_model_works_on_a_recorded_case() -> None:
 
 async def test_the_recorded_replies_end_in_the_same_verdict(tmp_path: Path) -> None:
     case = await talked()
-    export(case, tmp_path / "case")
+    export(case, tmp_path / "case", RIGHT)
 
     async with playing(Settings(), default_catalogue(), "recorded") as player:
         again = await player.play(tmp_path / "case")
@@ -133,7 +135,7 @@ async def test_the_recorded_replies_end_in_the_same_verdict(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["memory", "quiet"])
 async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_path: Path) -> None:
     case = await by_detectors(name)
-    export(case, tmp_path / "case")
+    export(case, tmp_path / "case", RIGHT)
 
     async with playing(Settings(), default_catalogue()) as player:
         again = await player.play(tmp_path / "case")
@@ -142,6 +144,43 @@ async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_p
     assert told == [(one.detector, one.category, one.object, one.field, one.value) for one in case.findings]
     assert again.judged is not None
     assert again.judged.at1
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        (None, None),
+        (RIGHT, True),
+        (Feedback(verdict=Verdict.WRONG, by="jane"), None),
+        (Feedback(verdict=Verdict.WRONG, cause="somebody pulled the plug", by="jane"), None),
+        (Feedback(verdict=Verdict.WRONG, cause="CrashLoopBackOff", by="jane"), False),
+        (Feedback(verdict=Verdict.WRONG, cause="OOMKilled", by="jane"), False),
+        (Feedback(verdict=Verdict.PARTIAL, by="jane"), None),
+        (Feedback(verdict=Verdict.PARTIAL, cause="OOMKilled", by="jane"), True),
+    ],
+)
+async def test_an_answer_replays_as_right_only_where_a_person_said_so(
+    said: Feedback | None, right: bool | None, tmp_path: Path
+) -> None:
+    export(await by_detectors("memory"), tmp_path / "case", said)
+
+    async with playing(Settings(), default_catalogue()) as player:
+        again = await player.play(tmp_path / "case")
+
+    assert (again.judged.at1 if again.judged else None) is right
+    assert (tmp_path / "case" / "feedback.yaml").exists() is (said is not None)
+
+
+async def test_an_exported_case_that_nobody_judged_counts_neither_right_nor_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export(await by_detectors("memory"), tmp_path / "case")
+
+    assert await replay([tmp_path / "case"], Settings(), default_catalogue(), "none", "text") == 0
+
+    said = capsys.readouterr().out
+    assert said.startswith("no expectation  ")
+    assert "1 cases, 1 without an expectation" in said
 
 
 async def test_an_exported_folder_says_what_was_seen(tmp_path: Path) -> None:

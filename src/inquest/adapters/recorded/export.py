@@ -20,16 +20,18 @@ from pydantic import ValidationError
 from inquest.adapters.recorded.case import CASE, EXPECTED, SIGNAL, resource_of
 from inquest.adapters.recorded.kinds import is_namespaced, kinds_of
 from inquest.adapters.recorded.yamls import BadCase, text_of
+from inquest.api.investigation import Feedback, Verdict
 from inquest.api.meta import API_VERSION, rfc3339
 from inquest.api.signal import SignalContent
 from inquest.errors import AlreadyExists, InquestError, NotRecorded
 from inquest.story import plot
 from inquest.story.evidence import Evidence, EvidenceStatus, Listing, Observed, Snapshot
 from inquest.story.plot import Case
-from inquest.story.rca import Cause
+from inquest.story.rca import UNKNOWN, Cause, category_from
 from inquest.story.steps.known import told_diagnosis
 
 RECORDING: Final = "recording.json"
+FEEDBACK: Final = "feedback.yaml"
 MARK: Final = "… cut: "
 """How the head of a log that was cut begins."""
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -37,11 +39,11 @@ Files = Mapping[str, str]
 """Path in the folder → text."""
 
 
-def export(case: Case, folder: Path) -> tuple[Path, ...]:
-    """Write the folder of a case; AlreadyExists where something is there."""
+def export(case: Case, folder: Path, feedback: Feedback | None = None) -> tuple[Path, ...]:
+    """Write the folder of a case with what a person said of it; AlreadyExists where something is there."""
     if folder.exists():
         raise AlreadyExists(f"{folder} is there already: nothing is written over")
-    files = files_of(case)
+    files = files_of(case, feedback)
     for place, text in files.items():
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,8 +51,11 @@ def export(case: Case, folder: Path) -> tuple[Path, ...]:
     return tuple(folder / place for place in files)
 
 
-def files_of(case: Case) -> Files:
-    """Every file of the folder; NotRecorded for a case that ended before its snapshot."""
+def files_of(case: Case, feedback: Feedback | None = None) -> Files:
+    """Every file of the folder; NotRecorded for a case that ended before its snapshot.
+
+    There is an expectation only where `feedback` confirms the answer or names another cause.
+    """
     taken = case.first(plot.SnapshotTaken)
     if taken is None:
         raise NotRecorded("the investigation ended before anything was read: there is no case to export")
@@ -63,7 +68,7 @@ def files_of(case: Case) -> Files:
         **{f"text/{number}.txt": f"{one.title}\n{one.text}" for number, one in enumerate(snapshot.texts, start=1)},
         **_figures(case.evidence),
         "gaps.yaml": _yaml(list(_gaps(snapshot))),
-        EXPECTED: _yaml(_expected(case)),
+        **_judgement(case, feedback),
         RECORDING: recording_text(case),
     }
 
@@ -191,16 +196,41 @@ def _gaps(snapshot: Snapshot) -> Iterator[dict[str, str]]:
 # --- what was said --------------------------------------------------------------------------------------------
 
 
-def _expected(case: Case) -> dict[str, Any]:
-    """The verdict of the investigation, as what a replay is held against."""
+def _judgement(case: Case, feedback: Feedback | None) -> dict[str, str]:
+    """What a person said, and what follows from it for a replay."""
+    if feedback is None:
+        return {}
+    expected = _expected(case, feedback)
+    # An empty expectation would say that nothing may be blamed: there is none then.
+    held_against = {EXPECTED: _yaml(expected)} if expected else {}
+    return {FEEDBACK: _yaml(feedback.to_object()), **held_against}
+
+
+def _expected(case: Case, feedback: Feedback) -> dict[str, Any]:
+    """What a replay is held against; empty where what was said does not tell what would be right."""
+    if feedback.verdict is Verdict.RIGHT:
+        return _confirmed(case)
+    category = category_from(feedback.cause or "")
+    if category == UNKNOWN:
+        return {}
+    refuted = _first(case) if feedback.verdict is Verdict.WRONG else None
+    return {"cause": {"category": category}, **({"forbidden": [_cause(refuted)]} if refuted else {})}
+
+
+def _confirmed(case: Case) -> dict[str, Any]:
+    """The answer of the investigation itself."""
     closed, selected = case.closed, case.last(plot.Selected)
     verdict = selected.verdict if selected else closed.verdict if closed else None
-    found = told_diagnosis(case)
-    first = found.causes[0] if found and found.causes else None
+    first = _first(case)
     outcome = {"outcome": str(verdict.outcome)} if verdict and verdict.outcome else {}
     cause = {"cause": _cause(first)} if first else {}
     actions = {"actionTypes": [selected.proposal.pin.action_type]} if selected else {}
     return {**outcome, **cause, **actions}
+
+
+def _first(case: Case) -> Cause | None:
+    found = told_diagnosis(case)
+    return found.causes[0] if found and found.causes else None
 
 
 def _cause(found: Cause) -> dict[str, Any]:
