@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+import yaml
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage import DataStorageClient
@@ -44,6 +45,7 @@ from tests.adapters.recorded.support import CASES
 from tests.story import cases
 
 UID = "8c0e5b5e-5a4c-4d0e-9a53-0d3a7a1f3c11"
+WRONG = Feedback(verdict=Verdict.WRONG, cause="somebody pulled the plug", by="jane")
 RIGHT = Feedback(verdict=Verdict.RIGHT, by="jane")
 FILTERS = CatalogueFilters("critical", "Deployment", "staging", "P1")
 
@@ -152,7 +154,7 @@ async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_p
         (None, None),
         (RIGHT, True),
         (Feedback(verdict=Verdict.WRONG, by="jane"), None),
-        (Feedback(verdict=Verdict.WRONG, cause="somebody pulled the plug", by="jane"), None),
+        (WRONG, None),
         (Feedback(verdict=Verdict.WRONG, cause="CrashLoopBackOff", by="jane"), False),
         (Feedback(verdict=Verdict.WRONG, cause="OOMKilled", by="jane"), False),
         (Feedback(verdict=Verdict.PARTIAL, by="jane"), None),
@@ -261,9 +263,8 @@ async def test_the_records_of_a_closed_case_make_it_again(tmp_path: Path) -> Non
 @pytest.fixture
 def api_server(tmp_path: Path) -> Iterator[Path]:
     """A kubeconfig for a server that knows one Investigation and, in the operator's namespace, no slot of it."""
-    found = Investigation(
-        metadata=ObjectMeta(name="inv-1", namespace="shop", uid=UID), spec=cases.opened().spec
-    ).to_object()
+    spec = cases.opened().spec.model_copy(update={"feedback": WRONG})
+    found = Investigation(metadata=ObjectMeta(name="inv-1", namespace="shop", uid=UID), spec=spec).to_object()
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -365,6 +366,17 @@ async def told(
     )
     out, err = await process.communicate()
     return process.returncode or 0, out, err.decode()
+
+
+async def test_the_command_takes_along_what_a_person_said_of_the_case(tmp_path: Path, api_server: Path) -> None:
+    async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
+        await keep(service.client, await by_detectors("memory"))
+
+    code, _, err = await told(tmp_path, beside(api_server, "kept.db"), "export", "inv-1", "-o", str(tmp_path / "case"))
+
+    assert (code, err) == (Exit.OK, "")
+    assert yaml.safe_load((tmp_path / "case" / "feedback.yaml").read_text()) == WRONG.to_object()
+    assert not (tmp_path / "case" / "expected.yaml").exists()
 
 
 async def test_an_archive_holds_the_folder_and_nothing_else_is_said(tmp_path: Path, api_server: Path) -> None:
