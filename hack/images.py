@@ -347,14 +347,18 @@ def _operator_base() -> Path:
     kept = cache_folder() / "images" / f"base-{hash_of([BASE_SUITE.encode(), BASE_PACKAGES.encode()])}.tar"
     with locked(kept.with_name(f".{kept.name}.lock"), seconds=BUILD_SECONDS):
         if not kept.exists():
-            print(f"  {'base of the operator':<24} building", file=sys.stderr, flush=True)
-            with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".base-") as work:
-                root, fresh = Path(work) / "root", Path(work) / "root.tar"
-                variant = ["--variant=minbase", f"--include={BASE_PACKAGES}", BASE_SUITE]
-                _run(["debootstrap", *variant, str(root), BASE_MIRROR])
-                _run(["tar", "--sort=name", "--numeric-owner", f"--directory={root}", "-cf", str(fresh), "."])
-                fresh.replace(kept)
+            with building("base of the operator"):
+                _make_base(kept)
     return kept
+
+
+def _make_base(kept: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".base-") as work:
+        root, fresh = Path(work) / "root", Path(work) / "root.tar"
+        variant = ["--variant=minbase", f"--include={BASE_PACKAGES}", BASE_SUITE]
+        _run(["debootstrap", *variant, str(root), BASE_MIRROR])
+        _run(["tar", "--sort=name", "--numeric-owner", f"--directory={root}", "-cf", str(fresh), "."])
+        fresh.replace(kept)
 
 
 RECIPES: Mapping[str, Recipe] = {

@@ -88,7 +88,7 @@ def _install(packages: list[str]) -> None:
             f"please install {' '.join(packages)}: they are fetched automatically on Debian and Ubuntu only"
         )
     was_running = _service_runs()
-    with building("Debian's packages"):
+    with building(" ".join(packages)):
         _apt("update", "-qq")
         _apt("install", "-y", "-qq", "--no-install-recommends", *packages)
     if not was_running and _service_runs():

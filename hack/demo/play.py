@@ -141,17 +141,17 @@ def watch_end(stage: Stage) -> dict[str, Any]:
     say("    (the demo lets the workload settle for seconds; the default is five minutes)")
     found: dict[str, Any] = until(lambda: _ended(stage), "the end of the case", stage, STEP_SECONDS * 2)
     status = found["status"]
-    say(f"    {status['phase']}, {status.get('resolution', '-')}: {status.get('message', '-')}")
+    say(f"    {status['phase']}: {status.get('message', '-')}")
     return found
 
 
 def show_everything(stage: Stage, investigation: dict[str, Any]) -> None:
     act(6, "kubectl get sig,inv,rar,wfe -A")
     say(stage.kubectl("get", "sig,inv,rar,wfe", "-A"))
-    say(f"kubectl describe inv -n {NAMESPACE} {investigation['metadata']['name']} (its end)")
-    described = stage.kubectl("describe", "inv", "-n", NAMESPACE, investigation["metadata"]["name"])
-    events = described[described.index("Events:") :] if "Events:" in described else described[-2000:]
-    say(events)
+    name = investigation["metadata"]["name"]
+    act(7, f"kubectl inquest get {name} -n {NAMESPACE}")
+    say(stage.inquest("get", name, "-n", NAMESPACE))
+    say(f"The whole story: kubectl inquest explain {name} -n {NAMESPACE}")
 
 
 def is_healthy(stage: Stage) -> bool:

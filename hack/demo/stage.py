@@ -55,6 +55,14 @@ class Stage:
             raise HackError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
+    def inquest(self, *arguments: str) -> str:
+        """Output of the product's own command, as that administrator."""
+        command = [sys.executable, "-m", "inquest.cli.main", *arguments, f"--kubeconfig={self.cluster.kubeconfig}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise HackError(f"inquest {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
     @property
     def user(self) -> str:
         """The name of the cluster's administrator."""

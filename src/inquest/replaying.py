@@ -117,6 +117,23 @@ def folders(cases: Iterable[Path]) -> Iterator[Path]:
         yield from beneath or (folder,)
 
 
+KNOWN: Final = "not-yet.txt"
+
+
+def known_misses(cases: Iterable[Path]) -> dict[Path, str]:
+    """Case folder → why it is answered wrong, from the list that a given folder may hold: `<case>: <why>` a line."""
+    lists = (folder / KNOWN for folder in cases if (folder / KNOWN).is_file())
+    return {beside.parent / name.strip(): why.strip() for beside in lists for name, why in _rows_of(beside)}
+
+
+def _rows_of(beside: Path) -> Iterator[tuple[str, str]]:
+    lines = (line.strip() for line in beside.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        if line and not line.startswith("#"):
+            name, _, why = line.partition(":")
+            yield name, why
+
+
 @dataclass(frozen=True)
 class Player:
     """Plays recorded cases."""

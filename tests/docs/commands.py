@@ -23,9 +23,7 @@ _LONG: Final = "a target of its own, minutes long"
 
 WHO: Final = {
     "README.md": {
-        "kubectl get inv": _REAL_NODE,
         "inquest get examples": _PRINTED,
-        "inquest explain examples": _PRINTED,
         "inquest replay": "takes minutes for all: hack.gen.scenarios and tests/adapters/cli play the same",
         "make demo": _REAL_NODE,
         "docker build": _REGISTRY,
@@ -117,6 +115,7 @@ WHO: Final = {
     "docs/how-to/label-a-namespace.md": {"inquest.dev/managed": BY_HAND, "inquest.dev/environment": BY_HAND},
     "docs/how-to/play-scenarios-live.md": {"make scenarios": _LONG},
     "docs/how-to/read-an-investigation.md": {
+        "inquest explain examples": _PRINTED,
         "kubectl inquest": _PEOPLE,
         "kubectl get --raw": "needs an APIService that leads to the operator: tests/cluster/story/test_evidence.py",
         "kubectl get inv -n inquest-system            #": BY_HAND,

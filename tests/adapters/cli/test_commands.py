@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import reduce
@@ -33,6 +34,30 @@ def test_the_example_is_replayed_without_a_cluster_and_named_rightly() -> None:
     assert ran.returncode == Exit.OK, ran.stderr
     told = json.loads(ran.stdout)
     assert told["expected"] == {"at1": True, "at3": True, "field": True, "outcome": True}
+
+
+@pytest.mark.parametrize(
+    ("listed", "status", "said"),
+    [
+        ("memory: the limit is not named", Exit.OK, "1 of them are not as expected, and known"),
+        ("quiet: something else", Exit.NO, "0 of them are not as expected, and known"),
+        ("# memory: no longer", Exit.NO, "2 cases"),
+    ],
+)
+def test_a_case_that_is_known_to_be_answered_wrong_fails_no_replay(
+    tmp_path: Path, listed: str, status: Exit, said: str
+) -> None:
+    """Of two cases one is expected to be something else; the list beside them may say so."""
+    cases = tmp_path / "cases"
+    shutil.copytree(ROOT / "tests/adapters/recorded/cases", cases)
+    expected = cases / "memory" / "expected.yaml"
+    expected.write_text(expected.read_text().replace("category: OOMKilled", "category: ImagePullFailed"))
+    (cases / "not-yet.txt").write_text(f"# why\n{listed}\n")
+
+    ran = _run("replay", str(cases))
+
+    assert ran.returncode == status, ran.stdout
+    assert said in ran.stdout
 
 
 def test_a_recorded_case_is_told_and_reported_without_a_cluster(tmp_path: Path) -> None:
