@@ -377,6 +377,7 @@ def in_vain(broken: Broken) -> Play:
     def play(team: Team) -> Played:
         team.breaks(broken)
         first = team.case(team.fires())
+        team.shows(first, is_recorded)
         second = team.reaches(CASE, team.by_hand())
         team.shows(second, is_recorded)
         before, again = team.deployment(), team.fires()

@@ -58,12 +58,18 @@ def refusing(world: World, expression: str) -> Iterator[None]:
     """Somebody's admission policy does not take a status of an Investigation in this namespace."""
     name = f"stranger-{world.namespace}"
     only_here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
-    rule = {"apiGroups": ["inquest.dev"], "apiVersions": ["*"], "operations": ["UPDATE"]}
-    rule |= {"resources": ["investigations/status"]}
+    rules = [
+        {"apiGroups": ["inquest.dev"], "operations": ["UPDATE"], "resources": ["investigations/status"]},
+        {"apiGroups": [""], "operations": ["CREATE"], "resources": ["configmaps"]},
+    ]
+    unwanted = f"request.resource.resource == 'configmaps' ? false : {expression}"
     policy: dict[str, Any] = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule], "namespaceSelector": only_here},
-        "validations": [{"expression": expression, "message": "this status is not wanted", "reason": "Invalid"}],
+        "matchConstraints": {
+            "resourceRules": [{**rule, "apiVersions": ["*"]} for rule in rules],
+            "namespaceSelector": only_here,
+        },
+        "validations": [{"expression": unwanted, "message": "this status is not wanted", "reason": "Invalid"}],
     }
     made = [
         world.api.create(_policy("ValidatingAdmissionPolicy", name, policy)),
@@ -72,10 +78,15 @@ def refusing(world: World, expression: str) -> Iterator[None]:
         ),
     ]
     try:
+        world.until(lambda: not _is_made(world), "the policy is in effect")
         yield
     finally:
         for one in reversed(made):
             world.api.delete(one["kind"], name, "")
+
+
+def _is_made(world: World) -> bool:
+    return world.kubectl.ask("create", "configmap", "probe", "--dry-run=server").accepted
 
 
 def _policy(kind: str, name: str, spec: dict[str, Any]) -> Object:
