@@ -166,3 +166,28 @@ def test_json_may_stand_for_yaml(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_a_bad_case(tmp_path: Path) -> None:
     with pytest.raises(BadCase, match="there is no such folder"):
         read_case(tmp_path / "none")
+
+
+@pytest.mark.parametrize("place", ["logs/shop/api-1/app.log", "objects/linked.yaml", "text/linked.txt", "objects/deep"])
+def test_a_link_out_of_the_folder_is_refused_wherever_it_stands(tmp_path: Path, place: str) -> None:
+    """As somebody would send it: a log that is the reader's own key."""
+    secret = tmp_path / "elsewhere" / "id_ed25519"
+    secret.parent.mkdir()
+    secret.write_text("PRIVATE KEY")
+    (tmp_path / "case").mkdir()
+    folder = copied(tmp_path / "case", {})
+    link = folder / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(secret.parent if link.suffix == "" else secret)
+
+    with pytest.raises(BadCase, match=r"is a link that leads out of"):
+        read_case(folder)
+
+
+def test_a_case_may_be_reached_by_a_link_and_hold_links_to_its_own_files(tmp_path: Path) -> None:
+    (tmp_path / "case").mkdir()
+    folder = copied(tmp_path / "case", {"objects/x.yaml": POD})
+    (folder / "objects" / "y.yaml").symlink_to(folder / "objects" / "x.yaml")
+    (tmp_path / "alias").symlink_to(folder)
+
+    assert read_case(tmp_path / "alias").objects == read_case(folder).objects

@@ -105,6 +105,7 @@ def read_case(folder: Path) -> RecordedCase:
     """The case in a folder; BadCase for the first thing that is wrong with it."""
     if not folder.is_dir():
         raise BadCase(folder, 1, "there is no such folder")
+    _must_hold_its_own(folder)
     head = page(folder / CASE)
     head.mapping()
     head.known(_CASE_WORDS)
@@ -126,6 +127,14 @@ def read_case(folder: Path) -> RecordedCase:
         measured=tuple(_measured(folder / "metrics" / "prometheus.yaml")),
         expected=_expected(folder / EXPECTED),
     )
+
+
+def _must_hold_its_own(folder: Path) -> None:
+    """A case comes from others: a link in it could show any file of this machine as evidence."""
+    home = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(home):
+            raise BadCase(path, 1, f"is a link that leads out of {folder.name}: put a copy in its place")
 
 
 def _time(head: Page, *place: str) -> datetime:
