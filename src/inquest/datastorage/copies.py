@@ -13,6 +13,8 @@ from typing import Final
 
 from sqlalchemy.engine import URL, make_url
 
+from inquest.datastorage.sqlite import keep_private
+
 SUFFIXES: Final = ("", "-wal", "-shm")
 ASIDE: Final = ".before-restore"
 
@@ -99,6 +101,7 @@ def _refuse_while_in_use(target: Path) -> None:
 
 
 def _copied(source: Path, target: Path) -> None:
+    keep_private(target)
     with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
         new.execute("PRAGMA journal_mode=DELETE")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, create_engine, event
@@ -16,6 +19,8 @@ Outcome = TypeVar("Outcome")
 
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000", "foreign_keys=ON")
 
+PRIVATE = 0o600
+"""Evidence and the audit trail are for the account of the process alone."""
 READERS = 4
 """Connections, and threads of their own: a slow question keeps nobody from the loop's threads, who look up names.
 
@@ -36,6 +41,7 @@ class SqliteDatabase(Database):
         # The connection used last is used first: its pages are there, and the others need not be opened at all.
         kept = {"pool_size": READERS + 1, "max_overflow": 0, "pool_use_lifo": True}
         self.readers = self.writers = create_engine(self.url, **kept)
+        event.listen(self.writers, "do_connect", _keep_private)
         event.listen(self.writers, "connect", _prepare)
         event.listen(self.writers, "begin", _begin)
         self._reading = ThreadPoolExecutor(READERS, thread_name_prefix="datastorage")
@@ -64,6 +70,18 @@ class SqliteDatabase(Database):
     def _write(self, work: Callable[[Connection], Outcome]) -> Outcome:
         with self.writers.connect().execution_options(writes=True) as connection, connection.begin():
             return work(connection)
+
+
+def keep_private(path: Path) -> None:
+    """Make the file where it is not there, for its account alone; SQLite gives the files beside it the same mode."""
+    # Where the place itself is the fault, SQLite names it.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+        path.chmod(PRIVATE)
+
+
+def _keep_private(_dialect: object, _record: object, arguments: Sequence[Any], _more: object) -> None:
+    keep_private(Path(str(arguments[0])))
 
 
 def _prepare(connection: Any, _record: object) -> None:
