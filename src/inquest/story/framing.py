@@ -28,11 +28,11 @@ _PATTERN: Final = re.compile("|".join(_PHRASES), re.IGNORECASE)
 
 # C0 and C1 controls but for line break and tab, soft hyphen, joiners and fillers, zero-width, bidirectional, variation
 # selectors, annotations of text, tags.
-_INVISIBLE: Final = re.compile(
+INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
 )
-_COLOURS: Final = re.compile("\x1b\\[[0-9;:?]{0,32}[A-Za-z]")
+_COLOURS: Final = re.compile("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]")
 """Sequences that colour a terminal or move its cursor: they say nothing, and hide nothing once they are gone."""
 MAX_LINES: Final = 50
 """Suspected lines that are told of one text."""
@@ -51,8 +51,13 @@ def filtered(text: str, boundary: str = "") -> str:
 
 def visible(text: str) -> str:
     r"""Characters that a reader cannot see, as `\u{…}` escapes; line breaks and tabs stay, colours go."""
-    plain = _COLOURS.sub("", text) if "\x1b" in text else text
-    return _INVISIBLE.sub(lambda hit: f"\\u{{{ord(hit[0]):x}}}", plain.replace("\r\n", "\n"))
+    plain = without_colours(text)
+    return INVISIBLE.sub(lambda hit: f"\\u{{{ord(hit[0]):x}}}", plain.replace("\r\n", "\n"))
+
+
+def without_colours(text: str) -> str:
+    """The text without the sequences that colour a terminal or move its cursor."""
+    return _COLOURS.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
 def shown(text: str, most: int) -> str:
@@ -105,7 +110,7 @@ def _without_invisible(text: str) -> tuple[str, Sequence[int]]:
     return _UNSEEN.sub("", text), where
 
 
-_UNSEEN: Final = re.compile(f"{_COLOURS.pattern}|(?![\x0b-\x0d\x1c-\x1f\x85\u2028\u2029]){_INVISIBLE.pattern}")
+_UNSEEN: Final = re.compile(f"{_COLOURS.pattern}|(?![\x0b-\x0d\x1c-\x1f\x85\u2028\u2029]){INVISIBLE.pattern}")
 """Of the invisible ones, those that are no white space: a phrase may be spread over lines of any kind."""
 
 

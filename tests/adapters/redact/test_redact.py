@@ -326,11 +326,13 @@ def test_every_string_of_a_value_passes_and_its_shape_stays() -> None:
 
 
 SENSITIVE = """
+    pass DBPASS jsessionid connect.sid
     password DB_PASSWORD dbPassword API-KEY apiKey aws_secret_access_key AWS_ACCESS_KEY_ID connectionString tls.key
     client-key-data X-Amz-Signature credentials DB_PASS PGPASSWORD .dockerconfigjson
 """
 ORDINARY = """
-    secretName secretKeyRef tokenPath tokenizer max_tokens key keys primaryKey passwordFile imagePullSecrets pass monkey
+    secretName secretKeyRef tokenPath tokenizer max_tokens key keys primaryKey passwordFile imagePullSecrets monkey
+    bypass compass session
     tokenExpirationSeconds sign
 """
 KEYS = {**dict.fromkeys(SENSITIVE.split(), True), **dict.fromkeys(ORDINARY.split(), False)}

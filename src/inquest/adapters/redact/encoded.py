@@ -58,7 +58,9 @@ def _with_padding(text: str, end: int) -> int:
 def may_hide(text: str, start: int, end: int) -> bool:
     """Whether a run is worth a closer look: base64 of text has letters of both cases, names have one."""
     run = text[start:end]
-    return (run != run.lower() and run != run.upper()) or token_in(text, start, end) != (0, 0)
+    if (run != run.lower() and run != run.upper()) or _HEX.fullmatch(run):
+        return True
+    return token_in(text, start, end) != (0, 0)
 
 
 def without_opaque(text: str, is_clean: IsClean) -> str:
@@ -113,6 +115,8 @@ def _of_group(text: str, lines: list[_Span], is_clean: IsClean) -> Iterator[_Spa
 
 def _hides(text: str, start: int, end: int, is_clean: IsClean) -> bool:
     run = text[start:end]
+    if _HEX.fullmatch(run) and is_clean(run) is False:
+        return True
     if run == run.lower() or run == run.upper():
         return False
     verdict = is_clean(run)
@@ -152,8 +156,15 @@ def _entropy(token: str) -> float:
 # --- decoding ------------------------------------------------------------------------------------------------------
 
 
+_HEX: Final = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{2}){10,}+")
+
+
 def decoded(token: str) -> str | None:
-    """The text behind base64, plain or compressed; None when there is none."""
+    """The text behind base64 or hexadecimal, plain or compressed; None when there is none."""
+    if _HEX.fullmatch(token):
+        text = _text_of(bytes.fromhex(token.removeprefix("0x")))
+        if text is not None:
+            return text
     for part in _parts(token):
         text = _text_of(_bytes_of(part))
         if text is not None:

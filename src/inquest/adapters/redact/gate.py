@@ -19,11 +19,13 @@ from pydantic import BaseModel
 from inquest.adapters.redact import structure
 from inquest.adapters.redact.documents import in_fragments, in_json, in_yaml
 from inquest.adapters.redact.encoded import decoded, may_hide, runs, without_opaque, without_percent
+from inquest.adapters.redact.forms import FORMS, differing, uncoloured
 from inquest.adapters.redact.keys import is_harmless, is_sensitive
 from inquest.adapters.redact.known import Known
 from inquest.adapters.redact.marks import MARK, WITHHELD, places
 from inquest.adapters.redact.pairs import hints_in, lowered, without_blocks, without_values
 from inquest.adapters.redact.shapes import RULES, without_shapes
+from inquest.adapters.redact.statements import HINTS, without_listed, without_statements
 from inquest.adapters.redact.structure import SCALARS, EnvValues, Leaves, is_identity
 from inquest.ports import Json, Redacted, seal
 
@@ -71,8 +73,18 @@ class Redactor:
             return WITHHELD
 
     def _settled(self, text: str, level: int = 0) -> str:
-        if len(text) > MAX_CHARACTERS:
+        """The text as it will be shown, and every form in which it may be read, without a secret."""
+        plain = uncoloured(text) if len(text) <= MAX_CHARACTERS else None
+        if plain is None:
             return WITHHELD
+        done = self._in_form(plain, level)
+        for form in FORMS:
+            other = form(done)
+            found = done if other == done else self._in_form(other, level)
+            done = done if found == other else found
+        return done if uncoloured(done) == done else done.translate(_NO_ESCAPES)
+
+    def _in_form(self, text: str, level: int) -> str:
         structured = in_json(text, lambda value: self._object(value, level))
         if structured is not None:
             return structured
@@ -85,7 +97,8 @@ class Redactor:
     def _once(self, text: str, level: int) -> str:
         text = in_yaml(text, lambda value: self._object(value, level), all_env=self._env_values == "all")
         text = in_fragments(text, lambda value: self._object(value, level))
-        text = without_values(without_blocks(without_shapes(text)))
+        text = without_listed(without_statements(without_shapes(text)))
+        text = without_values(without_blocks(text))
         text = without_opaque(text, _remembered(lambda token: self._is_clean(decoded(token), level)))
         text = without_percent(text, lambda run: self._is_clean(unquote(run), level))
         return self._known.without(text)
@@ -116,13 +129,18 @@ class Redactor:
 
     def _hits(self, text: str) -> Iterator[int]:
         """Positions of everything that a rule begins with."""
-        yield from (at for at, _ in hints_in(lowered(text)))
+        small = lowered(text)
+        yield from (at for at, _ in hints_in(small))
+        yield from (at for word in HINTS for at in places(word, small))
         yield from (start for start, end in runs(text) if may_hide(text, start, end))
-        words = ("%", *(hint for hints, _ in RULES for hint in hints), *self._known.forms)
+        yield from differing(text)
+        words = (*(hint for hints, _ in RULES for hint in hints), *self._known.forms)
         yield from (at for word in words for at in places(word, text))
         yield from places("env", text) if self._env_values == "all" else ()
 
 
+_NO_ESCAPES: Final = {ord(sign): None for sign in "\x1b\x9b"}
+"""A mark may complete what an escape before it began; a later reader would take its first letters away."""
 _DOCUMENT: Final = frozenset('{["')
 
 

@@ -30,8 +30,11 @@ _PAIRS: Final = frozenset(
 _TAILS: Final = (
     *("password", "passwd", "passphrase", "apikey", "secret", "token", "accesskey", "privatekey", "secretkey"),
     *("authkey", "encryptionkey", "signingkey", "storepass", "keypass", "requirepass", "masterauth"),
+    *("jsessionid", "sessid", "pass"),
 )
 """Ends of words written without a seam, such as `PGPASSWORD`."""
+_NO_TAILS: Final = frozenset({"bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass"})
+"""Words that end like one of these and say nothing of a secret."""
 _FILES: Final = (".key", ".pem", ".p12", ".jks")
 _REFERENCES: Final = frozenset(
     {
@@ -72,7 +75,7 @@ _REFERENCE_KEYS: Final = frozenset({("existing", "secret"), ("pull", "secret")})
 """Ends of keys of charts that hold the name of a Secret, never its content."""
 _WHOLE: Final = frozenset(
     {
-        *("client-key-data", "sig", "signature", "_auth"),
+        *("client-key-data", "sig", "signature", "_auth", "asp.net_sessionid", "connect.sid"),
         *("x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"),
     }
 )
@@ -101,7 +104,19 @@ def _judged(key: str) -> bool:
     if not words or _is_reference(words):
         return False
     glued = [part.lower() for part in _BREAK.split(key) if part]
-    return any(word in _WORDS or word.endswith(_TAILS) for word in (*words, *glued)) or _has_pair(words)
+    return any(_says_secret(word) for word in (*words, *glued)) or _has_pair(words)
+
+
+def _says_secret(word: str) -> bool:
+    return word in _WORDS or (word.endswith(_TAILS) and word not in _NO_TAILS)
+
+
+_PASSWORD: Final = re.compile(r"(?:password|passwd|passphrase|pwd)\Z", re.IGNORECASE)
+
+
+def says_password(key: str) -> bool:
+    """Whether a key ends in a word for a password, as even annotations and lines of prose mean it."""
+    return _PASSWORD.search(plain_letters(key)) is not None
 
 
 def _is_reference(words: list[str]) -> bool:

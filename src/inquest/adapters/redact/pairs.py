@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from inquest.adapters.redact.encoded import decoded
-from inquest.adapters.redact.keys import LONGEST_KEY, is_harmless, is_sensitive, plain_letters
+from inquest.adapters.redact.keys import LONGEST_KEY, is_harmless, is_sensitive, plain_letters, says_password
 from inquest.adapters.redact.marks import MARK, places, replaced
 
 HINTS: Final = (
-    *("pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "dsn", "string", "sig"),
+    *("pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "dsn", "string", "sig", "sess", ".sid"),
     *(".pem", ".p12", ".jks"),
 )
 """A part of every sensitive key; found by plain search, because a pattern in any case is ten times slower."""
@@ -26,10 +26,10 @@ _REST_OF_KEY: Final = r"[\w.\-]{0,96}+"
 _QUOTE: Final = r"\\{0,7}[\"'`]"
 _AFTER: Final = re.compile(
     rf"(?P<rest>{_REST_OF_KEY})(?:"
-    rf"(?P<sign>(?:{_QUOTE})?[\])]?[ \t]{{0,16}}\\?(?:=>|:=|[:=])[ \t]{{0,64}})"
+    rf"(?P<sign>(?:{_QUOTE})?(?:\[[\w\-]{{0,32}}\]|[\])])?[ \t]{{0,16}}\\?(?:=>|:=|[:=])[ \t]{{0,64}})"
     rf"|(?P<field>(?:{_QUOTE})?[\s,;]{{1,32}}(?:{_QUOTE})?(?i:value)(?:{_QUOTE})?[ \t]{{0,8}}(?:=>|[:=])[ \t]{{0,64}})"
     rf"|(?P<next>(?:{_QUOTE}),\s{{0,32}}(?:{_QUOTE}))(?=[^\s\-])"
-    rf"|(?P<element>(?:{_QUOTE})?[^<>\n]{{0,64}}>\s{{0,32}})(?=[^<\s])"
+    rf"|(?P<element>(?:{_QUOTE})?[^<>\n]{{0,64}}>\s{{0,32}}(?P<cdata><!\[CDATA\[)?)(?=[^<\s])"
     r"|(?P<blank>[ \t]{1,8})(?=[^\s=:<>])"
     r")",
     re.ASCII,
@@ -44,6 +44,12 @@ _PLAIN_STRING: Final = re.compile(r"\"(?P<inside>(?:[^\"\\\n]|\\.)*)\"")
 _IN_DSN: Final = re.compile(r"[^;\n\"']+")
 _ELEMENT: Final = re.compile(r"[^<\n]+(?=\s{0,32}</)")
 _IN_LIST: Final = re.compile(r"\[[ \t]*\"(?P<items>[^\]\n]{0,512})\"[ \t]*\]")
+_CDATA: Final = re.compile(r"(?:[^\]]|\](?!\]>))+")
+_FLOW_LIST: Final = re.compile(r"\[(?!REDACTED\])(?P<items>[^\[\]\n\"'{]{1,512})\]")
+_NODE: Final = re.compile(r"(?:(?:&[\w\-]{1,64}|!{1,2}[\w/:.\-]{0,64})[ \t]{1,16}){1,2}")
+"""Anchor and tag of a value in YAML."""
+_RESULT: Final = re.compile(r"[ :=](?:\d{1,6}\b|(?<= )[A-Z]\w*[ \t]+\(\d)")
+"""How many tests passed, and which."""
 _TRIPLE: Final = re.compile(r"(?P<q>\"{3}|'{3})(?P<inside>[^\n\"']+)(?P=q)")
 _SINGLE: Final = re.compile(r"'(?P<inside>(?:[^'\n]|'')*)'(?!')")
 _REST_OF_LINE: Final = re.compile(r"[^\n]+")
@@ -145,7 +151,10 @@ def _belongs(text: str, start: int, key: str, after: re.Match[str]) -> bool:
     if after["next"]:
         return key.startswith("-")
     if after["element"]:
-        return "<" in text[max(0, start - 40) : start] and _ELEMENT.match(text, after.end()) is not None
+        return (
+            "<" in text[max(0, start - 40) : start]
+            and (after["cdata"] or _ELEMENT.match(text, after.end())) is not None
+        )
     if key.startswith("-"):
         return len(key) > 3
     if text.endswith("configure set ", 0, start):
@@ -155,7 +164,7 @@ def _belongs(text: str, start: int, key: str, after: re.Match[str]) -> bool:
 
 def _is_annotation(text: str, start: int, after: re.Match[str]) -> bool:
     """`vault.example.com/agent-inject-token: x`: names of annotations say nothing about their values."""
-    if text[start - 1 : start] != "/" or ":" not in after["sign"]:
+    if text[start - 1 : start] != "/" or ":" not in after["sign"] or says_password(text[start : after.end("rest")]):
         return False
     return _ANNOTATION.search(text, max(0, start - 255), start) is not None
 
@@ -176,20 +185,40 @@ def _is_pair_in_base64(text: str, position: int) -> bool:
     return match is not None and ":" in (decoded(match[0]) or "")
 
 
-_QUOTED: Final = ((_TRIPLE, "inside"), (_PLAIN_STRING, "inside"), (_SINGLE, "inside"), (_IN_LIST, "items"))
+def _is_no_secret(text: str, position: int, key: str) -> bool:
+    """A working directory, or the result of a test: keys that mean two things."""
+    if key in _WORKING_DIRECTORY:
+        return text.startswith("/", position)
+    return key.lower() == "pass" and _RESULT.match(text, position - 1) is not None
+
+
+def _is_in_dsn(text: str, start: int, key: str) -> bool:
+    """Behind a semicolon, where only the next one ends a value; a session in a path ends as a word does."""
+    return text[max(0, start - 2) : start].rstrip(" ").endswith(";") and "sess" not in key.lower()
+
+
+_QUOTED: Final = (
+    (_TRIPLE, "inside"),
+    (_PLAIN_STRING, "inside"),
+    (_SINGLE, "inside"),
+    (_IN_LIST, "items"),
+    (_FLOW_LIST, "items"),
+)
 
 
 def _value_span(text: str, after: re.Match[str], *, start: int, key: str) -> _Span:
     position = after.end()
+    if after["sign"] and ":" in after["sign"]:
+        position = _end_of(_NODE, text, position)
     if after["element"]:
-        return _unless_harmless(text, position, _end_of(_ELEMENT, text, position))
+        return _unless_harmless(text, position, _end_of(_CDATA if after["cdata"] else _ELEMENT, text, position))
     if key.lower() in _LINE_KEYS and text[position : position + 1] not in ('"', "'", "\\"):
         return _rest_of_line(text, position, start)
-    if text[start - 1 : start] == ";" or text[max(0, start - 2) : start] == "; ":
+    if _is_in_dsn(text, start, key) and text[position : position + 1] not in "\"'":
         return _unless_harmless(text, position, _end_of(_IN_DSN, text, position))
     if after["sign"] and after["sign"][-1] in " \t" and _PAIR.match(text, position):
         return _NONE
-    if key in _WORKING_DIRECTORY and text.startswith("/", position):
+    if _is_no_secret(text, position, key):
         return _NONE
     if after["next"]:
         position -= 1
@@ -197,7 +226,7 @@ def _value_span(text: str, after: re.Match[str], *, start: int, key: str) -> _Sp
         match = pattern.match(text, position)
         if match:
             return _unless_harmless(text, *match.span(group))
-    return _at_line_start(text, after, start, key) or _plain_value(text, after, key)
+    return _at_line_start(text, after, start, key) or _plain_value(text, after, key, position)
 
 
 _DEEPEST: Final = 80
@@ -234,8 +263,7 @@ def _whole(match: re.Match[str] | None, text: str) -> _Span | None:
     return _unless_harmless(text, *match.span())
 
 
-def _plain_value(text: str, after: re.Match[str], key: str) -> _Span:
-    position = after.end()
+def _plain_value(text: str, after: re.Match[str], key: str, position: int) -> _Span:
     match = _VALUE.match(text, position)
     if match is None:
         return _NONE
