@@ -175,7 +175,7 @@ def test_what_somebody_mended_meanwhile_is_not_taken_back(inhabit: Inhabit, team
     """The operator dies when it knows that the run did no good, and a person does not wait for it."""
     world = of_team(inhabit, "hopeless")
     case, execution = running(world)
-    told = "status.apply_status WorkflowExecution/Succeeded"
+    told = "status.apply_status WorkflowExecution/Ineffective"
     with killed(world.operator, case["metadata"]["name"], told, "after"):
         world.finish(world.job(execution))
     world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=512Mi")
