@@ -345,16 +345,17 @@ async def test_a_lease_of_nobody_is_waited_for_and_taken_over(world: World) -> N
     assert signal["status"]["phase"] == "Accepted"
 
 
-async def test_a_duplicate_of_what_is_gone_is_triaged_again(world: World) -> None:
+async def test_a_duplicate_of_what_is_gone_is_concluded_and_opens_no_case(world: World) -> None:
     a_case(world, "inv-there", "shop", fingerprint=PRINT)
     signal = world.signal()
     await world.look()
     del world.held["Investigation", "shop", "inv-there"]
 
-    assert await world.look() is not None
-    assert signal["status"]["phase"] == "Pending"
-    await world.look()
-    assert signal["status"]["phase"] == "Accepted"
+    assert await world.look() is None
+    assert signal["status"]["phase"] == "Duplicate"
+    concluded = next(one for one in signal["status"]["conditions"] if one["type"] == "Concluded")
+    assert (concluded["status"], concluded["reason"]) == ("False", "OriginalDeleted")
+    assert [one for one in world.held if one[0] == "Investigation"] == []
 
 
 async def test_an_investigation_of_somebody_else_is_not_adopted(world: World) -> None:
