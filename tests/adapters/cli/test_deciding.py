@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from inquest.api.approval import RemediationApprovalRequest
 from inquest.cli.deciding import _entry
+from inquest.ports import Person
 
 SAMPLE = Path(__file__).parents[2] / "cluster/contract/objects/remediationapprovalrequest.yaml"
 
@@ -15,8 +15,9 @@ SAMPLE = Path(__file__).parents[2] / "cluster/contract/objects/remediationapprov
 def test_who_agrees_is_entered_under_the_others_whatever_was_written_while_they_read() -> None:
     sample = yaml.safe_load(SAMPLE.read_text())
     sample["metadata"]["resourceVersion"] = "7"
-    sample["spec"]["approvals"] = [{"user": "bob"}]
+    sample["spec"]["approvals"] = [{"user": "bob", "identity": {"groups": ["oncall"]}}]
 
-    change = _entry(RemediationApprovalRequest.from_object(sample), "jane", "looks right")
+    change = _entry(sample, Person("jane", groups=("payments",)), "looks right")
 
-    assert change == {"spec": {"approvals": [{"user": "bob"}, {"user": "jane", "reason": "looks right"}]}}
+    own = {"user": "jane", "identity": {"groups": ["payments"]}, "reason": "looks right"}
+    assert change == {"spec": {"approvals": [{"user": "bob", "identity": {"groups": ["oncall"]}}, own]}}

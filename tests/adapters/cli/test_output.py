@@ -106,7 +106,7 @@ def test_every_column_that_can_be_spared_is_one_that_a_kind_has() -> None:
     shown = {column.name.upper() for entry in KINDS for column in entry.columns if not column.wide}
 
     assert set(SPARE) <= shown
-    assert shown - set(SPARE) == {"NAME", "ID", "TARGET", "ACTION", "PHASE", "REGISTRATION"}
+    assert shown - set(SPARE) == {"NAME", "ID", "TARGET", "ACTION", "PHASE", "RESULT", "REGISTRATION"}
 
 
 def test_wide_signs_do_not_move_the_next_column() -> None:
