@@ -184,11 +184,16 @@ def test_the_plugin_calls_itself_as_it_was_called() -> None:
     assert "Usage: inquest COMMAND" in _run("--help").stdout
 
 
-def test_the_readme_fails_its_check_once_it_shows_something_else() -> None:
-    text = readme.README.read_text()
+@pytest.mark.parametrize(("page", "words"), [pytest.param(*one, id=one[0].name) for one in readme.SHOWN.items()])
+def test_a_page_fails_its_check_once_it_shows_something_else(
+    page: Path, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    told, changed = page.read_text(encoding="utf-8"), tmp_path / page.name
+    changed.write_text(told.replace(f"$ inquest {' '.join(words)}", "$ inquest something-else"), encoding="utf-8")
 
-    assert readme.shown(text) == text
-    assert readme.shown(text.replace("MEMORY_LIMIT=64Mi", "MEMORY_LIMIT=65Mi")) == text
+    assert readme.shown(page, words) == told
+    assert changed.read_text(encoding="utf-8") != told
+    assert readme.shown(changed, words) == told
 
 
 # --- completion ---------------------------------------------------------------------------------------------

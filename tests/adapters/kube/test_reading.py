@@ -213,9 +213,15 @@ async def test_no_name_reaches_beyond_its_place(kube: Kube, kind: ResourceKind, 
     assert kube.traffic.reads == 0
 
 
+def visitors_token(cluster: Cluster, namespace: str) -> str:
+    """A token of an account of its own: the controller may not have made the default one of a new namespace yet."""
+    kubectl = cluster.kubectl.within(namespace)
+    kubectl("create", "serviceaccount", "visitor")
+    return kubectl("create", "token", "visitor", "--duration=10m").strip()
+
+
 async def test_a_service_account_is_refused_what_it_may_not(cluster: Cluster, namespace: str) -> None:
-    cluster.kubectl.within(namespace)("create", "serviceaccount", "visitor")
-    token = cluster.kubectl.within(namespace)("create", "token", "visitor", "--duration=10m").strip()
+    token = visitors_token(cluster, namespace)
     admin = await from_kubeconfig(cluster.kubeconfig)()
 
     async with Kube(given(Login(admin.server, admin.ca_file, token=token)), SystemClock()) as visitor:
@@ -225,7 +231,7 @@ async def test_a_service_account_is_refused_what_it_may_not(cluster: Cluster, na
 
 
 async def test_a_token_that_is_refused_is_read_again_once(cluster: Cluster, namespace: str) -> None:
-    token = cluster.kubectl.within(namespace)("create", "token", "default", "--duration=10m").strip()
+    token = visitors_token(cluster, namespace)
     admin = await from_kubeconfig(cluster.kubeconfig)()
     tokens = iter(["stale", token, "stale", "stale"])
 
