@@ -135,9 +135,15 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
     "two policy engines": ({"opa": {"url": "http://opa"}}, "opa.sidecar"),
     "two policies": ({"policy": {"content": "x", "existingConfigMap": "mine"}}, "not both"),
     "network policy without addresses": ({"networkPolicy": {"enabled": True}}, "apiServerCIDRs"),
-    "network policy for the world": (
-        {"networkPolicy": {"enabled": True, "apiServerCIDRs": ["0.0.0.0/0"]}},
-        "whole world",
+    "a way out without a destination": (
+        {
+            "networkPolicy": {
+                "enabled": True,
+                "apiServerCIDRs": ["10.0.0.1/32"],
+                "extraEgress": [{"ports": [{"port": 443}]}],
+            }
+        },
+        "networkPolicy.extraEgress: a rule without `to`",
     ),
     "a catalogue without an image": ({"catalogue": {"enabled": True}}, "catalogue.image"),
     "a catalogue by tag": ({"catalogue": {"enabled": True, "image": "kubectl:1"}}, "does not match pattern"),
@@ -329,7 +335,7 @@ def test_an_administrators_policies_are_those_that_the_release_of_the_team_would
     beside = [found for found in yaml.safe_load_all(text) if found]
 
     def policies(objects: list[Object]) -> list[Object]:
-        return [{**each, "metadata": each["metadata"]["name"]} for each in objects if "Policy" in each["kind"]]
+        return [{**each, "metadata": each["metadata"]["name"]} for each in objects if "AdmissionPolicy" in each["kind"]]
 
     assert policies(apart) == policies(beside)
     assert "system:serviceaccount:watch:inquest" in json.dumps(policies(apart))
@@ -404,6 +410,95 @@ def test_a_network_policy_denies_what_it_does_not_list() -> None:
     assert [[port["port"] for port in rule["ports"]] for rule in found["ingress"]] == [["health"], ["evidence"]]
     assert [rule.get("from") is None for rule in found["ingress"]] == [False, True]
     assert [port["port"] for rule in found["egress"] for port in rule["ports"]] == [53, 53, 443, 6443]
+
+
+WORLD = (
+    *("0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "0.0.0.0/00", "10.0.0.0/7"),
+    *("::/0", "::/1", "8000::/1", "2000::/3", "0:0:0:0:0:0:0:0/0", "2600::/31"),
+    *("::ffff:0.0.0.0/96", "::FFFF:0:0/97", "0:0:0:0:0:ffff:0:0/96", "64:ff9b::/96", "0064:FF9B::/97"),
+)
+"""Ranges as somebody would write them who means everything; the last row is IPv4 in the clothes of IPv6."""
+
+
+def range_in(place: str, cidr: str) -> Object:
+    """Values that let out to this range, and to the API server at one address."""
+    rules = [{"to": [{"ipBlock": {"cidr": "10.0.0.7/32"}}, {"ipBlock": {"cidr": cidr}}]}]
+    policy = {"enabled": True, "apiServerCIDRs": ["10.0.0.1/32"]}
+    if place == "apiServerCIDRs":
+        return {"networkPolicy": {**policy, "apiServerCIDRs": ["10.0.0.1/32", cidr]}}
+    if place == "extraEgress":
+        return {"networkPolicy": {**policy, "extraEgress": rules}}
+    served: Object = {"deployment": {**SERVED["deployment"], "egress": rules}}
+    return {"networkPolicy": policy, "datastorage": served}
+
+
+PLACES_OF_RANGES = {
+    "apiServerCIDRs": "networkPolicy.apiServerCIDRs",
+    "extraEgress": "networkPolicy.extraEgress",
+    "egress": "datastorage.deployment.egress",
+}
+
+
+@pytest.mark.parametrize("place", PLACES_OF_RANGES)
+@pytest.mark.parametrize("cidr", WORLD)
+def test_a_range_that_is_too_wide_is_refused_by_its_size(cidr: str, place: str) -> None:
+    with pytest.raises(Refused, match=rf"{PLACES_OF_RANGES[place]}: {re.escape(cidr)} (is too wide|has no prefix)"):
+        rendered(with_values(**range_in(place, cidr)))
+
+
+@pytest.mark.parametrize(
+    "cidr", ["10.0.0.0/8", "192.0.2.7/32", "fd00:1234::/48", "2001:db8::/32", "64:ff9b::a00:0/104"]
+)
+def test_a_range_of_an_organisation_is_accepted(cidr: str) -> None:
+    (policy, *_) = [
+        one for one in rendered(with_values(**range_in("extraEgress", cidr))) if one["kind"] == "NetworkPolicy"
+    ]
+
+    assert cidr in json.dumps(policy["spec"]["egress"])
+
+
+def test_network_policies_are_on_where_nobody_said_anything_and_the_cluster_serves_them() -> None:
+    unset, off = rendered(with_values()), rendered(with_values(networkPolicy={"enabled": False}))
+    found = one(unset, "NetworkPolicy")["spec"]
+
+    assert found["policyTypes"] == ["Ingress", "Egress"]
+    assert [port["port"] for rule in found["ingress"] for port in rule["ports"]] == ["health", "metrics", "evidence"]
+    assert ports_out(found) == {53, 5353, 443, 6443}
+    assert "cidr" not in json.dumps(found)
+    assert [each for each in off if each["kind"] == "NetworkPolicy"] == []
+
+
+def ports_out(policy: Object) -> set[int]:
+    return {port["port"] for rule in policy["egress"] for port in rule["ports"]}
+
+
+def test_a_release_that_says_nothing_of_networks_reaches_every_address_of_its_values() -> None:
+    mail = {"host": "smtp.example", "sender": "a@example.org", "recipients": ["b@example.org"]}
+    settings = {
+        "model": {"provider": "openai", "endpoint": "http://[fd00::1]:11434/v1", "name": "m"},
+        "prometheus": {"url": "http://prometheus.monitoring"},
+        "loki": {"url": "https://loki.example:3100/x"},
+        "herald": {"receivers": [{"name": "mail", "kind": "email", "smtp": mail}]},
+    }
+    proxy = [{"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}]
+    found = rendered(with_values(settings=settings, extraEnv=proxy, datastorage=SERVED))
+
+    assert ports_out(one(found, "NetworkPolicy")["spec"]) == {53, 5353, 443, 6443, 11434, 80, 3100, 587, 3128, 8080}
+    assert ports_out(one(found, "NetworkPolicy", "inquest-datastorage")["spec"]) >= {53, 443, 6443, 5432}
+
+
+def test_what_goes_out_is_not_held_where_a_secret_holds_an_address_and_the_release_says_so() -> None:
+    hidden = {"name": "INQUEST_MODEL__PROXY", "valueFrom": {"secretKeyRef": {"name": "proxy", "key": "url"}}}
+    rules = [{"to": [{"ipBlock": {"cidr": "10.1.1.1/32"}}]}]
+    values = with_values(extraEnv=[hidden])
+
+    unknown = one(rendered(values), "NetworkPolicy")["spec"]
+    known = one(rendered({**values, "networkPolicy": {"extraEgress": rules}}), "NetworkPolicy")["spec"]
+    told = helm("install", "inquest", str(CHART), f"--namespace={NAMESPACE}", "--dry-run=client", values=values)
+
+    assert (unknown["policyTypes"], "egress" in unknown) == (["Ingress"], False)
+    assert known["policyTypes"] == ["Ingress", "Egress"]
+    assert "not held: INQUEST_MODEL__PROXY" in told.partition("NOTES:")[2]
 
 
 # --- cases for readers ----------------------------------------------------------------------------------------------

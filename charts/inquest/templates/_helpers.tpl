@@ -106,7 +106,70 @@ app.kubernetes.io/part-of: inquest
 {{- default (printf "%s-data" (include "inquest.fullname" .)) .Values.persistence.existingClaim }}
 {{- end }}
 
-{{/* The way to names, and to the API server. */}}
+{{/* `strict`, `open` or empty: which of the ways that the values leave is taken. */}}
+{{- define "inquest.networkPolicy" -}}
+{{- $chosen := .Values.networkPolicy.enabled }}
+{{- if kindIs "bool" $chosen }}{{ if $chosen }}strict{{ end }}
+{{- else if .Capabilities.APIVersions.Has "networking.k8s.io/v1" }}open{{ end }}
+{{- end }}
+
+{{/* Not empty where it cannot be known which ports the operator needs: an address comes out of a Secret. */}}
+{{- define "inquest.egressUnknown" -}}
+{{- range .Values.extraEnv }}
+{{- if and (hasPrefix "INQUEST_" .name) (or (dig "valueFrom" "secretKeyRef" "" .) (dig "valueFrom" "configMapKeyRef" "" .)) }}{{ .name }} {{ end }}
+{{- end }}
+{{- end }}
+
+{{/* Ports of every address in the values, as numbers in a JSON list; 443 for what is in a file. */}}
+{{- define "inquest.knownPorts" -}}
+{{- $ports := concat (list 443) .Values.networkPolicy.apiServerPorts }}
+{{- range regexFindAll "https?://[^/\\s\"',]+" (toJson (list .Values.settings .Values.extraEnv (include "inquest.opaURL" .) .Values.datastorage.deployment.url)) -1 }}
+{{- if not (hasPrefix "http://127.0.0.1" .) }}
+{{- $ports = append $ports (default (ternary "80" "443" (hasPrefix "http://" .)) (regexFind ":[0-9]+$" . | trimPrefix ":")) }}
+{{- end }}
+{{- end }}
+{{- range dig "herald" "receivers" list .Values.settings }}
+{{- if .smtp }}{{ $ports = append $ports (default 587 .smtp.port) }}{{ end }}
+{{- end }}
+{{- if not .Values.rbac.namespaced }}
+{{- range (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes").ports }}
+{{- $ports = append $ports .port }}
+{{- end }}
+{{- end }}
+{{- $numbers := list }}
+{{- range $ports }}{{ $numbers = append $numbers (int .) }}{{ end }}
+{{- uniq $numbers | sortAlpha | toJson }}
+{{- end }}
+
+{{/* What is wrong with a range of addresses: its size counts, however it is written. Empty: nothing. */}}
+{{- define "inquest.tooWide" -}}
+{{- $bits := regexFind "/(0|[1-9][0-9]{0,2})$" . | trimPrefix "/" }}
+{{- $mapped := regexMatch "(?i)^(0*64:0*ff9b:|(0*:)*:?(0*:)*ffff:)" . }}
+{{- $least := ternary 104 (ternary 32 8 (contains ":" .)) $mapped }}
+{{- if not $bits }}{{ . }} has no prefix length
+{{- else if lt (int $bits) $least }}{{ . }} is too wide; a range of its kind holds {{ $least }} bits or more, such as /{{ ternary 128 32 (contains ":" .) }} for one address
+{{- end }}
+{{- end }}
+
+{{/* Refuses rules that let out to everywhere: `key` names them, `rules` are egress rules of a NetworkPolicy. */}}
+{{- define "inquest.checkedEgress" -}}
+{{- $key := .key }}
+{{- $strict := .strict }}
+{{- range .rules }}
+{{- if and $strict (not .to) }}
+{{- fail (printf "%s: a rule without `to` lets out to the whole world; name addresses or selectors" $key) }}
+{{- end }}
+{{- range .to }}
+{{- with dig "ipBlock" "cidr" "" . }}
+{{- with include "inquest.tooWide" . }}
+{{- fail (printf "%s: %s" $key .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The way to names, and to the API server; with `open` by port where no address is given. */}}
 {{- define "inquest.commonEgress" -}}
 - to:
     - namespaceSelector:
@@ -115,12 +178,27 @@ app.kubernetes.io/part-of: inquest
   ports:
     - {protocol: UDP, port: 53}
     - {protocol: TCP, port: 53}
+{{- if .Values.networkPolicy.apiServerCIDRs }}
 - to:
     {{- range .Values.networkPolicy.apiServerCIDRs }}
     - ipBlock: {cidr: {{ . | quote }}}
     {{- end }}
   ports:
     {{- range .Values.networkPolicy.apiServerPorts }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Addresses are not known: nothing but the ports of what the values name. */}}
+{{- define "inquest.egressByPort" -}}
+- ports:
+    # Names, wherever they are served: on the node, or in a namespace of their own at 5353.
+    - {protocol: UDP, port: 53}
+    - {protocol: TCP, port: 53}
+    - {protocol: UDP, port: 5353}
+    - {protocol: TCP, port: 5353}
+    {{- range include "inquest.knownPorts" . | fromJsonArray }}
     - {protocol: TCP, port: {{ . }}}
     {{- end }}
 {{- end }}
@@ -257,14 +335,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if and (eq (dig "intake" "authentication" "kubernetes" .Values.settings) "none") (include "inquest.intakeEnabled" .) }}
 {{- fail "settings.intake.authentication: none is for one machine's loopback; a pod's door needs a login" }}
 {{- end }}
-{{- if .Values.networkPolicy.enabled }}
-{{- if not .Values.networkPolicy.apiServerCIDRs }}
+{{- $policy := include "inquest.networkPolicy" . }}
+{{- if and (eq $policy "strict") (not .Values.networkPolicy.apiServerCIDRs) }}
 {{- fail "networkPolicy.apiServerCIDRs: without them the operator could not reach the API server" }}
 {{- end }}
+{{- if $policy }}
 {{- range .Values.networkPolicy.apiServerCIDRs }}
-{{- if hasSuffix "/0" . }}
-{{- fail (printf "networkPolicy.apiServerCIDRs: %s is the whole world" .) }}
+{{- with include "inquest.tooWide" . }}
+{{- fail (printf "networkPolicy.apiServerCIDRs: %s" .) }}
 {{- end }}
 {{- end }}
+{{- $strict := eq $policy "strict" }}
+{{- include "inquest.checkedEgress" (dict "key" "networkPolicy.extraEgress" "rules" .Values.networkPolicy.extraEgress "strict" $strict) }}
+{{- include "inquest.checkedEgress" (dict "key" "datastorage.deployment.egress" "rules" .Values.datastorage.deployment.egress "strict" $strict) }}
 {{- end }}
 {{- end }}
