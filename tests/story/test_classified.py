@@ -135,8 +135,25 @@ def test_where_no_label_speaks_nothing_is_known() -> None:
 
 
 def test_a_case_of_the_operators_namespace_speaks_for_its_target() -> None:
-    said = {**SAID, "environment": Environment.UNKNOWN}
+    nobody_said = {**SAID, "environment": None}
 
-    asked = reclassified(question(**said), pinned(**said), AROUND, at_home=True)
+    silent = reclassified(question(**SAID), pinned(**nobody_said), AROUND, at_home=True, by_hand=True)
+    spoken = reclassified(question(**SAID), pinned(**SAID), AROUND, at_home=True, by_hand=True)
 
-    assert asked == question(**{**said, "environment": Environment.PRODUCTION})
+    assert silent == question(**{**SAID, "environment": Environment.PRODUCTION})
+    assert spoken == question(**SAID)
+
+
+def test_words_without_an_order_count_only_where_an_administrator_wrote_them() -> None:
+    owner = {"inquest.dev/team": "mallory", "inquest.dev/service-owner": "mallory", "inquest.dev/tier": "toy"}
+    around = Surroundings({"inquest.dev/environment": "production"}, owner)
+
+    for at_home in (True, False):
+        asked = reclassified(question(**SAID), pinned(**SAID), around, at_home=at_home)
+        assert asked.custom_labels == {}
+        assert asked.business is not None
+        assert (asked.business.business_unit, asked.business.service_owner) == (None, None)
+
+    of_a_node = replace(around, namespace={}, administered=True)
+    asked = reclassified(question(**SAID), pinned(**SAID), of_a_node, at_home=False)
+    assert asked.custom_labels == {"team": ("mallory",), "tier": ("toy",)}

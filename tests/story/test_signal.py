@@ -110,6 +110,42 @@ SOURCES: dict[str, tuple[SignalContent, Surroundings, str, str]] = {
         "Production",
         "owner-label",
     ),
+    "a looser owner does not beat a plain label": (
+        signal(),
+        Surroundings({"environment": "production"}, {"inquest.dev/environment": "development"}),
+        "Production",
+        "namespace-label",
+    ),
+    "a looser owner does not speak for a silent namespace": (
+        signal(),
+        Surroundings({}, {"inquest.dev/environment": "development"}),
+        "Unknown",
+        "none",
+    ),
+    "a stricter owner speaks for a silent namespace": (
+        signal(),
+        Surroundings({}, {"kubernaut.ai/environment": "live"}),
+        "Production",
+        "owner-label",
+    ),
+    "a strange word of the owner is stricter than staging": (
+        signal(),
+        Surroundings({"env": "staging"}, {"inquest.dev/environment": "blue"}),
+        "Unknown",
+        "owner-label",
+    ),
+    "an object of the cluster speaks for itself": (
+        signal(),
+        Surroundings({}, {"inquest.dev/environment": "development"}, administered=True),
+        "Development",
+        "owner-label",
+    ),
+    "a lost target is not loosened by the signal's labels": (
+        signal(labels={"environment": "test"}),
+        Surroundings(degraded=True),
+        "Unknown",
+        "none",
+    ),
     "plain environment beats env": (
         signal(),
         Surroundings({"env": "dev", "environment": "qa"}),
@@ -160,13 +196,50 @@ def test_the_priority_table(case: tuple[str, str], expected: str) -> None:
 
 
 def test_a_priority_that_somebody_gave_beats_the_table() -> None:
-    labelled = Surroundings({"inquest.dev/environment": "prod"}, {"inquest.dev/priority": "p2"})
+    labelled = Surroundings({"inquest.dev/environment": "prod", "inquest.dev/priority": "p2"})
 
     by_label = classify(signal(), labelled).context
     by_signal = classify(signal(priority="P3"), labelled).context
 
-    assert (by_label.priority, by_label.priority_source) == (Priority.P2, "owner-label")
+    assert (by_label.priority, by_label.priority_source) == (Priority.P2, "namespace-label")
     assert (by_signal.priority, by_signal.priority_source) == (Priority.P3, "signal")
+
+
+RANKS = {
+    "a looser priority": ({}, {"priority": "P3"}, {"priority": "P0"}),
+    "a stricter priority": ({"environment": "development"}, {"priority": "P1"}, {"priority": "P1"}),
+    "a looser criticality": ({}, {"criticality": "low"}, {"criticality": "High"}),
+    "a stricter criticality": ({}, {"criticality": "critical"}, {"criticality": "Critical"}),
+    "a criticality where the namespace has one": (
+        {"criticality": "low"},
+        {"criticality": "high"},
+        {"criticality": "Low"},
+    ),
+    "a looser promise": ({}, {"sla": "bronze"}, {"sla": "Gold"}),
+    "a stricter promise": ({}, {"sla": "platinum"}, {"sla": "Platinum"}),
+    "a higher tolerance": ({}, {"risk-tolerance": "high"}, {"tolerance": "Medium"}),
+    "a lower tolerance": ({}, {"risk-tolerance": "low"}, {"tolerance": "Low"}),
+}
+"""Labels of the namespace, which is in production where it says nothing else, and of the owner; and what holds."""
+
+
+@pytest.mark.parametrize(("namespace", "owner", "expected"), RANKS.values(), ids=RANKS.keys())
+def test_a_label_of_the_workload_only_makes_stricter(
+    namespace: dict[str, str], owner: dict[str, str], expected: dict[str, str]
+) -> None:
+    labels = {"environment": "production"} | namespace
+    around = Surroundings(*({f"inquest.dev/{key}": word for key, word in each.items()} for each in (labels, owner)))
+
+    context = classify(signal(), around).context
+
+    assert context.business is not None
+    found = {
+        "priority": context.priority,
+        "criticality": context.business.criticality,
+        "sla": context.business.sla_requirement,
+        "tolerance": context.risk_tolerance,
+    }
+    assert {key: found[key] for key in expected} == expected
 
 
 @row("C-RG-7")
@@ -243,6 +316,12 @@ def test_an_unknown_target_makes_a_case_for_each_name() -> None:
 
 MANAGED = {
     "the nearest label decides": (({"inquest.dev/managed": "false"}, {}, {"inquest.dev/managed": "true"}), True, False),
+    "no workload overrules its namespace's refusal": (
+        ({"inquest.dev/managed": "true"}, {}, {"inquest.dev/managed": "false"}),
+        True,
+        False,
+    ),
+    "a workload may come along where its namespace is silent": (({"inquest.dev/managed": "true"}, {}, {}), True, True),
     "the namespace decides for those without": (({}, {}, {"kubernaut.ai/managed": "true"}), True, True),
     "no label is a no": (({}, {}, {}), True, False),
     "another word is a no": (({"inquest.dev/managed": "yes"},), True, False),

@@ -32,7 +32,7 @@ from inquest.ports import DataStorage, Json
 from inquest.story import plot, steps
 from inquest.story.conversation import Invocation
 from inquest.story.plot import Case
-from inquest.story.signal import Surroundings, classify
+from inquest.story.signal import classify, surroundings_of
 
 LAST: Final = (steps.Rule, steps.Wait, steps.RequestApproval, steps.Execute)
 """Steps that a replay does not take."""
@@ -81,7 +81,7 @@ class Replay:
     async def _investigation(self, signal: Signal) -> Investigation:
         """As triage would create it; in the operator's own namespace, so that it may look anywhere."""
         resource = await self.house.eyes.context(signal.spec.target)
-        around = Surroundings(resource.namespace_labels, resource.root_labels, resource.deleted)
+        around = surroundings_of(resource)
         context = classify(signal.spec, around, custom_keys=self.house.settings.classification.custom_labels).context
         uid = str(uuid5(NAMESPACE_URL, f"replay:{signal.metadata.namespace}/{signal.name}"))
         metadata = ObjectMeta(name=signal.name, namespace=self.house.namespace, uid=uid)

@@ -18,7 +18,7 @@ from inquest.story.classified import reclassified
 from inquest.story.conversation import Invocation
 from inquest.story.history import UNAVAILABLE
 from inquest.story.judgement import Question, policy_document, ruling
-from inquest.story.signal import Surroundings
+from inquest.story.signal import surroundings_of
 from inquest.story.steps.concluding import seen_again
 
 
@@ -95,11 +95,11 @@ class Selections:
 
     async def _classified(self, work: Work, question: Question) -> Question:
         """The question with the words of the business that policy may rely on."""
-        said = work.case.opened.spec.signal
-        at_home = work.investigation.namespace == self.house.namespace
-        if at_home and said.environment is not None:
-            return replace(question, environment=said.environment)
-        context = await self.house.eyes.context(bare(question.remediation_target or question.target))
-        around = Surroundings(context.namespace_labels, context.root_labels)
+        spec, target = work.case.opened.spec, question.remediation_target or question.target
+        # A Signal speaks for its own target, not for one in another namespace that turned out to be the cause.
+        same_place = (target.namespace or "") == (question.target.namespace or "")
+        at_home = work.investigation.namespace == self.house.namespace and same_place
+        around = surroundings_of(await self.house.eyes.context(bare(target)))
         keys = self.house.settings.classification.custom_labels
-        return reclassified(question, said, around, at_home=at_home, custom_keys=keys)
+        by_hand = spec.signal_ref is None
+        return reclassified(question, spec.signal, around, at_home=at_home, by_hand=by_hand, custom_keys=keys)

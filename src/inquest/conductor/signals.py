@@ -64,7 +64,7 @@ from inquest.story import notices
 from inquest.story.context import ResourceContext
 from inquest.story.evidence import Health
 from inquest.story.health import health
-from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal
+from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal, surroundings_of
 from inquest.story.triage import (
     BUILT_IN_NOISE,
     RATE_WINDOW,
@@ -113,6 +113,8 @@ class Surveyed:
     read_failed: str = ""
     earlier: tuple[datetime, ...] = ()
     """When each ended case of the same fingerprint was opened."""
+    warnings: tuple[str, ...] = ()
+    """Words around the target that count for nothing, and why."""
 
 
 @dataclass
@@ -335,12 +337,12 @@ class Signals:
         labels, unknown_scope = await self._scope(found.spec.target, resource)
         around = _surroundings(resource, labels)
         settings = self.house.settings
-        context = classify(
+        classified = classify(
             found.spec,
             around,
             custom_keys=settings.classification.custom_labels,
             proactive_names=settings.intake.predictions,
-        ).context
+        )
         fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
         investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
         history = await known_history(self.house, resource)
@@ -359,7 +361,13 @@ class Signals:
         )
         ended = (inv for inv in investigations if inv.status.phase in TERMINAL_PHASES)
         earlier = (inv.metadata.creation_timestamp for inv in ended)
-        return Surveyed(observed, context, resource, earlier=tuple(sorted(at for at in earlier if at is not None)))
+        return Surveyed(
+            observed,
+            classified.context,
+            resource,
+            earlier=tuple(sorted(at for at in earlier if at is not None)),
+            warnings=classified.warnings,
+        )
 
     async def _scope(
         self, target: TargetRef, resource: ResourceContext | None
@@ -849,7 +857,8 @@ def _verdicts(surveyed: Surveyed, decision: Decision) -> dict[str, Verdict]:
     outside = decision.reason in ("OutOfScope", "ScopeUnknown")
     scope = false(decision.reason, decision.message) if outside else true("Managed")
     degraded = surveyed.resource is None or surveyed.resource.deleted
-    context = true("Degraded", "the target could not be read") if degraded else true("Resolved")
+    warned = "; ".join(surveyed.warnings)
+    context = true("Degraded", "the target could not be read") if degraded else true("Resolved", warned)
     ready = true("Ready") if triaged.status == "True" else false("Triaged", decision.message)
     concluded = unknown("Pending") if triaged.status != "True" else false("InProgress")
     ended = decision.phase in (SignalPhase.IGNORED, SignalPhase.RESOLVED)
@@ -874,9 +883,8 @@ def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> Verdict:
 
 
 def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> Surroundings:
-    namespace = labels[2] if len(labels) > 2 else {}
-    degraded = resource is None or resource.deleted
-    return Surroundings(namespace, resource.root_labels if resource else {}, degraded)
+    read = surroundings_of(resource) if resource is not None else Surroundings(degraded=True)
+    return replace(read, namespace=labels[2] if len(labels) > 2 else {})
 
 
 def _no_context() -> SignalContext:

@@ -5,7 +5,7 @@ First page of the plot: everything later reads the `SignalContext` made here (re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -23,6 +23,7 @@ from inquest.api.shared import (
     TargetRef,
 )
 from inquest.api.signal import SignalContent, SignalContext
+from inquest.story.context import ResourceContext
 
 Labels = Mapping[str, str]
 W = TypeVar("W", bound=StrEnum)
@@ -30,6 +31,9 @@ W = TypeVar("W", bound=StrEnum)
 UNKNOWN_KIND: Final = "Unknown"
 DEFAULT_CUSTOM_LABELS: Final = ("team", "tier", "cost-center", "region", "risk-tolerance")
 DEFAULT_CATEGORY: Final = "standard"
+
+NEAR: Final = 2
+"""Target and root owner, whose labels come before those of the namespace."""
 
 MAX_CUSTOM_LABELS: Final = 10
 MAX_CUSTOM_KEY: Final = 63
@@ -45,6 +49,8 @@ class Surroundings:
     owner: Labels = field(default_factory=dict)
     """Of the root owner; for a cluster-scoped target its own."""
     degraded: bool = False
+    administered: bool = False
+    """Whether an administrator writes the owner's labels as well, as those of a Node: else they only make stricter."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +71,14 @@ def classify(
     """The whole classification of one Signal (resources, 10)."""
     environment, source, warnings = _environment(spec, around)
     priority, priority_source = _priority(spec, around, environment)
-    tolerance = spec.risk_tolerance or _word(RiskTolerance, _near(around, "risk-tolerance"))
+    labelled = _ranked(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
     context = SignalContext(
         environment=environment,
         environment_source=source,
         priority=priority,
         priority_source=priority_source,
         business=_business(spec, around, environment),
-        risk_tolerance=tolerance or RiskTolerance.MEDIUM,
+        risk_tolerance=spec.risk_tolerance or labelled,
         business_category=spec.business_category or DEFAULT_CATEGORY,
         custom_labels=_custom_labels(around, custom_keys),
         signal_name=base_name(spec.name, proactive_names or PROACTIVE_NAMES),
@@ -94,9 +100,15 @@ def fingerprint_of_signal(spec: SignalContent, root: TargetRef | None) -> str:
 # --- scope ------------------------------------------------------------------------------------------
 
 
-def is_managed(nearest_first: Iterable[Labels], *, require_label: bool = True) -> bool:
-    """Whether the nearest `managed` label says true: target, root owner, namespace (resources, 9.1, row 5)."""
-    word = next((found for labels in nearest_first if (found := read_label(labels, "managed"))), "")
+def is_managed(nearest_first: Sequence[Labels], *, require_label: bool = True) -> bool:
+    """Whether the nearest `managed` label says true: target, root owner, namespace, which is the last of three.
+
+    What the namespace refuses, nobody below it gives: its label is an administrator's, those below are not.
+    """
+    words = [read_label(labels, "managed") or "" for labels in nearest_first]
+    if len(words) > NEAR and words[NEAR] not in ("", "true"):
+        return False
+    word = next(filter(None, words), "")
     return word == "true" or (not word and not require_label)
 
 
@@ -176,22 +188,63 @@ def _from_signal_labels(spec: SignalContent, around: Surroundings) -> str:
     return _own_label(spec, "environment", "env") if around.degraded else ""
 
 
-_ENVIRONMENT_SOURCES: Final[tuple[tuple[str, Callable[[SignalContent, Surroundings], str]], ...]] = (
-    ("signal", _from_spec),
-    ("namespace-label", _from_namespace),
-    ("owner-label", _from_owner),
-    ("namespace-label", _from_plain_namespace),
-    ("signal-label", _from_signal_labels),
+@dataclass(frozen=True)
+class _Source:
+    """Somebody who may name the environment; who runs the workload may only name a stricter one than the others."""
+
+    name: str
+    read: Callable[[SignalContent, Surroundings], str]
+    of_the_workload: bool = False
+
+    def may_loosen(self, around: Surroundings) -> bool:
+        return not self.of_the_workload or around.administered
+
+
+_ENVIRONMENT_SOURCES: Final = (
+    _Source("signal", _from_spec),
+    _Source("namespace-label", _from_namespace),
+    _Source("owner-label", _from_owner, of_the_workload=True),
+    _Source("namespace-label", _from_plain_namespace),
+    _Source("signal-label", _from_signal_labels, of_the_workload=True),
 )
+_BY_STRICTNESS: Final = (
+    Environment.PRODUCTION,
+    Environment.UNKNOWN,
+    Environment.STAGING,
+    Environment.QA,
+    Environment.TEST,
+    Environment.DEVELOPMENT,
+)
+"""What policies let run by itself comes later; nobody lets run by itself what is not known."""
+
+_Named = tuple[Environment, str, tuple[str, ...]]
 
 
-def _environment(spec: SignalContent, around: Surroundings) -> tuple[Environment, str, tuple[str, ...]]:
-    for source, read in _ENVIRONMENT_SOURCES:
-        if word := read(spec, around):
-            found = environment_from_word(word)
-            strange = found is Environment.UNKNOWN and word.lower() != "unknown"
-            return found, source, (f"environment {word!r} is not a known word",) if strange else ()
+def _environment(
+    spec: SignalContent, around: Surroundings, sources: Sequence[_Source] = _ENVIRONMENT_SOURCES
+) -> _Named:
+    for place, source in enumerate(sources, start=1):
+        if word := source.read(spec, around):
+            found = _named(word, source)
+            if source.may_loosen(around):
+                return found
+            return _stricter(word, found, _environment(spec, around, sources[place:]))
     return Environment.UNKNOWN, "none", ()
+
+
+def _named(word: str, source: _Source) -> _Named:
+    found = environment_from_word(word)
+    strange = found is Environment.UNKNOWN and word.lower() != "unknown"
+    return found, source.name, (f"environment {word!r} is not a known word",) if strange else ()
+
+
+def _stricter(word: str, of_the_workload: _Named, others: _Named) -> _Named:
+    if _BY_STRICTNESS.index(of_the_workload[0]) <= _BY_STRICTNESS.index(others[0]):
+        return of_the_workload
+    refused = (
+        f"environment {word!r} of the {of_the_workload[1]} does not count: it may only be stricter than {others[0]}"
+    )
+    return others[0], others[1], (*others[2], refused)
 
 
 def _own_label(spec: SignalContent, *names: str) -> str:
@@ -228,10 +281,38 @@ def priority_of(environment: Environment, severity: Severity) -> Priority:
 def _priority(spec: SignalContent, around: Surroundings, environment: Environment) -> tuple[Priority, str]:
     if spec.priority:
         return spec.priority, "signal"
-    for labels, source in ((around.namespace, "namespace-label"), (around.owner, "owner-label")):
-        if found := _word(Priority, read_label(labels, "priority") or ""):
-            return found, source
-    return priority_of(environment, spec.severity), "table"
+    if found := _word(Priority, read_label(around.namespace, "priority") or ""):
+        return found, "namespace-label"
+    by_table = priority_of(environment, spec.severity)
+    owners = _word(Priority, read_label(around.owner, "priority") or "")
+    if owners and _may_say(around, owners, by_table, _PRIORITIES_BY_STRICTNESS):
+        return owners, "owner-label"
+    return by_table, "table"
+
+
+_PRIORITIES_BY_STRICTNESS: Final = (Priority.P0, Priority.P1, Priority.P2, Priority.P3)
+_CRITICALITIES_BY_STRICTNESS: Final = (Criticality.CRITICAL, Criticality.HIGH, Criticality.MEDIUM, Criticality.LOW)
+_SLAS_BY_STRICTNESS: Final = (
+    SlaRequirement.PLATINUM,
+    SlaRequirement.GOLD,
+    SlaRequirement.SILVER,
+    SlaRequirement.BRONZE,
+)
+_TOLERANCES_BY_STRICTNESS: Final = (RiskTolerance.LOW, RiskTolerance.MEDIUM, RiskTolerance.HIGH)
+
+
+def _may_say(around: Surroundings, said: W, otherwise: W, by_strictness: Sequence[W]) -> bool:
+    """Whether the owner's label counts, where the namespace has none and `otherwise` would stand."""
+    return around.administered or by_strictness.index(said) <= by_strictness.index(otherwise)
+
+
+def _ranked(around: Surroundings, name: str, otherwise: W, by_strictness: Sequence[W]) -> W:
+    """The word of the namespace; else the owner's, where that is no looser than what stands without it."""
+    words = type(otherwise)
+    if found := _word(words, read_label(around.namespace, name) or ""):
+        return found
+    owners = _word(words, read_label(around.owner, name) or "")
+    return owners if owners and _may_say(around, owners, otherwise, by_strictness) else otherwise
 
 
 # --- business and custom labels (10.3, 10.4) ----------------------------------------------------------
@@ -250,9 +331,15 @@ def _business(spec: SignalContent, around: Surroundings, environment: Environmen
     return Business(
         business_unit=(_near(around, "business-unit") or team)[:MAX_BUSINESS_TEXT] or None,
         service_owner=_near(around, "service-owner")[:MAX_BUSINESS_TEXT] or None,
-        criticality=_word(Criticality, _near(around, "criticality")) or criticality,
-        sla_requirement=_word(SlaRequirement, _near(around, "sla")) or sla,
+        criticality=_ranked(around, "criticality", criticality, _CRITICALITIES_BY_STRICTNESS),
+        sla_requirement=_ranked(around, "sla", sla, _SLAS_BY_STRICTNESS),
     )
+
+
+def surroundings_of(context: ResourceContext) -> Surroundings:
+    """The labels around a target as they were read."""
+    administered = not context.target.namespace and not context.root.namespace
+    return Surroundings(context.namespace_labels, context.root_labels, context.deleted, administered)
 
 
 def _near(around: Surroundings, name: str) -> str:

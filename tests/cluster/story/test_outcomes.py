@@ -6,7 +6,7 @@ import pytest
 
 from inquest.story.detectors.unschedulable import GRACE
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import World, age, conditions, phase_of, word
+from tests.cluster.story.world import ENDED, NAMESPACE, World, age, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-outcomes")
 
@@ -122,6 +122,28 @@ def test_a_protected_namespace_is_diagnosed_and_never_touched(inhabit: Inhabit) 
         inside.tells(case, "RemediationBlocked")
     finally:
         inside.api.delete("Deployment", name, "kube-system")
+
+
+@pytest.mark.parametrize("of_namespace", [{"env": "production"}, {}], ids=["production", "silent"])
+@pytest.mark.parametrize("sender", ["", NAMESPACE], ids=["tenant", "home"])
+def test_no_owner_of_a_workload_talks_it_out_of_an_approval(
+    inhabit: Inhabit, of_namespace: dict[str, str], sender: str
+) -> None:
+    """With every label there is, on a Deployment of their own."""
+    world = inhabit("", **of_namespace)
+    target = world.broken()
+    words = {"environment": "development", "priority": "P3", "criticality": "low", "risk-tolerance": "high"}
+    labels = {f"{prefix}/{key}": word for prefix in ("inquest.dev", "kubernaut.ai") for key, word in words.items()}
+    labels |= {"environment": "development", "env": "development", "inquest.dev/team": "mallory"}
+    world.api.change("Deployment", target["metadata"]["name"], world.namespace, {"metadata": {"labels": labels}})
+
+    signal = world.signal(namespace=sender)
+    case = world.case(signal, "AwaitingApproval", "Executing", *ENDED)
+
+    assert phase_of(case) == "AwaitingApproval"
+    assert case["status"]["ruling"]["reason"] == (
+        "Production environment" if of_namespace else "Environment is unknown"
+    )
 
 
 def test_staging_runs_by_itself(inhabit: Inhabit) -> None:
