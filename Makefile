@@ -130,6 +130,10 @@ same-image: install ## Build the operator's image once more and compare the dige
 	$(BIN)/python -m hack.images operator
 	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/chart/test_image.py -m long
 
+.PHONY: release-image
+release-image: install ## The operator's image for others, on a base that is named by its digest (BASE=…@sha256:… NAME=…)
+	$(BIN)/python -m hack.release --base '$(BASE)' '$(NAME)'
+
 .PHONY: bench
 bench: install ## What cases cost, alone, 20 and 50 at once, beside goals and baselines (BENCH='--json FILE')
 	timeout --kill-after=60 3600 $(BIN)/python -m benchmarks $(BENCH)
