@@ -729,10 +729,18 @@ class ServerSettings(_Group):
 
     host: str = "127.0.0.1"
     """Address to listen on."""
+    authentication: Literal["auto", "kubernetes", "none"] = "auto"
+    """`kubernetes`: for metrics and verbose readiness a caller from elsewhere shows a token of an account that may get
+    `/metrics`; `auto`: so, unless `host` is a loopback address."""
     health_port: Annotated[int, Field(ge=0, le=65535)] = 8081
     """`/healthz`, `/readyz`; 0 takes a free port."""
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9090
     """`/metrics`; 0 takes a free port."""
+
+    @property
+    def asks_for_tokens(self) -> bool:
+        """Whether a caller from elsewhere has to say who they are."""
+        return self.authentication == "kubernetes" or (self.authentication == "auto" and self.host not in LOOPBACK)
 
 
 SignalName = Annotated[str, Field(min_length=1, max_length=253)]

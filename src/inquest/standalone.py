@@ -11,11 +11,12 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import stamina
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.middleware import Middleware
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.redact import Redactor
@@ -24,8 +25,12 @@ from inquest.datastorage.database import Database, migrate, open_database, unusa
 from inquest.errors import Misconfigured
 from inquest.serving import Certificate, metrics_app, serving, stop_signal
 from inquest.serving.login import Reviewer
+from inquest.serving.private import Private
 from inquest.settings import DataStorageServerSettings, Settings
 from inquest.telemetry import set_up_logging
+
+if TYPE_CHECKING:
+    from inquest.adapters.kube import Kube
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -57,7 +62,8 @@ async def _run(settings: Settings, stack: AsyncExitStack, stop: asyncio.Event) -
     stack.push_async_callback(database.close)
     health = create_health_app(database, hindered=lambda: stage.hindered)
     health_port = await stack.enter_async_context(serving(health, probes.host, probes.health_port))
-    metrics_port = await stack.enter_async_context(serving(metrics_app(), probes.host, probes.metrics_port))
+    told = metrics_app(await _around(settings, stack))
+    metrics_port = await stack.enter_async_context(serving(told, probes.host, probes.metrics_port))
     reviewer = await _reviewer(settings, stack)
     await _migrated(database)
     app = create_app(database, reviewer=reviewer)
@@ -101,15 +107,27 @@ def _certificate(chosen: DataStorageServerSettings) -> Certificate | None:
     return Certificate(chain, key) if chain is not None and key is not None else None
 
 
+async def _around(settings: Settings, stack: AsyncExitStack) -> list[Middleware]:
+    """What stands before the metrics; the API server is asked when the first caller from elsewhere comes."""
+    if not settings.server.asks_for_tokens:
+        return []
+    kube = await _kube(settings, stack)
+    return [Middleware(Private, reviewer=kube.metrics_readers())]
+
+
+async def _kube(settings: Settings, stack: AsyncExitStack) -> Kube:
+    from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster  # who asks nobody starts without it
+
+    file = settings.kubernetes.kubeconfig
+    return await stack.enter_async_context(Kube(from_kubeconfig(file) if file else in_cluster(), SystemClock()))
+
+
 async def _reviewer(settings: Settings, stack: AsyncExitStack) -> Reviewer | None:
     chosen = settings.datastorage.server
     if chosen.authentication == "none":
         log.warning("no login: whoever reaches the port may read and write", host=chosen.host)
         return None
-    from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster  # who asks nobody starts without it
-
-    file = settings.kubernetes.kubeconfig
-    kube = await stack.enter_async_context(Kube(from_kubeconfig(file) if file else in_cluster(), SystemClock()))
+    kube = await _kube(settings, stack)
     await kube.login()
     return kube.reviews(own_namespace(), chosen.service)
 

@@ -43,6 +43,18 @@ def test_the_operator_becomes_ready_where_pods_are_restricted_and_its_root_is_re
     assert all(box["securityContext"]["readOnlyRootFilesystem"] for box in pod["spec"]["containers"])
 
 
+def test_the_cluster_learns_from_the_probes_whether_and_not_why(site: Site) -> None:
+    """The API server passes a request on from its own address, without the token of whoever asked it."""
+
+    def asked(door: str, path: str) -> str:
+        found = site.kubectl.ask("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/services/inquest:{door}/proxy/{path}")
+        return found.out + found.err
+
+    eventually(lambda: asked("health", "readyz") == "ok\n", what="the terse probe says ok")
+    assert "Missing Authorization header" in asked("health", "readyz?verbose")
+    assert "Missing Authorization header" in asked("metrics", "metrics")
+
+
 WELL = {f"[+] {part}" for part in ("kinds and watch", "lease", "rights", "policy", "admission policies")}
 
 

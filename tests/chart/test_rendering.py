@@ -125,6 +125,7 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
         {"rbac": {"namespaced": ["shop"]}, "settings": {"intake": {"enabled": True}}},
         "intake.token_file",
     ),
+    "a monitor of pods without a token": ({"podMonitor": {"enabled": True}}, "podMonitor.tokenSecret.name"),
     "an approver where no case can stand": (
         {"rbac": {"namespaced": ["shop"], "approvers": [{"group": "sre", "namespaces": ["pay"]}]}},
         "no case can stand in pay",
@@ -272,6 +273,7 @@ def rights(objects: list[Object], kinds: tuple[str, ...] = ("Role", "ClusterRole
         (role["metadata"].get("namespace") or ("" if role["kind"] == "ClusterRole" else NAMESPACE), *parts)
         for role in objects
         if role["kind"] in kinds and not role["metadata"]["name"].startswith("inquest-workflow-")
+        if role["metadata"]["name"] != "inquest-test"  # for the time of `helm test`
         for rule in role["rules"]
         for parts in (
             (group, resource, verb)
@@ -645,6 +647,41 @@ def test_panels_of_the_dashboard_do_not_overlap() -> None:
 
     assert len(squares) == len(set(squares))
     assert max(across for _, across in squares) < 24
+
+
+def endpoints(kind: str, **values: Any) -> Object:
+    spec = one(rendered(with_values(**values)), kind)["spec"]
+    (found,) = spec.get("endpoints") or spec["podMetricsEndpoints"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_metrics_ask_for_a_token_and_monitors_show_one() -> None:
+    on, secret = {"enabled": True}, {"name": "prometheus-token", "key": "token"}
+    shown = endpoints("ServiceMonitor", serviceMonitor=on)
+    given = endpoints("ServiceMonitor", serviceMonitor={**on, "tokenSecret": secret})
+    pods = endpoints("PodMonitor", podMonitor={**on, "tokenSecret": secret})
+    free = endpoints("PodMonitor", podMonitor=on, metrics={"authentication": "none"})
+
+    assert settings_of(rendered(with_values()))["server"]["authentication"] == "kubernetes"
+    assert shown["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    assert given["authorization"] == pods["authorization"] == {"credentials": secret}
+    assert not {"authorization", "bearerTokenFile"} & set(free)
+    assert "bearerTokenFile" not in {*given, *pods}
+
+
+def test_metrics_that_ask_nobody_are_not_open_to_the_cluster() -> None:
+    policy = one(rendered(with_values(metrics={"authentication": "none"})), "NetworkPolicy")["spec"]
+
+    assert "metrics" not in {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+
+
+def test_the_account_of_the_test_of_a_release_may_read_readiness_and_goes_with_it() -> None:
+    found = [each for each in rendered(with_values()) if each["metadata"]["name"] == "inquest-test"]
+
+    assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in found} == {"test"}
+    (role,) = [each for each in found if each["kind"] == "ClusterRole"]
+    assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 
 
 # --- who may decide -----------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ WHO: Final = {
     "docs/how-to/answer-an-alert.md": {
         "kubectl get pods": _CHART,
         "readyz?verbose": _CHART,
+        "port-forward": _CHART,
         "kubectl logs": _CHART,
         "| jq": BY_HAND,
     },
@@ -43,7 +44,7 @@ WHO: Final = {
         '"decision":"Rejected"': BY_HAND,
         '"approvals"': "takes two people: tests/cluster/story/test_quorum.py",
     },
-    "docs/how-to/change-settings.md": {"readyz?verbose": _CHART},
+    "docs/how-to/change-settings.md": {"readyz?verbose": _CHART, "port-forward": _CHART},
     "docs/how-to/check-an-installation.md": {
         "inquest doctor": "shows an installation with faults: tests/cluster/operator/test_doctor.py has one",
     },
@@ -95,6 +96,8 @@ WHO: Final = {
     },
     "docs/how-to/install-with-helm.md": {
         "docker build": _REGISTRY,
+        "port-forward": _CHART,
+        "readyz?verbose": _CHART,
         "make release-image": "needs a registry; tests/hack/test_release.py has what it refuses",
         "docker create": "needs Docker; tests/chart/test_image.py reads the same list out of the image",
         "hack.images": _CHART,

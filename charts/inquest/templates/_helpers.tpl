@@ -234,7 +234,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $_ := set $server "tls_key" "/run/secrets/inquest/tls/tls.key" }}
 {{- end }}
 {{- dict
-  "server" (dict "host" "0.0.0.0" "health_port" 8081 "metrics_port" 9090)
+  "server" (dict "host" "0.0.0.0" "authentication" .Values.metrics.authentication "health_port" 8081 "metrics_port" 9090)
   "datastorage" (dict "server" $server)
   "log_level" (default "info" .Values.settings.log_level)
 | toPrettyJson }}
@@ -244,7 +244,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "inquest.settings" -}}
 {{- $own := dict
   "kubernetes" (dict "namespace" .Release.Namespace "service_account" (include "inquest.serviceAccountName" .))
-  "server" (dict "host" "0.0.0.0" "health_port" 8081 "metrics_port" 9090)
+  "server" (dict "host" "0.0.0.0" "authentication" .Values.metrics.authentication "health_port" 8081 "metrics_port" 9090)
   "execution" (dict "namespace" .Values.execution.namespace)
   "policy" (dict "url" (include "inquest.opaURL" .))
 }}
@@ -280,6 +280,17 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $_ := set $own "evidence" (dict "enabled" true "host" "0.0.0.0" "port" 8443 "tls_certificate" (printf "%s/tls.crt" $files) "tls_key" (printf "%s/tls.key" $files)) }}
 {{- end }}
 {{- mergeOverwrite (deepCopy .Values.settings) $own | toPrettyJson }}
+{{- end }}
+
+{{/* How a scraper shows who it is: a token in a Secret, else the one of its own account where it can name a file. */}}
+{{- define "inquest.scraperToken" -}}
+{{- if ne .asked "kubernetes" }}
+{{- else if .secret.name -}}
+authorization:
+  credentials: {name: {{ .secret.name }}, key: {{ .secret.key }}}
+{{- else if .file -}}
+bearerTokenFile: {{ .file }}
+{{- end }}
 {{- end }}
 
 {{- define "inquest.policy" -}}
@@ -334,6 +345,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- if and (eq (dig "intake" "authentication" "kubernetes" .Values.settings) "none") (include "inquest.intakeEnabled" .) }}
 {{- fail "settings.intake.authentication: none is for one machine's loopback; a pod's door needs a login" }}
+{{- end }}
+{{- if and .Values.podMonitor.enabled (eq .Values.metrics.authentication "kubernetes") (not .Values.podMonitor.tokenSecret.name) }}
+{{- fail "podMonitor.tokenSecret.name: metrics ask for a token, and a PodMonitor takes one from a Secret only; a ServiceMonitor takes that of Prometheus (serviceMonitor.enabled)" }}
 {{- end }}
 {{- $policy := include "inquest.networkPolicy" . }}
 {{- if and (eq $policy "strict") (not .Values.networkPolicy.apiServerCIDRs) }}

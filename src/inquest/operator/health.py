@@ -9,12 +9,17 @@ from typing import Final
 
 import structlog
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from inquest.ports import Clock
 from inquest.serving import metrics_app, serving
+from inquest.serving.login import Reviewer
+from inquest.serving.private import Private
 from inquest.telemetry import LOOP_LAG
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -33,8 +38,8 @@ class Line:
     """Without it the probe fails; otherwise it only shows."""
 
 
-def health_app(*, alive: Sequence[Line], ready: Sequence[Line]) -> Starlette:
-    """The probes; `?verbose` shows every line."""
+def health_app(*, alive: Sequence[Line], ready: Sequence[Line], reviewer: Reviewer | None = None) -> Starlette:
+    """The probes; `?verbose` shows every line, with a `reviewer` to who may read metrics alone."""
 
     async def healthz(request: Request) -> Response:
         return _answer(alive, "verbose" in request.query_params)
@@ -42,7 +47,12 @@ def health_app(*, alive: Sequence[Line], ready: Sequence[Line]) -> Starlette:
     async def readyz(request: Request) -> Response:
         return _answer(ready, "verbose" in request.query_params)
 
-    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)])
+    around = [Middleware(Private, reviewer=reviewer, private=_is_verbose)] if reviewer else []
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)], middleware=around)
+
+
+def _is_verbose(scope: Scope) -> bool:
+    return "verbose" in QueryParams(scope.get("query_string", b""))
 
 
 async def measure_lag(clock: Clock) -> None:
@@ -60,7 +70,7 @@ async def measure_lag(clock: Clock) -> None:
 def _answer(lines: Sequence[Line], verbose: bool) -> Response:
     faults = {line: line.fault() for line in lines}
     failed = any(fault and line.required for line, fault in faults.items())
-    shown = [_shown(line, fault) for line, fault in faults.items() if verbose or (fault and line.required)]
+    shown = [_shown(line, fault) for line, fault in faults.items() if verbose]
     return PlainTextResponse("\n".join([*shown, "failed" if failed else "ok", ""]), 503 if failed else 200)
 
 

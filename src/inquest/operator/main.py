@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from starlette.middleware import Middleware
 
 from inquest import __version__
 from inquest.access import CHECK_SECONDS, Missing, excess, missing
@@ -30,6 +31,7 @@ from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
 from inquest.reloading import SettingsFile
 from inquest.serving import stop_signal
+from inquest.serving.private import Private
 from inquest.settings import Settings
 from inquest.telemetry import log_from, set_up_logging, tracing
 from inquest.wiring import Redactor, Wired, door_for_readers, opened, receiving, watching_events
@@ -272,9 +274,11 @@ class Process:
         )
         self.faults = lambda: {line.name: fault for line in (*alive, *ready) if (fault := line.fault())}
         server = self.settings.server
-        app = health_app(alive=alive, ready=ready)
+        readers = wired.kube.metrics_readers() if server.asks_for_tokens else None
+        app = health_app(alive=alive, ready=ready, reviewer=readers)
         health = await stack.enter_async_context(serving(app, server.host, server.health_port))
-        metrics = await stack.enter_async_context(serving(metrics_app(), server.host, server.metrics_port))
+        told = metrics_app([Middleware(Private, reviewer=readers)] if readers else [])
+        metrics = await stack.enter_async_context(serving(told, server.host, server.metrics_port))
         intake = await stack.enter_async_context(receiving(wired, self.redactor))
         log.info("serving", health=health, metrics=metrics, intake=intake)
 

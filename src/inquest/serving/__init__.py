@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -46,13 +47,13 @@ class Certificate:
     """PEM file of the authorities of which a caller must show a certificate; None: nobody is asked for one."""
 
 
-def metrics_app() -> Starlette:
+def metrics_app(around: Sequence[Middleware] = ()) -> Starlette:
     """Everything that Prometheus scrapes."""
 
     async def metrics(_: Request) -> Response:
         return Response(exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    return Starlette(routes=[Route("/metrics", metrics)])
+    return Starlette(routes=[Route("/metrics", metrics)], middleware=around)
 
 
 @asynccontextmanager

@@ -89,6 +89,9 @@ DATASTORAGE_LOGINS: Final = _counter(
     "datastorage_logins", "Requests to a DataStorage server by what its login said.", ["result"]
 )
 INTAKE_LOGINS: Final = _counter("intake_logins", "Requests of senders by what the login said.", ["result"])
+PROBE_LOGINS: Final = _counter(
+    "probe_logins", "Requests for metrics and verbose readiness from elsewhere, by what the login said.", ["result"]
+)
 INTAKE_NOTICES: Final = _counter("intake_notices", "Notices of senders by what became of them.", ["way", "result"])
 INTAKE_EVENTS_HELD: Final = _gauge("intake_events_held", "Targets and reasons of events that wait to become Signals.")
 INTAKE_WATCH_FAILURES: Final = _counter("intake_watch_failures", "Ends of the watch of events that it did not ask for.")
@@ -192,6 +195,7 @@ _Metric = Counter | Gauge | Histogram
 
 _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     DATASTORAGE_LOGINS: (("passed", "401", "403", "500"),),
+    PROBE_LOGINS: (("passed", "401", "403", "503"),),
     HISTORY_CHAINS: (("held", "broken", "unchecked"),),
     INTAKE_LOGINS: (("passed", "401", "403", "503"),),
     INTAKE_NOTICES: (

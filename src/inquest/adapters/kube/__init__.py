@@ -16,7 +16,7 @@ from inquest.adapters.kube.cluster import KubeCluster
 from inquest.adapters.kube.discovery import Discovery
 from inquest.adapters.kube.login import Login, Persona, Source, from_kubeconfig, given, in_cluster, usual_kubeconfig
 from inquest.adapters.kube.places import Places
-from inquest.adapters.kube.reviews import KubeReviews, KubeRights
+from inquest.adapters.kube.reviews import KubeReaders, KubeReviews, KubeRights
 from inquest.adapters.kube.status import KubeStatus
 from inquest.adapters.kube.transport import REQUEST_SECONDS, Traffic, Transport
 from inquest.api.meta import GROUP
@@ -65,6 +65,10 @@ class Kube:
         right = {"verb": "create", "group": GROUP, "resource": "signals", "namespace": namespace}
         return KubeReviews(self._transport, right, inside=namespace if self.places.confined else "")
 
+    def metrics_readers(self) -> KubeReaders:
+        """Who reads what a server of ours says of itself: `get` on `/metrics` is what they need."""
+        return KubeReaders(self._transport, "/metrics")
+
     def rights(self) -> KubeRights:
         """What anybody may do."""
         return KubeRights(self._transport)
@@ -89,6 +93,7 @@ __all__ = [
     "CaseFiles",
     "Kube",
     "KubeCluster",
+    "KubeReaders",
     "KubeReviews",
     "KubeStatus",
     "Login",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from inquest.adapters.kube import paths
-from inquest.adapters.kube.transport import Request, Transport
-from inquest.errors import Unavailable
+from inquest.adapters.kube.transport import Request, Transport, Unknown
+from inquest.errors import Forbidden, Unavailable
 from inquest.ports import Access, Json, ResourceKind
 
 AUTHENTICATION: Final = "authentication.k8s.io"
@@ -57,6 +57,35 @@ class KubeReviews:
     async def authorise(self, user: Json) -> bool:
         """Whether that user, groups and extra included, has the right."""
         return await _may(self._transport, user, self._attributes, self._inside)
+
+
+class KubeReaders:
+    """Whether whoever holds a token may `get` a path of ours that is no resource, such as `/metrics`.
+
+    The API server is asked in the name of the caller, so that it needs no right of this account: an operator of single
+    namespaces can be given none to review tokens.
+    """
+
+    def __init__(self, transport: Transport, path: str) -> None:
+        self._transport, self._path = transport, path
+
+    async def authenticate(self, token: str) -> Json | None:
+        """A name for whoever holds it, with `allowed`; None for a token that is not valid."""
+        attributes = {"path": self._path, "verb": "get"}
+        try:
+            async with self._transport.as_holder(token) as theirs:
+                status = await _status(
+                    theirs, AUTHORIZATION, "SelfSubjectAccessReview", {"nonResourceAttributes": attributes}
+                )
+        except Unknown:
+            return None
+        except Forbidden:
+            status = {}
+        return {"username": "a reader", "allowed": bool(status.get("allowed")) and not status.get("denied")}
+
+    async def authorise(self, user: Json) -> bool:
+        """What was learned with the name."""
+        return bool(user.get("allowed"))
 
 
 async def _may(transport: Transport, user: Json, attributes: Json, inside: str = "") -> bool:

@@ -27,7 +27,7 @@ from multidict import CIMultiDict
 
 from inquest import errors
 from inquest.adapters.kube.bodies import APPLY, apply_body
-from inquest.adapters.kube.login import NOBODY_ELSE, Login, Source
+from inquest.adapters.kube.login import NOBODY_ELSE, Login, Source, given
 from inquest.api.meta import GROUP
 from inquest.api.rbac import INSTALL
 from inquest.ports import Clock, Json
@@ -96,6 +96,10 @@ class Reply:
 
 class Expired(errors.Unavailable):
     """410: the list has to begin again."""
+
+
+class Unknown(errors.Forbidden):
+    """401: whoever asks is nobody that the API server knows."""
 
 
 @dataclass
@@ -258,6 +262,18 @@ class Transport:
         """The login in use, for the watcher."""
         return (await self._open())[0]
 
+    @asynccontextmanager
+    async def as_holder(self, token: str) -> AsyncIterator[Transport]:
+        """A way to the same server for whoever holds the token, and nothing of our own account with it."""
+        theirs = replace(
+            await self.login(), token=token, token_file=None, cert_file="", key_file="", impersonate=NOBODY_ELSE
+        )
+        asked = Transport(given(theirs), self._clock, self._random)
+        try:
+            yield asked
+        finally:
+            await asked.aclose()
+
     async def now(self) -> datetime:
         """The API server's clock; asks it once where no answer has told yet."""
         if not self.server_clock.is_set:
@@ -372,7 +388,9 @@ def _error(request: Request, reply: Reply) -> errors.InquestError:
     what = f"{request.verb} {request.resource}"
     message = f"{what}: {status.get('message') or reply.text()[:500].strip() or reply.status}"
     match reply.status:
-        case 401 | 403:
+        case 401:
+            return Unknown(message)
+        case 403:
             return errors.Forbidden(message)
         case 404:
             return _absent(request, status, message)
