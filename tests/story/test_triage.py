@@ -22,6 +22,7 @@ from inquest.story.triage import (
     OpenCase,
     TriageRules,
     back_off,
+    earlier_answer,
     failures_in_a_row,
     next_allowed,
     triage,
@@ -386,3 +387,37 @@ def test_the_rules_stand_in_the_order_of_the_table() -> None:
         "cooldown",
         "rate_limited",
     ]
+
+
+SMALL_TALK = content(message="again")
+ASKED: dict[str, tuple[Observed, str]] = {
+    "small talk": (observed(spec=SMALL_TALK), "Noise"),
+    "a name on the noise list": (observed(spec=content(name="Watchdog")), "Noise"),
+    "a person was asked": (observed(ended=(completed(Resolution.MANUAL_REVIEW_REQUIRED),)), "ManualReviewPending"),
+    "nothing to do": (
+        observed(ended=(completed(Resolution.NO_ACTION_REQUIRED, next_allowed=NOW + HOUR),)),
+        "Cooldown",
+    ),
+    "it failed three times": (observed(ended=tuple(failed(minutes) for minutes in (1, 2, 3))), "ConsecutiveFailures"),
+    "it failed just now": (observed(ended=(failed(1, next_allowed=NOW + MINUTE),)), "ExponentialBackoff"),
+}
+
+
+@pytest.mark.parametrize(("seen", "reason"), ASKED.values(), ids=ASKED.keys())
+def test_what_holds_an_alert_does_not_hold_a_person(seen: Observed, reason: str) -> None:
+    assert triage(seen).reason == reason
+    assert triage(replace(seen, by_person=True)).reason == "Accepted"
+    assert bool(earlier_answer(replace(seen, by_person=True))) is bool(seen.ended)
+    assert earlier_answer(seen) == ""
+
+
+def test_a_person_is_held_by_scope_by_an_open_case_and_by_the_rate() -> None:
+    limited = observed(accepted=tuple(Accept(NOW, "shop") for _ in range(10)), rules=TriageRules(rate_per_namespace=10))
+    joined = observed(open_cases=(OpenCase(ObjectRef(name="inv-1"), "sig-0", NOW - MINUTE),))
+
+    for seen, reason in (
+        (observed(scope_labels=({},)), "OutOfScope"),
+        (joined, "DuplicateOpen"),
+        (limited, "RateLimited"),
+    ):
+        assert triage(replace(seen, by_person=True)).reason == reason

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Annotated, Final
 
 from cyclopts import Parameter
 
 from inquest.adapters.redact import Redactor
 from inquest.api.meta import API_VERSION
+from inquest.api.names import REQUESTER_ANNOTATION
 from inquest.api.shared import Severity, SignalPhase, SourceType
 from inquest.api.signal import Signal
 from inquest.cli.cases import case_of, investigation_object, there
@@ -19,7 +21,7 @@ from inquest.cli.output import say, warn
 from inquest.cli.place import Connection, Place, at_place, seconds_of
 from inquest.cli.target import target_of
 from inquest.conductor.house import INVESTIGATION, SIGNAL
-from inquest.errors import Conflict
+from inquest.errors import Conflict, InquestError
 from inquest.ports import Json, ResourceKind
 
 LEFT_OUT: Final = ("signalRef", "cancel", "feedback")
@@ -74,7 +76,7 @@ def investigate(
         named = await target_of(at, target, missing=allow_missing)
         found = _signal(named, message, severity, title)
         metadata = {"name": name} if name else {"generateName": "sig-"}
-        created = await _created(home, SIGNAL, {"metadata": metadata, "spec": found})
+        created = await _created(home, SIGNAL, {"metadata": metadata | await _signed(at), "spec": found})
         if not wait:
             return _left(home, created)
         async with asyncio.timeout(most) as bound:
@@ -111,6 +113,13 @@ async def _created(at: Connection, kind: ResourceKind, body: Json) -> str:
     return name
 
 
+async def _signed(at: Connection) -> Json:
+    """Who asks, for API servers that do not write it themselves; one that knows better refuses or replaces it."""
+    with contextlib.suppress(InquestError):
+        return {"annotations": {REQUESTER_ANNOTATION: (await at.kube.status.whoami()).user}}
+    return {}
+
+
 def _left(at: Connection, name: str) -> Exit:
     """Nobody waits here: what to type for that is said."""
     say(f"to see what becomes of it: inquest get {name} -n {at.namespace} --watch")
@@ -123,6 +132,7 @@ async def _case_of(at: Connection, signal: str) -> Json | None:
         found = Signal.from_object(await at.kube.status.read(SIGNAL, signal, at.namespace))
         case, status = await case_of(at, found), found.status
         if case is not None:
+            say(f"{signal} is {status.phase}: {status.message}")
             return case
         if status.phase in (SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED, SignalPhase.BLOCKED):
             until = f" until {status.blocked_until:%H:%M:%SZ}" if status.blocked_until else ""

@@ -74,6 +74,7 @@ from inquest.story.triage import (
     Observed,
     OpenCase,
     TriageRules,
+    earlier_answer,
     is_beyond,
     rate_limited,
     triage,
@@ -101,6 +102,10 @@ EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
 TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
 ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", "ManualReviewPending"})
 """Blocks that a label or an annotation ends before their time."""
+
+
+_MACHINES: Final = ("system:serviceaccount:", "system:node:")
+"""How the API server names those who are nobody."""
 
 
 @dataclass(frozen=True)
@@ -308,7 +313,7 @@ class Signals:
         """Gather all that triage may look at."""
         now = await self.house.now()
         target = found.spec.target
-        observed = Observed(found.name, found.namespace, found.spec, now, self._rules())
+        observed = Observed(found.name, found.namespace, found.spec, now, self._rules(), by_person=_by_person(found))
         if target.kind == UNKNOWN_KIND:
             return await self._with_cases(found, observed, None)
         try:
@@ -435,7 +440,8 @@ class Signals:
         await self.house.herald.event(
             created, "InvestigationCreated", self.house.redactor.text(f"for Signal {found.name}")
         )
-        return Decision(SignalPhase.ACCEPTED, "Accepted", f"{name} investigates it")
+        told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
+        return Decision(SignalPhase.ACCEPTED, "Accepted", told)
 
     async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> Decision | None:
         """None where the case is ours; else what becomes of the Signal."""
@@ -880,6 +886,12 @@ def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> Verdict:
     if inv.status.resolution is None:
         return false("InheritedFailure" if is_duplicate else "InvestigationFailed", inv.status.message or "")
     return true("Inherited" if is_duplicate else str(inv.status.resolution), inv.status.message or "")
+
+
+def _by_person(found: Signal) -> bool:
+    """A bot hands on what people say to one another, so its own word that somebody asks is not enough."""
+    who = found.metadata.annotations.get(REQUESTER_ANNOTATION, "")
+    return found.spec.source.type is SourceType.MANUAL and bool(who) and not who.startswith(_MACHINES)
 
 
 def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> Surroundings:

@@ -115,6 +115,8 @@ class Observed:
     """Labels of the target, its root owner and its namespace, in this order."""
     scope_unknown: bool = False
     """Some of these labels could not be read."""
+    by_person: bool = False
+    """A person asked, and the API server says so: triage neither takes it for small talk nor lets it cool down."""
     event_type: str = ""
     """`Normal` or `Warning` where the source is an event."""
 
@@ -155,10 +157,20 @@ Rule = Callable[[Observed], Decision | None]
 
 def triage(seen: Observed) -> Decision:
     """The first rule that objects decides; nobody does: accepted."""
-    return next((found for rule in TRIAGE if (found := rule(seen))), ACCEPTED)
+    rules = (rule for rule in TRIAGE if not (seen.by_person and rule in NOT_FOR_A_PERSON))
+    return next((found for rule in rules if (found := rule(seen))), ACCEPTED)
 
 
 ACCEPTED: Final = Decision(SignalPhase.ACCEPTED, "Accepted", "an investigation is due")
+
+
+def earlier_answer(seen: Observed) -> str:
+    """What a person is told who asks once more; empty where nobody has looked yet, or no person asks."""
+    newest = _newest(seen) if seen.by_person else None
+    if newest is None:
+        return ""
+    end = newest.resolution or newest.reason or newest.phase
+    return f"an earlier case ended with {end} at {newest.ended_at:%Y-%m-%d %H:%M:%SZ}"
 
 
 # --- the rules, in the order of 9.1 -----------------------------------------------------------------------
@@ -289,6 +301,11 @@ TRIAGE: Final[tuple[Rule, ...]] = (
     rate_limited,
 )
 """Rows 1 to 14 of 9.1; rows 8 and 9 are one rule with two words."""
+
+NOT_FOR_A_PERSON: Final = frozenset(
+    {noise, chain, manual_review_pending, consecutive_failures, exponential_backoff, cooldown}
+)
+"""What keeps alerts from asking the same again does not keep a person from it; the rate still holds."""
 
 
 # --- what they use ------------------------------------------------------------------------------------------

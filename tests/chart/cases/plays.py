@@ -380,7 +380,7 @@ def in_vain(broken: Broken) -> Play:
         team.shows(first, is_recorded)
         second = team.reaches(CASE, team.by_hand())
         team.shows(second, is_recorded)
-        before, again = team.deployment(), team.fires()
+        before, again = team.deployment(), team.cases.handed_on(target=team.target)
         signal = team.reaches("Signal", again, "Blocked", "Accepted")
         third = team.reaches(CASE, team.by_hand())
         return Played(team, third, before, signal, {"first": first, "second": second})

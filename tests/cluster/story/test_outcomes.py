@@ -90,7 +90,7 @@ def test_a_target_that_has_healed_needs_nothing(world: World) -> None:
     assert "ruling" not in case["status"]
     assert world.api.list("RemediationApprovalRequest", world.namespace) == []
     assert world.api.list("WorkflowExecution", world.namespace) == []
-    assert word(world.triaged(world.signal(), "Blocked", "Accepted"), "phase", "reason") == ("Blocked", "Cooldown")
+    assert word(world.triaged(world.handed_on(), "Blocked", "Accepted"), "phase", "reason") == ("Blocked", "Cooldown")
 
 
 def test_a_target_that_is_not_there_has_no_verified_root(world: World) -> None:

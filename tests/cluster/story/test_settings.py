@@ -22,7 +22,7 @@ def noise(world: World) -> Iterator[str]:
 
 
 def test_a_name_that_became_noise_opens_no_case_without_a_restart(world: World, noise: str) -> None:
-    signal = world.triaged(world.signal(name=noise), "Ignored")
+    signal = world.triaged(world.handed_on(name=noise), "Ignored")
 
     assert word(signal, "reason") == ("Noise",)
 

@@ -38,6 +38,6 @@ def test_words_that_only_a_model_could_read_are_no_noise_while_it_is_silent(worl
 def test_small_talk_is_known_without_asking(world: World) -> None:
     world.broken()
 
-    ignored = world.triaged(world.signal(message="thanks, all good!"), "Accepted", "Ignored")
+    ignored = world.triaged(world.handed_on(message="thanks, all good!"), "Accepted", "Ignored")
 
     assert word(ignored, "phase", "reason") == ("Ignored", "Noise")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
@@ -212,7 +214,7 @@ def test_a_target_that_cannot_exist_fails_the_signal(world: World, target: dict[
 
 
 def test_heartbeats_are_ignored(world: World) -> None:
-    signal = world.signal(name="Watchdog")
+    signal = world.handed_on(name="Watchdog")
 
     ignored = world.triaged(signal, "Ignored", "Accepted")
 
@@ -282,7 +284,7 @@ def test_the_same_case_is_not_opened_again_while_a_person_is_expected(world: Wor
     case = world.case(world.signal())
     assert word(case, "resolution") == ("ManualReviewRequired",)
 
-    second = world.signal()
+    second = world.handed_on()
     held = world.triaged(second, "Blocked", "Accepted")
 
     assert word(held, "phase", "reason") == ("Blocked", "ManualReviewPending")
@@ -294,3 +296,23 @@ def test_the_same_case_is_not_opened_again_while_a_person_is_expected(world: Wor
         {"metadata": {"annotations": {"inquest.dev/reviewed": "jane: looked at it"}}},
     )
     assert phase_of(world.triaged(second, "Accepted")) == "Accepted"
+
+
+def test_a_person_who_asks_again_is_answered_again(world: World) -> None:
+    """By the command, in the words of somebody in a hurry; the same of a program is small talk."""
+    world.deployment()
+    world.crash()
+    assert word(world.case(world.signal()), "resolution") == ("ManualReviewRequired",)
+    small = world.triaged(world.handed_on(message="again"), "Ignored", "Blocked", "Accepted")
+
+    asked = ["investigate", "deploy/shop", "-m", "again", "--name", "again", f"--namespace={world.namespace}"]
+    command = [sys.executable, "-m", "inquest.cli.main", *asked, f"--kubeconfig={world.kubectl.kubeconfig}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, stdin=-3)
+
+    assert done.returncode == 0, done.stderr
+    second = world.triaged(
+        {"metadata": {"name": "again", "namespace": world.namespace}}, "Accepted", "Ignored", "Blocked"
+    )
+    assert word(small, "phase", "reason") == ("Ignored", "Noise")
+    assert word(second, "phase") == ("Accepted",)
+    assert "an earlier case ended with ManualReviewRequired" in second["status"]["message"]

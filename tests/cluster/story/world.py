@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -134,6 +134,11 @@ class World:
         spec |= {"target": target or self.target(), "message": "it does not work", **more}
         meta = {"name": f"sig-{uuid4().hex[:16]}", "namespace": where}
         return self.api.create({"apiVersion": "inquest.dev/v1alpha1", "kind": "Signal", "metadata": meta, "spec": spec})
+
+    def handed_on(self, **more: Any) -> Object:
+        """The same of a program, which hands on what it got."""
+        bot = self.api.named(f"system:serviceaccount:{self.namespace}:bot", "system:masters")
+        return replace(self, api=bot).signal(**more)
 
     def triaged(self, signal: Object, *phases: str) -> Object:
         """The Signal, once it is in one of these phases."""
