@@ -169,8 +169,9 @@ class Player:
         backends = Backends(cluster, self.redactor, clock, self.datastorage, context, runbooks, blocked)
         if recorded.measured:
             backends = replace(backends, metrics=RecordedMetrics(recorded))
+        settings = _at_home_in(self.settings, recorded.home)
         return House(
-            settings=self.settings,
+            settings=settings,
             cluster=cluster,
             eyes=eyes,
             tools=ToolBench(backends, Tools(backends)),
@@ -180,7 +181,7 @@ class Player:
             herald=Silence(),
             clock=clock,
             redactor=self.redactor,
-            journal=Journal(status, self.settings.kubernetes.namespace),
+            journal=Journal(status, settings.kubernetes.namespace),
             model=self.model,
             replica="replay/1",
             random=Random(recorded.name),
@@ -188,6 +189,12 @@ class Player:
             playbooks=self.playbooks,
             offer=lambda *_: None,
         )
+
+
+def _at_home_in(settings: Settings, home: str) -> Settings:
+    """The settings of an operator in that namespace, which may act on every other."""
+    own = {"namespace": home or settings.kubernetes.namespace}
+    return settings.model_copy(update={"kubernetes": settings.kubernetes.model_copy(update=own)})
 
 
 @asynccontextmanager

@@ -79,12 +79,13 @@ class Replay:
         return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation}
 
     async def _investigation(self, signal: Signal) -> Investigation:
-        """As triage would create it; in the operator's own namespace, so that it may look anywhere."""
+        """As triage would create it beside its Signal: what lies outside there is refused here as well."""
         resource = await self.house.eyes.context(signal.spec.target)
         around = surroundings_of(resource)
         context = classify(signal.spec, around, custom_keys=self.house.settings.classification.custom_labels).context
         uid = str(uuid5(NAMESPACE_URL, f"replay:{signal.metadata.namespace}/{signal.name}"))
-        metadata = ObjectMeta(name=signal.name, namespace=self.house.namespace, uid=uid)
+        beside = signal.metadata.namespace or self.house.namespace
+        metadata = ObjectMeta(name=signal.name, namespace=beside, uid=uid)
         ref = ObjectRef(name=signal.name, uid=signal.metadata.uid or uid)
         pinned = pinned_signal(signal, context, (), self.house)
         return Investigation(metadata=metadata, spec=InvestigationSpec(signal_ref=ref, signal=pinned))

@@ -142,6 +142,7 @@ async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_p
     async with playing(Settings(), default_catalogue()) as player:
         again = await player.play(tmp_path / "case")
 
+    assert again.recorded.home == case.opened.pinned.home == Settings().kubernetes.namespace
     told = [(one.detector, one.category, one.object, one.field, one.value) for one in again.case.findings]
     assert told == [(one.detector, one.category, one.object, one.field, one.value) for one in case.findings]
     assert again.judged is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+import yaml
 
 from hack.scripted_model import serve
 from hack.scripted_model.script import Step, load
@@ -21,6 +23,7 @@ from inquest.errors import Misconfigured
 from inquest.telemetry import set_up_logging
 from tests.adapters.recorded.support import CASES, case, copied
 
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 OOM = Path(__file__).parents[3] / "hack/scripted_model/scripts/oom.yaml"
 
 
@@ -63,6 +66,31 @@ def test_a_case_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert line["gaps"] > 0
     assert line["reads"] > 0
     assert line["expected"] == {"at1": True, "at3": True, "field": True, "outcome": True}
+
+
+@pytest.mark.parametrize(
+    ("home", "action"),
+    [(None, None), ("inquest-system", None), ("shop", "CordonNode")],
+    ids=["unsaid", "tenant", "home"],
+)
+def test_a_replay_refuses_what_the_live_case_refuses(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, home: str | None, action: str | None
+) -> None:
+    """A Signal beside its workload; the cause is a node, which is in no namespace."""
+    folder = tmp_path / "disk-pressure"
+    shutil.copytree(SCENARIOS / "nodes" / "disk-pressure", folder)
+    (folder / "expected.yaml").unlink()
+    signal = yaml.safe_load((folder / "signal.yaml").read_text())
+    signal["metadata"]["namespace"] = "shop"
+    (folder / "signal.yaml").write_text(yaml.safe_dump(signal))
+    head = yaml.safe_load((folder / "case.yaml").read_text())
+    (folder / "case.yaml").write_text(yaml.safe_dump(head | ({"home": home} if home else {})))
+
+    _, out, err = run(capsys, folder, "-o", "json")
+
+    (line,) = lines(out).values()
+    assert err == ""
+    assert (line["action"] or {}).get("actionType") == action
 
 
 def test_what_is_well_is_found_well(capsys: pytest.CaptureFixture[str]) -> None:

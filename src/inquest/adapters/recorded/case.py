@@ -27,7 +27,7 @@ CASE: Final = "case.yaml"
 SIGNAL: Final = "signal.yaml"
 EXPECTED: Final = "expected.yaml"
 _YAML: Final = frozenset({".yaml", ".yml", ".json"})
-_CASE_WORDS: Final = frozenset({"name", "description", "takenAt", "kubernetesVersion", "source", "recorded"})
+_CASE_WORDS: Final = frozenset({"name", "description", "takenAt", "kubernetesVersion", "source", "recorded", "home"})
 _SCOPE_WORDS: Final = frozenset({"kind", "apiVersion", "namespaces"})
 _GAP_WORDS: Final = frozenset({"verb", "apiVersion", "kind", "namespace", "name", "reason"})
 _EXPECTED_WORDS: Final = frozenset({"outcome", "cause", "acceptable", "forbidden", "actionTypes"})
@@ -99,6 +99,8 @@ class RecordedCase:
     """Title and text of other evidence."""
     measured: tuple[Measured, ...] = ()
     expected: Expectation | None = None
+    home: str = ""
+    """Namespace of the operator that looked; empty: the one that the settings name."""
 
 
 def read_case(folder: Path) -> RecordedCase:
@@ -126,6 +128,7 @@ def read_case(folder: Path) -> RecordedCase:
         texts=tuple(_texts(folder / "text")),
         measured=tuple(_measured(folder / "metrics" / "prometheus.yaml")),
         expected=_expected(folder / EXPECTED),
+        home=head.text("home", default=""),
     )
 
 

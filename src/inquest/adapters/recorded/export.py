@@ -85,6 +85,7 @@ def _head(case: Case, snapshot: Snapshot) -> dict[str, Any]:
         "description": opened.spec.signal.message or opened.spec.signal.name,
         "takenAt": rfc3339(snapshot.taken_at),
         "source": f"exported from Investigation {opened.namespace}/{opened.name}",
+        **({"home": opened.pinned.home} if opened.pinned.home else {}),
         "recorded": list(_recorded(snapshot)),
     }
 
