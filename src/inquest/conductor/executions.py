@@ -141,6 +141,9 @@ class Executions:
             halt = replace(halt, until=None, message=f"{halt.message}, and has been for an hour")
         if halt is not None:
             return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
+        if found.status.phase is None:
+            # Its status is written once before anything runs: what cannot say what it does is not begun.
+            return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
         self.house.must_hold()
         wanted = job(found, namespace=self.house.execution_namespace, health=await self._health(found, now))
         try:

@@ -6,6 +6,7 @@ Inquest writes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import World, phase_of
+from tests.cluster.story.world import EXECUTION_NAMESPACE, World, phase_of
 
 pytestmark = pytest.mark.xdist_group("story-refused")
 
@@ -54,12 +55,12 @@ def test_a_case_full_of_odd_characters_can_be_cancelled(world: World, odd: str) 
 
 
 @contextmanager
-def refusing(world: World, expression: str) -> Iterator[None]:
-    """Somebody's admission policy does not take a status of an Investigation in this namespace."""
+def refusing(world: World, expression: str, kind: str = "investigations") -> Iterator[None]:
+    """Somebody's admission policy does not take a status of this kind in this namespace."""
     name = f"stranger-{world.namespace}"
     only_here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
     rules = [
-        {"apiGroups": ["inquest.dev"], "operations": ["UPDATE"], "resources": ["investigations/status"]},
+        {"apiGroups": ["inquest.dev"], "operations": ["UPDATE"], "resources": [f"{kind}/status"]},
         {"apiGroups": [""], "operations": ["CREATE"], "resources": ["configmaps"]},
     ]
     unwanted = f"request.resource.resource == 'configmaps' ? false : {expression}"
@@ -127,3 +128,21 @@ def test_a_case_goes_on_when_its_status_is_taken_again(world: World) -> None:
 
     shown = world.reaches("Investigation", case, "Executing")
     assert shown["status"]["rootCause"]["summary"]
+
+
+def test_no_job_is_made_for_an_execution_whose_status_cannot_be_written(world: World) -> None:
+    """Not even its least form is taken; as soon as one is, it runs."""
+    world.broken()
+
+    with refusing(world, "false", "workflowexecutions"):
+        case = world.case(world.signal(), "Executing")
+        made = world.api.get("WorkflowExecution", f"wfe-{case['metadata']['name']}", world.namespace)
+        for _ in range(5):
+            world.touch("WorkflowExecution", made)
+            time.sleep(1)
+        label = f"inquest.dev/execution={made['metadata']['uid']}"
+        assert world.api.list("Job", EXECUTION_NAMESPACE, labels=label) == []
+
+    world.touch("WorkflowExecution", made)
+    running = world.execution(case, "Running")
+    assert world.job(running)["metadata"]["labels"]["inquest.dev/execution"] == made["metadata"]["uid"]
