@@ -6,6 +6,7 @@ its prompt. A history that could not be read guards nothing and says so.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from itertools import pairwise, takewhile
 from typing import Any, Final
 
 from inquest.api.meta import rfc3339
+from inquest.api.shared import ApprovalState, ExecutionPhase, Resolution
 
 PRE: Final = "preRemediation"
 POST: Final = "postRemediation"
@@ -162,6 +164,7 @@ def ineffective_count(history: History) -> int:
 
 def envelope(history: History, spec_hash: str) -> dict[str, Any]:
     """Both tiers for a tool's answer, newest kept (pipeline, section 16); tier 2 has no hashes, health or metrics."""
+    history = in_closed_words(history)
     return {
         "targetResource": history.target,
         "currentSpecHash": spec_hash,
@@ -171,6 +174,55 @@ def envelope(history: History, spec_hash: str) -> dict[str, Any]:
         "tier2": {"chain": [_entry_in_short(entry) for entry in history.older[-MAX_ENTRIES:]]},
         **({"withheld": withheld_text(history)} if history.withheld else {}),
     }
+
+
+# --- what a model is shown --------------------------------------------------------------------------------
+
+NO_WORD: Final = "unreadable"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_TARGET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,379}")
+_OUTCOMES: Final = COMPLETED_OUTCOMES | {
+    *(word.lower() for word in (*Resolution, *ExecutionPhase, *ApprovalState)),
+    *("failure", "partial", "skipped", "timedout", "timeout", "unknown"),
+}
+_SHAPES: Final[Mapping[str, re.Pattern[str]]] = {
+    "remediation_uid": _ID,
+    "pre_spec_hash": _ID,
+    "post_spec_hash": _ID,
+    **dict.fromkeys(
+        ("action_type", "workflow_type", "workflow_id", "signal_type", "assessment_reason", "hash_match"), _NAME
+    ),
+}
+
+
+def in_closed_words(history: History) -> History:
+    """The history as a prompt may have it: whoever writes to the service could else write the next prompt.
+
+    Names and ids in their shape, outcomes of a closed list, figures that are figures; anything else is `unreadable`.
+    """
+    recent, older = (tuple(map(_closed, entries)) for entries in (history.recent, history.older))
+    target = history.target if _TARGET.fullmatch(history.target) else ""
+    return replace(history, target=target, recent=recent, older=older)
+
+
+def _closed(entry: HistoryEntry) -> HistoryEntry:
+    texts = {name: getattr(entry, name) for name in _SHAPES}
+    words: dict[str, Any] = {
+        key: text if not text or _SHAPES[key].fullmatch(text) else NO_WORD for key, text in texts.items()
+    }
+    known = not entry.outcome or entry.outcome.replace("_", "").lower() in _OUTCOMES
+    return replace(
+        entry,
+        **words,
+        outcome=entry.outcome if known else NO_WORD,
+        health_checks=_figures_of(entry.health_checks, _HEALTH_KEYS),
+        metric_deltas=_figures_of(entry.metric_deltas, _METRIC_KEYS),
+    )
+
+
+def _figures_of(found: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if key in keys and isinstance(value, bool | int | float)}
 
 
 def _entry_in_short(entry: HistoryEntry) -> dict[str, Any]:
@@ -413,6 +465,7 @@ def history_section(history: History, *, repeat_threshold: int = REPEAT_THRESHOL
         return "Remediation history is unavailable: what was tried before on this target is not known."
     if not (history.recent or history.older or history.withheld):
         return ""
+    history = in_closed_words(history)
     warnings = history_warnings(history, repeat_threshold=repeat_threshold)
     return "\n".join(_lines(history, warnings))
 
@@ -491,6 +544,10 @@ _METRIC_WORDS: Final = (
     ("latencyP95BeforeMs", "latencyP95AfterMs", "latency_p95", "{:.1f}ms"),
     ("errorRateBefore", "errorRateAfter", "error_rate", "{:.4f}"),
 )
+
+
+_HEALTH_KEYS: Final = frozenset({key for key, *_ in _HEALTH_WORDS} | {"pendingCount"})
+_METRIC_KEYS: Final = frozenset({key for before, after, *_ in _METRIC_WORDS for key in (before, after)})
 
 
 def _metrics(deltas: Mapping[str, float]) -> Iterator[str]:

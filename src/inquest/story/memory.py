@@ -6,6 +6,7 @@ investigation; it is shown as data and replaces no check. What was not looked at
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -232,8 +233,22 @@ def memory_section(memory: Memory) -> str:
     """For a prompt: the lines under their heading within 1,800 characters, one line where nobody knows, else empty."""
     if not memory.available:
         return UNHEARD
-    lines = section(memory.patterns, memory.outcomes, owner=memory.owner, room=MOST_CHARACTERS - len(HEADING) - 1)
+    patterns = tuple(replace(one, key=_named(one.key), said=_name(one.said)) for one in memory.patterns)
+    outcomes = tuple(replace(one, key=_named(one.key), said=_name(one.said)) for one in memory.outcomes)
+    lines = section(patterns, outcomes, owner=memory.owner, room=MOST_CHARACTERS - len(HEADING) - 1)
     return f"{HEADING}\n{lines}" if lines else ""
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
+
+
+def _named(key: Key) -> Key:
+    return replace(key, playbooks=tuple(map(_name, key.playbooks)), category=_name(key.category))
+
+
+def _name(text: str) -> str:
+    """A name as it is; whoever writes to the service could else write the next prompt."""
+    return text if not text or _NAME.fullmatch(text) else "unreadable"
 
 
 def memory_lines(memory: Memory) -> tuple[str, ...]:
