@@ -53,7 +53,7 @@ def forget_release(stage: Stage) -> None:
 
 
 def install_release(stage: Stage, images: Mapping[str, Image], model: Mapping[str, str]) -> None:
-    """As docs/how-to/install-with-helm.md says: the kinds first, the catalogue with an upgrade; until it is ready."""
+    """As docs/how-to/install-with-helm.md says; until it is ready."""
     provider().offer_volume(name=stage.cluster.name)
     objects: list[Mapping[str, Any]] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": RESTRICTED}}
@@ -62,13 +62,9 @@ def install_release(stage: Stage, images: Mapping[str, Image], model: Mapping[st
         objects.append(_secret("key", model["api_key"]))
     stage.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     values = values_of(images, model, stage.user)
-    whole = values | {"catalogue": {"enabled": True, "image": images["kubectl"].pinned}}
-    # Who upgrades with this file keeps the catalogue.
-    write_atomically(stage.folder / "values.yaml", yaml.safe_dump(whole, sort_keys=False))
-    _helm(stage, "install", RELEASE, str(CHART), *OVER_ANYTHING, values=values)
-    stage.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s", seconds=90)
+    write_atomically(stage.folder / "values.yaml", yaml.safe_dump(values, sort_keys=False))
     try:
-        _helm(stage, "upgrade", RELEASE, str(CHART), *OVER_ANYTHING, "--wait", values=whole)
+        _helm(stage, "install", RELEASE, str(CHART), *OVER_ANYTHING, "--wait", values=values)
     except HackError as error:
         raise HackError(f"{error}\n{tail_of(stage.operator_log())}") from error
 
@@ -84,6 +80,7 @@ def values_of(images: Mapping[str, Image], model: Mapping[str, str], approver: s
         "opa": {"image": _image(images["opa"])},
         "rbac": {"approvers": [approver]},
         "settings": settings,
+        "catalogue": {"enabled": True, "image": images["kubectl"].pinned},
     }
     if model.get("api_key"):
         values["model"] = {"existingSecret": {"name": SECRET, "key": "key"}}

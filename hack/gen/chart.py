@@ -20,7 +20,7 @@ import yaml
 from hack.gen.files import ROOT, reconcile
 from inquest.api.admission import render, render_mutating
 from inquest.api.generate import crds
-from inquest.api.meta import DURATION_PATTERN
+from inquest.api.meta import DURATION_PATTERN, GROUP
 from inquest.api.rbac import (
     CLUSTER_SCOPED,
     PEOPLE,
@@ -42,7 +42,7 @@ HAND_WRITTEN_SCHEMA: Final = Path(__file__).with_name("chart_values.yaml")
 PLACEHOLDER: Final = "localhost/inquest/kubectl@sha256:" + "0" * 64
 
 NAMESPACE, EXECUTION, ACCOUNT, LABELS = "__NAMESPACE__", "__EXECUTION__", "__ACCOUNT__", "__LABELS__"
-OPERATOR_NAMESPACE, PLACE = "__OPERATOR_NAMESPACE__", "__PLACE__"
+OPERATOR_NAMESPACE, PLACE, NOTES = "__OPERATOR_NAMESPACE__", "__PLACE__", "__NOTES__"
 FILLED_IN: Final[Mapping[str, str]] = {
     NAMESPACE: "{{ $.Release.Namespace }}",
     OPERATOR_NAMESPACE: '{{ include "inquest.operatorNamespace" $ }}',
@@ -51,11 +51,13 @@ FILLED_IN: Final[Mapping[str, str]] = {
     PLACE: "{{ . }}",
     f"{LABELS}: null": '{{- include "inquest.labels" $ | nindent 4 }}',
     PLACEHOLDER: '{{ include "inquest.catalogueImage" $ }}',
+    f"  {NOTES}: null": "  {{- $notes | nindent 2 }}",
 }
 """`$`, since some of them stand in a loop over namespaces, in which the dot is `PLACE`."""
 
 Json = dict[str, Any]
 
+CATALOGUE_NOTES: Final = '{{- $notes := include "inquest.catalogueNotes" . }}\n'
 RUNS: Final = ".Values.operator.enabled"
 NAMESPACED: Final = ".Values.rbac.namespaced"
 
@@ -169,8 +171,16 @@ def _catalogue() -> str:
     beyond = [one for one in found if _account_of(one) in far]
     wide = [one for one in found if one["kind"].startswith("ClusterRole") and one not in beyond]
     others = [one for one in found if one not in wide and one not in beyond]
-    roles = _if(NAMESPACED, _each(NAMESPACED, map(_in_place, wide)), f"---\n{template([*wide, *beyond])}")
-    return _if(f"and {RUNS} .Values.catalogue.enabled", f"{template(others)}{roles}")
+    roles = _if(NAMESPACED, _each(NAMESPACED, map(_in_place, wide)), f"---\n{template(map(_noted, [*wide, *beyond]))}")
+    ours = template(map(_noted, others))
+    return _if(f"and {RUNS} .Values.catalogue.enabled", f"{CATALOGUE_NOTES}{ours}{roles}")
+
+
+def _noted(found: Manifest) -> Manifest:
+    """An object of our own kinds has a place for what lets Helm bring it together with its kind."""
+    if found["apiVersion"].partition("/")[0] != GROUP:
+        return found
+    return {**found, "metadata": {**found["metadata"], NOTES: None}}
 
 
 def _is_beyond_roles(found: Manifest) -> bool:

@@ -28,15 +28,14 @@ pytestmark = [pytest.mark.xdist_group("real-node"), pytest.mark.timeout(900)]
 
 
 def test_a_release_works_and_leaves_nothing_stuck_when_removed_as_the_docs_say(
-    install: Install, tmp_path: Path
+    cluster: Site, install: Install, tmp_path: Path
 ) -> None:
-    site = install(*WAIT)
-    catalogue = site.values(
-        catalogue={"enabled": True, "image": site.images["kubectl"].pinned},
-        rbac={"approvers": ["admin"]},
-        settings={"effectiveness": {"stabilization": "8s"}},
-    )
-    site.helm("upgrade", "inquest", str(CHART), *WAIT, values=catalogue)
+    changes: dict[str, Any] = {
+        "catalogue": {"enabled": True, "image": cluster.images["kubectl"].pinned},
+        "rbac": {"approvers": ["admin"]},
+        "settings": {"effectiveness": {"stabilization": "8s"}},
+    }
+    site = install(*WAIT, **changes)
     eventually(lambda: registered(site) == {"Active"}, what="the catalogue is registered")
 
     stage = ReleaseStage(site.cluster, tmp_path)
@@ -46,15 +45,17 @@ def test_a_release_works_and_leaves_nothing_stuck_when_removed_as_the_docs_say(
     assert request is not None
 
     before = operator_pod(site)
-    catalogue["settings"] |= {"log_level": "debug"}
-    site.helm("upgrade", "inquest", str(CHART), *WAIT, values=catalogue)
+    changes["settings"] |= {"log_level": "debug"}
+    assert "\nkind: RemediationWorkflow\n" not in site.helm("get", "manifest", "inquest")
+    site.helm("upgrade", "inquest", str(CHART), *WAIT, values=site.values(**changes))
+    assert "\nkind: RemediationWorkflow\n" in site.helm("get", "manifest", "inquest"), "it is the release's from now on"
     assert operator_pod(site) != before
     decide(stage, request, approve=True)
     assert watch_end(stage)["status"]["resolution"] == "Remediated"
     assert is_healthy(stage)
 
     site.helm("rollback", "inquest", "1", *WAIT)
-    assert registered(site) == set()
+    eventually(lambda: registered(site) == {"Active"}, what="the catalogue is registered again")
     assert "ok" in site.helm("test", "inquest", "--logs").splitlines()
 
     remove_cases(site)

@@ -57,6 +57,23 @@ app.kubernetes.io/part-of: inquest
 {{- required "catalogue.image: name an image with kubectl as its entry point, pinned by digest" .Values.catalogue.image }}
 {{- end }}
 
+{{/*
+Helm looks up the kind of every object before it creates the first one, but that of a hook when its turn comes. Where this
+install brings the kinds itself, the objects of the catalogue are hooks that follow them, marked so that the next upgrade
+takes them into the release. Decided at an install alone: an upgrade always has them as objects of the release.
+*/}}
+{{- define "inquest.catalogueNotes" -}}
+{{- if and .Release.IsInstall .Values.crds.enabled (lookup "v1" "Namespace" "" "default") }}
+{{- if not (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "remediationworkflows.inquest.dev") -}}
+annotations:
+  helm.sh/hook: post-install,post-rollback
+  helm.sh/hook-delete-policy: hook-failed
+  meta.helm.sh/release-name: {{ .Release.Name }}
+  meta.helm.sh/release-namespace: {{ .Release.Namespace }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Not empty where the database is in this pod. */}}
 {{- define "inquest.embedded" -}}
 {{- if and (ne (dig "datastorage" "mode" "embedded" .Values.settings) "external") (not .Values.datastorage.deployment.enabled) }}yes{{ end }}
