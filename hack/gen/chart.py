@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import yaml
 
+from hack.gen import chart_readme
 from hack.gen.files import ROOT, reconcile
 from inquest.api.admission import render, render_mutating
 from inquest.api.generate import crds
@@ -96,6 +97,10 @@ def files() -> dict[Path, str]:
         FOLDER / "catalogue.yaml": f"{NOTE}{_catalogue()}",
         CHART / "files" / "approval.rego": (ROOT / "policies" / "approval.rego").read_text(encoding="utf-8"),
         CHART / "values.schema.json": json.dumps(values_schema(), indent=1, ensure_ascii=False) + "\n",
+        CHART / "README.md": chart_readme.page(
+            (CHART / "Chart.yaml").read_text(encoding="utf-8"), (CHART / "values.yaml").read_text(encoding="utf-8")
+        ),
+        CHART / "files" / "keys.json": json.dumps(known_keys(), separators=(",", ":")) + "\n",
     }
 
 
@@ -228,7 +233,50 @@ def values_schema() -> Json:
     """The hand-written schema of the chart's own values, with that of the product's settings under `settings`."""
     schema: Json = yaml.safe_load(HAND_WRITTEN_SCHEMA.read_text(encoding="utf-8"))
     schema["properties"]["settings"] = settings_schema()
+    _open(schema, schema["$defs"])
     return schema
+
+
+def known_keys() -> Json:
+    """`known`: every key that the values may have, as a tree; `places`: by name, where it stands.
+
+    Helm looks at the schema first and says of a slip only that it is one. So the schema lets unknown keys pass where
+    this tree knows all of them, and a template refuses them with the nearest right one.
+    """
+    whole: Json = yaml.safe_load(HAND_WRITTEN_SCHEMA.read_text(encoding="utf-8"))
+    whole["properties"]["settings"] = settings_schema()
+    tree = _keys(whole, whole["$defs"])
+    places: dict[str, str] = {}
+    for path in _paths(tree):
+        places.setdefault(path.rsplit(".", 1)[-1], path)
+    return {"known": tree, "places": places}
+
+
+def _keys(schema: Json, defs: Mapping[str, Json]) -> Json:
+    """Empty where any key is fine, or none."""
+    found = _resolved(schema, defs)
+    closed = found.get("additionalProperties") is False
+    return {key: _keys(member, defs) for key, member in found.get("properties", {}).items()} if closed else {}
+
+
+def _open(schema: Json, defs: Mapping[str, Json]) -> None:
+    """Take the bar from every object that `known_keys` knows; those in lists keep it."""
+    found = _resolved(schema, defs)
+    members = found.get("properties", {})
+    if members and found.get("additionalProperties") is False:
+        del found["additionalProperties"]
+    for member in members.values():
+        _open(member, defs)
+
+
+def _resolved(schema: Json, defs: Mapping[str, Json]) -> Json:
+    return defs[str(schema["$ref"]).rsplit("/", 1)[-1]] if "$ref" in schema else schema
+
+
+def _paths(tree: Json, before: str = "") -> Iterator[str]:
+    for key, below in tree.items():
+        yield f"{before}{key}"
+        yield from _paths(below, f"{before}{key}.")
 
 
 def settings_schema() -> Json:

@@ -134,6 +134,15 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
     "an approver who is two": ({"rbac": {"approvers": [{"user": "a", "group": "b"}]}}, "approvers"),
     "no policy engine": ({"opa": {"sidecar": False}}, "opa.url"),
     "two policy engines": ({"opa": {"url": "http://opa"}}, "opa.sidecar"),
+    "two certificates of the door": (
+        {"settings": {"intake": {"enabled": True}}, "intake": {"tlsSecret": "a", "certManager": {"enabled": True}}},
+        "tlsSecret or certManager",
+    ),
+    "a certificate without an issuer": (
+        {"settings": {"intake": {"enabled": True}}, "intake": {"certManager": {"enabled": True}}},
+        "issuerRef.name",
+    ),
+    "a certificate without a door": ({"intake": {"certManager": {"enabled": True}}}, "nobody listens"),
     "two policies": ({"policy": {"content": "x", "existingConfigMap": "mine"}}, "not both"),
     "network policy without addresses": ({"networkPolicy": {"enabled": True}}, "apiServerCIDRs"),
     "a way out without a destination": (
@@ -168,6 +177,61 @@ REFUSED: Mapping[str, tuple[Object, str]] = {
 def test_values_that_cannot_work_are_refused_by_name(values: Object, why: str) -> None:
     with pytest.raises(Refused, match=re.escape(why)):
         rendered(with_values(**values))
+
+
+NEAREST: Mapping[str, tuple[Object, str]] = {
+    "one letter too many": ({"replicass": 2}, "replicass is unknown; did you mean replicas?"),
+    "the word of other charts": ({"replicaCount": 2}, "replicaCount is unknown; did you mean replicas?"),
+    "two letters swapped": ({"netwrokPolicy": {}}, "netwrokPolicy is unknown; did you mean networkPolicy?"),
+    "within a group": ({"image": {"repo": "x"}}, "image.repo is unknown; did you mean image.repository?"),
+    "a setting": (
+        {"settings": {"triage": {"rates": 3}}},
+        "settings.triage.rates is unknown; did you mean settings.triage.rate?",
+    ),
+    "a setting at the top": ({"cluster_name": "west"}, "cluster_name is unknown; did you mean settings.cluster_name?"),
+    "a key in plain text": (
+        {"settings": {"model": {"api_key": "x"}}},
+        "settings.model.api_key is unknown; did you mean settings.model.api_key_file?",
+    ),
+    "nothing near": ({"zzz": 1}, "- zzz is unknown\n"),
+    "as deep as it goes": (
+        {"datastorage": {"deployment": {"databaseSecret": {"eman": "x"}}}},
+        "deployment.databaseSecret.eman is unknown; did you mean datastorage.deployment.databaseSecret.name?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "why"), NEAREST.values(), ids=NEAREST.keys())
+def test_an_unknown_key_is_refused_with_the_nearest_one(values: Object, why: str) -> None:
+    with pytest.raises(Refused, match=re.escape(why)):
+        helm(
+            "install",
+            "inquest",
+            str(CHART),
+            f"--namespace={NAMESPACE}",
+            "--dry-run=client",
+            values=with_values(**values),
+        )
+
+
+def test_all_slips_are_told_at_once() -> None:
+    with pytest.raises(Refused) as found:
+        rendered(with_values(replicass=2, opa={"sidecars": True}, rbac={"people": True, "aprovers": []}))
+
+    told = re.findall(r"- (\S+) is unknown", str(found.value))
+    assert told == ["opa.sidecars", "rbac.aprovers", "replicass"]
+
+
+def test_every_key_of_the_values_file_is_known() -> None:
+    known = generated.known_keys()["known"]
+
+    def unknown(values: Object, tree: Object) -> list[str]:
+        below = [(values[key], tree[key]) for key in values if key in tree and isinstance(values[key], dict)]
+        deeper = [one for inner, member in below if member for one in unknown(inner, member)]
+        return [*(key for key in values if key not in tree), *deeper]
+
+    assert unknown(yaml.safe_load((CHART / "values.yaml").read_text()), known) == []
+    assert known["image"]["digest"] == known["commonLabels"] == {}
 
 
 def test_every_setting_of_the_product_can_be_given_or_is_set_by_the_chart() -> None:
@@ -501,6 +565,115 @@ def test_what_goes_out_is_not_held_where_a_secret_holds_an_address_and_the_relea
     assert (unknown["policyTypes"], "egress" in unknown) == (["Ingress"], False)
     assert known["policyTypes"] == ["Ingress", "Egress"]
     assert "not held: INQUEST_MODEL__PROXY" in told.partition("NOTES:")[2]
+
+
+# --- what a platform asks of every chart ----------------------------------------------------------------------------
+
+ZONES = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def test_pods_spread_by_the_labels_of_their_own_deployment_unless_told() -> None:
+    own = {**ZONES, "labelSelector": {"matchLabels": {"a": "b"}}}
+    found = rendered(with_values(topologySpreadConstraints=[ZONES, own], datastorage=SERVED))
+
+    for name in ("inquest", "inquest-datastorage"):
+        spec = one(found, "Deployment", name)["spec"]
+        spread = spec["template"]["spec"]["topologySpreadConstraints"]
+        assert spread == [{**ZONES, "labelSelector": spec["selector"]}, own]
+
+
+def test_annotations_stand_where_they_are_given() -> None:
+    words = {"deploymentAnnotations": {"d": "1"}, "serviceAnnotations": {"s": "2"}, "podAnnotations": {"p": "3"}}
+    found = rendered(with_values(**words, datastorage=SERVED))
+
+    deployment = one(found, "Deployment")
+    assert deployment["metadata"]["annotations"] == {"d": "1"}
+    assert deployment["spec"]["template"]["metadata"]["annotations"]["p"] == "3"
+    assert one(found, "Deployment", "inquest-datastorage")["metadata"]["annotations"] == {"d": "1"}
+    services = [one(found, "Service"), one(found, "Service", "data-storage-service")]
+    assert [each["metadata"]["annotations"] for each in services] == [{"s": "2"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("repository", "mirrored"),
+    [
+        ("docker.io/openpolicyagent/opa", "mirror.example/all/openpolicyagent/opa"),
+        ("localhost/inquest/opa", "mirror.example/all/inquest/opa"),
+        ("registry:5000/opa", "mirror.example/all/opa"),
+        ("openpolicyagent/opa", "mirror.example/all/openpolicyagent/opa"),
+    ],
+)
+def test_all_images_come_from_the_registry_of_the_platform(repository: str, mirrored: str) -> None:
+    digest = f"sha256:{'1' * 64}"
+    values = {
+        "global": {"imageRegistry": "mirror.example/all", "others": 1},
+        "image": {"repository": repository, "tag": "1"},
+        "opa": {"image": {"repository": repository, "digest": digest}},
+        "catalogue": {"enabled": True, "image": f"{repository}@{digest}"},
+    }
+    found = rendered({**values, "datastorage": SERVED})
+
+    boxes = [
+        box for each in found if each["kind"] == "Deployment" for box in each["spec"]["template"]["spec"]["containers"]
+    ]
+    assert {box["name"]: box["image"] for box in boxes} == {
+        "operator": f"{mirrored}:1",
+        "datastorage": f"{mirrored}:1",
+        "opa": f"{mirrored}@{digest}",
+    }
+    assert one(found, "Pod", "inquest-test")["spec"]["containers"][0]["image"] == f"{mirrored}:1"
+    images = set(
+        re.findall(
+            r'"image": "([^"]*@sha256[^"]*)"', json.dumps([w for w in found if w["kind"] == "RemediationWorkflow"])
+        )
+    )
+    assert images == {f"{mirrored}@{digest}"}
+
+
+def test_what_else_a_pod_may_need_is_put_into_it() -> None:
+    source, first = {"secretRef": {"name": "proxies"}}, {"name": "first", "image": "x"}
+    pod = pod_of(rendered(with_values(envFrom=[source], initContainers=[first])))
+
+    assert pod["initContainers"] == [first]
+    assert {box["name"]: box.get("envFrom") for box in pod["containers"]} == {"operator": [source], "opa": None}
+
+
+def test_further_objects_are_of_the_release_and_may_hold_templates() -> None:
+    def extra(name: str) -> Object:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+    given = [extra("{{ .Release.Name }}-one"), yaml.safe_dump(extra('{{ include "inquest.fullname" . }}-two'))]
+    found = rendered(with_values(extraObjects=given))
+
+    assert {"inquest-one", "inquest-two"} <= {each["metadata"]["name"] for each in found}
+
+
+ISSUER = {"enabled": True, "issuerRef": {"name": "internal", "kind": "ClusterIssuer"}}
+
+
+def test_cert_manager_makes_the_certificate_that_the_door_shows() -> None:
+    manager = {**ISSUER, "dnsNames": ["inquest.example.org"], "duration": "2160h"}
+    found = rendered(with_values(settings={"intake": {"enabled": True}}, intake={"certManager": manager}))
+
+    spec = one(found, "Certificate", "inquest-intake-tls")["spec"]
+    volumes = {each["name"]: each for each in pod_of(found)["volumes"]}
+    assert spec["dnsNames"][0] == f"inquest.{NAMESPACE}.svc"
+    assert "inquest.example.org" in spec["dnsNames"]
+    assert spec["issuerRef"] == {"name": "internal", "kind": "ClusterIssuer", "group": "cert-manager.io"}
+    assert (spec["duration"], "renewBefore" in spec) == ("2160h", False)
+    assert volumes["intake"]["secret"]["secretName"] == spec["secretName"]
+    assert settings_of(found)["intake"]["tls_certificate"]
+
+
+def test_the_page_and_the_picture_of_the_chart_say_what_is_there() -> None:
+    page, about = (CHART / "README.md").read_text(), yaml.safe_load((CHART / "Chart.yaml").read_text())
+    picture = base64.b64decode(about["icon"].removeprefix("data:image/svg+xml;base64,"))
+
+    assert picture == (CHART / "icon.svg").read_bytes()
+    for key in ("global.imageRegistry", "opa.image.digest", "networkPolicy.enabled", "intake.certManager.enabled"):
+        assert f"| `{key}` |" in page
+    top = {row.split("`")[1].partition(".")[0] for row in page.splitlines() if row.startswith("| `")}
+    assert top == set(yaml.safe_load((CHART / "values.yaml").read_text()))
 
 
 # --- cases for readers ----------------------------------------------------------------------------------------------

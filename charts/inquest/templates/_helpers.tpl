@@ -39,22 +39,35 @@ app.kubernetes.io/part-of: inquest
 
 {{/* repository@digest where there is a digest, else repository:tag. */}}
 {{- define "inquest.reference" -}}
+{{- $repository := include "inquest.mirrored" (dict "name" .image.repository "root" .root) }}
 {{- if .image.digest }}
-{{- printf "%s@%s" .image.repository .image.digest }}
+{{- printf "%s@%s" $repository .image.digest }}
 {{- else }}
-{{- printf "%s:%s" .image.repository (default .version .image.tag) }}
+{{- printf "%s:%s" $repository (default .version .image.tag) }}
+{{- end }}
+{{- end }}
+
+{{/* The name of an image in the registry of global.imageRegistry, in the place of the one that it names, if it does. */}}
+{{- define "inquest.mirrored" -}}
+{{- $registry := dig "imageRegistry" "" (default dict .root.Values.global) }}
+{{- if $registry }}
+{{- $registry }}/{{ regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" .name "" }}
+{{- else }}
+{{- .name }}
 {{- end }}
 {{- end }}
 
 {{- define "inquest.image" -}}
 {{- if not .Values.image.repository }}
+{{- include "inquest.checkedKeys" . }}
 {{- fail "image.repository: name the operator's image; none is published yet, docs/how-to/install-with-helm.md says how to build it" }}
 {{- end }}
-{{- include "inquest.reference" (dict "image" .Values.image "version" .Chart.AppVersion) }}
+{{- include "inquest.reference" (dict "image" .Values.image "version" .Chart.AppVersion "root" .) }}
 {{- end }}
 
 {{- define "inquest.catalogueImage" -}}
-{{- required "catalogue.image: name an image with kubectl as its entry point, pinned by digest" .Values.catalogue.image }}
+{{- $name := required "catalogue.image: name an image with kubectl as its entry point, pinned by digest" .Values.catalogue.image }}
+{{- include "inquest.mirrored" (dict "name" $name "root" .) }}
 {{- end }}
 
 {{/*
@@ -81,6 +94,19 @@ annotations:
 
 {{- define "inquest.intakeEnabled" -}}
 {{- if dig "intake" "enabled" false .Values.settings }}yes{{ end }}
+{{- end }}
+
+{{/* The Secret with the certificate of the intake; empty: it has none. */}}
+{{- define "inquest.intakeSecret" -}}
+{{- if .Values.intake.certManager.enabled }}{{ include "inquest.fullname" . }}-intake-tls{{ else }}{{ .Values.intake.tlsSecret }}{{ end }}
+{{- end }}
+
+{{/* Constraints without a selector spread the pods of this Deployment. */}}
+{{- define "inquest.spread" -}}
+{{- $selector := dict "matchLabels" (fromYaml .selector) }}
+{{- range .constraints }}
+- {{ set (deepCopy .) "labelSelector" (default $selector .labelSelector) | toYaml | nindent 2 | trim }}
+{{- end }}
 {{- end }}
 
 {{/* Not empty where cases are read through the API server; an aggregated API needs rights of the whole cluster. */}}
@@ -135,6 +161,7 @@ annotations:
 {{- range .Values.extraEnv }}
 {{- if and (hasPrefix "INQUEST_" .name) (or (dig "valueFrom" "secretKeyRef" "" .) (dig "valueFrom" "configMapKeyRef" "" .)) }}{{ .name }} {{ end }}
 {{- end }}
+{{- if .Values.envFrom }}envFrom {{ end }}
 {{- end }}
 
 {{/* Ports of every address in the values, as numbers in a JSON list; 443 for what is in a file. */}}
@@ -286,7 +313,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- if include "inquest.intakeEnabled" . }}
 {{- $door := dict "host" "0.0.0.0" "port" 8080 }}
-{{- if .Values.intake.tlsSecret }}
+{{- if include "inquest.intakeSecret" . }}
 {{- $_ := set $door "tls_certificate" "/run/secrets/inquest/intake/tls.crt" }}
 {{- $_ := set $door "tls_key" "/run/secrets/inquest/intake/tls.key" }}
 {{- end }}
@@ -314,8 +341,28 @@ bearerTokenFile: {{ .file }}
 {{- default (.Files.Get "files/approval.rego") .Values.policy.content }}
 {{- end }}
 
+{{/* Refuses keys that the chart does not know: Helm's own schema could not say which one is meant. */}}
+{{- define "inquest.checkedKeys" -}}
+{{- $keys := .Files.Get "files/keys.json" | fromJson }}
+{{- with include "inquest.unknownKeys" (dict "values" .Values "known" $keys.known "places" $keys.places "path" "") }}
+{{- fail (printf "values that this chart does not know:\n%s" .) }}
+{{- end }}
+{{- end }}
+
 {{/* What would install and then not work is refused here, with the sentence that helps. */}}
 {{- define "inquest.checked" -}}
+{{- include "inquest.checkedKeys" . }}
+{{- if .Values.intake.certManager.enabled }}
+{{- if not (include "inquest.intakeEnabled" .) }}
+{{- fail "intake.certManager: nobody listens; set settings.intake.enabled: true" }}
+{{- end }}
+{{- if .Values.intake.tlsSecret }}
+{{- fail "intake: give tlsSecret or certManager, not both" }}
+{{- end }}
+{{- if not .Values.intake.certManager.issuerRef.name }}
+{{- fail "intake.certManager.issuerRef.name: name the Issuer or ClusterIssuer that signs" }}
+{{- end }}
+{{- end }}
 {{- if and (gt (int .Values.replicas) 1) (include "inquest.embedded" .) }}
 {{- fail "replicas: the embedded database belongs to one process; more need datastorage.deployment, or settings.datastorage.mode: external" }}
 {{- end }}
@@ -379,5 +426,53 @@ bearerTokenFile: {{ .file }}
 {{- $strict := eq $policy "strict" }}
 {{- include "inquest.checkedEgress" (dict "key" "networkPolicy.extraEgress" "rules" .Values.networkPolicy.extraEgress "strict" $strict) }}
 {{- include "inquest.checkedEgress" (dict "key" "datastorage.deployment.egress" "rules" .Values.datastorage.deployment.egress "strict" $strict) }}
+{{- end }}
+{{- end }}
+
+{{/* Parts of a word of so many letters, each once, in JSON. */}}
+{{- define "inquest.parts" -}}
+{{- $word := regexReplaceAll "[^a-z0-9]" (lower .word) "" }}
+{{- $parts := list }}
+{{- range $at := until (max 0 (sub (add1 (len $word)) .size) | int) }}
+{{- $parts = append $parts (substr (int $at) (add $at $.size | int) $word) }}
+{{- end }}
+{{- uniq $parts | toJson }}
+{{- end }}
+
+{{/* How alike two words are by parts of `size` letters, of 100. */}}
+{{- define "inquest.alike" -}}
+{{- $ours := include "inquest.parts" (dict "word" .one "size" .size) | fromJsonArray }}
+{{- $theirs := include "inquest.parts" (dict "word" .other "size" .size) | fromJsonArray }}
+{{- $shared := 0 }}
+{{- range $ours }}{{ if has . $theirs }}{{ $shared = add1 $shared }}{{ end }}{{ end }}
+{{- div (mul 200 $shared) (max 1 (add (len $ours) (len $theirs))) }}
+{{- end }}
+
+{{/* The one of `words` with the most pairs of letters of `word`, or as long and with its letters; empty where none is near. */}}
+{{- define "inquest.nearest" -}}
+{{- $best := "" }}
+{{- $most := 49 }}
+{{- range $other := .words }}
+{{- $score := include "inquest.alike" (dict "one" $.word "other" $other "size" 2) | int }}
+{{- if and (lt $score 50) (eq (len $other) (len $.word)) }}
+{{- $score = sub (include "inquest.alike" (dict "one" $.word "other" $other "size" 1) | int) 40 }}
+{{- end }}
+{{- if gt (int $score) (int $most) }}{{ $best = $other }}{{ $most = $score }}{{ end }}
+{{- end }}
+{{- $best }}
+{{- end }}
+
+{{/* A line for each key of `values` that `known` does not have, with the nearest one that it has. */}}
+{{- define "inquest.unknownKeys" -}}
+{{- $root := . }}
+{{- range $key, $value := .values }}
+{{- $path := printf "%s%s" $root.path $key }}
+{{- if not (hasKey $root.known $key) }}
+{{- $near := include "inquest.nearest" (dict "word" $key "words" (keys $root.known | sortAlpha)) }}
+{{- $right := ternary (printf "%s%s" $root.path $near) (get $root.places $key) (ne $near "") }}
+{{- printf "- %s is unknown%s\n" $path (ternary (printf "; did you mean %s?" $right) "" (ne $right "")) }}
+{{- else if and (kindIs "map" $value) (get $root.known $key) }}
+{{- include "inquest.unknownKeys" (dict "values" $value "known" (get $root.known $key) "places" $root.places "path" (printf "%s." $path)) }}
+{{- end }}
 {{- end }}
 {{- end }}
