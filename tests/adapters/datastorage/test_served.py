@@ -50,6 +50,21 @@ async def test_it_answers_on_three_ports_and_ends_without_losing_anything(databa
     assert await _stored_types(database_url) == ["aiagent.llm.request", "workflow.catalog.actions_listed"]
 
 
+async def test_its_metrics_ask_a_caller_from_elsewhere_for_a_token(database_url: str, tmp_path: Path) -> None:
+    """A proxy on the machine says for whom it asks, and is believed that it is somebody else."""
+    file = settings_file(tmp_path, database_url)
+    elsewhere = {"X-Forwarded-For": "10.1.2.3"}
+    async with served(tmp_path, file, INQUEST_SERVER__AUTHENTICATION="kubernetes") as server:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.ports['metrics']}") as http:
+            refused = await http.get("/metrics", headers=elsewhere)
+            unknown = await http.get("/metrics", headers={**elsewhere, "Authorization": "Bearer some-token"})
+        here, probe = await server.probe("/metrics", "metrics"), await server.probe("/readyz")
+
+    assert (refused.status_code, unknown.status_code) == (401, 503), "there is no API server to ask"
+    assert (here.status_code, probe.status_code) == (200, 200)
+    assert not any("inquest_" in one.text for one in (refused, unknown))
+
+
 async def test_no_answer_waits_for_the_acknowledgement_of_its_first_half() -> None:
     found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
