@@ -104,6 +104,10 @@ class Forbidden(NeedsPerson):
     reason = "Forbidden"
 
 
+class NeverRead(Forbidden):
+    """A kind that Inquest reads for nobody: no request was made."""
+
+
 class Invalid(NeedsPerson):
     """Bad input; the text names the field and the rule."""
 

@@ -373,6 +373,7 @@ def test_a_back_off_is_never_longer_than_its_bound_and_a_tenth(failures: int, ji
 
 def test_the_rules_stand_in_the_order_of_the_table() -> None:
     assert [rule.__name__ for rule in TRIAGE] == [
+        "out_of_reach",
         "malformed",
         "resolved",
         "noise",

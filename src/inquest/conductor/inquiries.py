@@ -14,6 +14,7 @@ from inquest.api.investigation import Investigation, Limits
 from inquest.api.meta import timedelta_from_duration
 from inquest.conductor.house import House
 from inquest.conductor.signals import known_history
+from inquest.conductor.targets import placed
 from inquest.conductor.work import Work, closed
 from inquest.errors import (
     ContextOverflow,
@@ -22,7 +23,7 @@ from inquest.errors import (
     Unavailable,
 )
 from inquest.ports import Model, Reach
-from inquest.story import outcome, plot, steps
+from inquest.story import ends, outcome, plot, steps
 from inquest.story.briefing import Habits
 from inquest.story.conversation import Invocation, ModelReply, ToolResult
 from inquest.story.detectors import examine
@@ -37,6 +38,7 @@ from inquest.story.memory import Endings, Memory, remembered
 from inquest.story.playbooks import matching
 from inquest.story.prompting import Playbook
 from inquest.story.seeding import seed_call, seeded, unasked
+from inquest.story.steps.known import is_outside
 from inquest.story.summary import summarised, summary_request, wants_summary
 from inquest.telemetry import MODEL_WITHHELD
 
@@ -159,6 +161,9 @@ class Inquiries:
         return seeded(found, result)
 
     async def context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
+        target = await placed(self.house.cluster, step.target)
+        if is_outside(work.case, target):
+            return await closed(self.house, ends.out_of_scope(work.case.opened.namespace, target))
         context = await self.house.eyes.context(step.target)
         known = await known_history(self.house, context)
         return plot.ContextResolved(context, known, await self.house.now())

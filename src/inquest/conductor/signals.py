@@ -47,18 +47,19 @@ from inquest.conductor import telling
 from inquest.conductor.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import fault, parsed
+from inquest.conductor.targets import kinds_of, placed
 from inquest.conductor.telling import NOTICE_LOOK, given_up
 from inquest.errors import (
     AlreadyExists,
-    AmbiguousKind,
     Conflict,
     Forbidden,
     InquestError,
+    NeverRead,
     NotFound,
     Retryable,
     UnknownKind,
 )
-from inquest.ports import Json, Redacted, ResourceKind
+from inquest.ports import Json, Redacted
 from inquest.story import history as history_of
 from inquest.story import notices
 from inquest.story.context import ResourceContext
@@ -75,7 +76,7 @@ from inquest.story.triage import (
     OpenCase,
     TriageRules,
     earlier_answer,
-    is_beyond,
+    is_out_of_reach,
     rate_limited,
     triage,
 )
@@ -289,43 +290,32 @@ class Signals:
 
     async def _normalised(self, found: Signal) -> Signal:
         """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
-        target = found.spec.target
-        if not target.namespace or target.kind == UNKNOWN_KIND:
+        target = await placed(self.house.cluster, found.spec.target)
+        if target == found.spec.target:
             return found
-        try:
-            kinds = await self._kinds(target)
-        except InquestError:
-            # The survey meets the same failure and says so.
-            return found
-        if any(kind.namespaced for kind in kinds):
-            return found
-        bare = target.model_copy(update={"namespace": None})
-        return found.model_copy(update={"spec": found.spec.model_copy(update={"target": bare})})
-
-    async def _kinds(self, target: TargetRef) -> list[ResourceKind]:
-        cluster = self.house.cluster
-        try:
-            return [await cluster.kind(target.kind, target.api_version or "")]
-        except AmbiguousKind as several:
-            return [await cluster.kind(target.kind, group) for group in several.groups]
+        return found.model_copy(update={"spec": found.spec.model_copy(update={"target": target})})
 
     async def _survey(self, found: Signal) -> Surveyed:
         """Gather all that triage may look at."""
         now = await self.house.now()
         target = found.spec.target
         observed = Observed(found.name, found.namespace, found.spec, now, self._rules(), by_person=_by_person(found))
+        if is_out_of_reach(observed):
+            # Nothing is read there, not even whether it exists.
+            return Surveyed(observed, _no_context(), None)
         if target.kind == UNKNOWN_KIND:
             return await self._with_cases(found, observed, None)
         try:
-            # Several groups may serve the kind: which of them has the object is seen when it is read.
-            kinds = await self._kinds(target)
+            kinds = await kinds_of(self.house.cluster, target)
         except UnknownKind:
             return Surveyed(replace(observed, kind_known=False), _no_context(), None)
+        except NeverRead as error:
+            return Surveyed(replace(observed, never_read=str(error)), _no_context(), None)
         except Retryable as error:
             return Surveyed(observed, _no_context(), None, str(error))
         namespaced = any(kind.namespaced for kind in kinds)
         observed = replace(observed, namespaced=namespaced)
-        if (namespaced and not target.namespace) or is_beyond(target.namespace or "", observed.rules):
+        if namespaced and not target.namespace:
             return Surveyed(observed, _no_context(), None)
         return await self._with_resource(found, observed)
 
@@ -621,10 +611,12 @@ class Signals:
         if told is None:
             return known
         now, read = surveyed.observed.now, surveyed.resource
-        key = notices.held_key(found, surveyed.observed.fingerprint, decision, now)
+        grouped = found.namespace != self.house.namespace
+        key = notices.held_key(found, surveyed.observed.fingerprint, decision, now, grouped=grouped)
         if any(one.key == key for one in known) or not await self._is_first(key, found):
             return known
         whose = notices.owner_of(read) if read else notices.owner_of_signal(found.spec.target, found.status.context)
+        whose = notices.sender_of(found) if decision.reason == "OutOfScope" else whose
         said = replace(told, owners=(whose,))
         return telling.remembered(known, await telling.tell(self.house, found, key, said, now))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Final
 
 from inquest.api.execution import WorkflowExecution
@@ -105,6 +106,11 @@ def owner_of_signal(target: TargetRef, known: PinnedSignal | SignalContext | Non
     business = known.business
     named = (business.business_unit, business.service_owner) if business else ()
     return Owner(target.namespace or "", _words((*known.custom_labels.get("team", ()), *named)))
+
+
+def sender_of(found: Signal) -> Owner:
+    """Where the Signal stands: what is refused is not the business of those whom it names."""
+    return Owner(found.namespace)
 
 
 def _words(found: Iterable[str | None]) -> tuple[str, ...]:
@@ -277,13 +283,15 @@ def _row(found: Signal, decision: Decision) -> tuple[str, str] | None:
     return ("StatusUpdate", "Low") if decision.phase is SignalPhase.BLOCKED else None
 
 
-def held_key(found: Signal, fingerprint: str, decision: Decision, now: datetime) -> str:
-    """One message for each block, however many Signals it holds."""
+def held_key(found: Signal, fingerprint: str, decision: Decision, now: datetime, *, grouped: bool = False) -> str:
+    """One message for each block, however many Signals it holds; `grouped`: one an hour for a whole namespace."""
     hour = f"{now:%Y-%m-%dT%H}"
     if decision.reason in OF_MANY:
         return f"{decision.reason}/{hour}"
     if decision.reason == "OutOfScope":
-        return f"{found.uid}/{decision.reason}"
+        # A digest: a name with random parts may look like a secret, and would not come back from the status.
+        sender = sha256(found.namespace.encode()).hexdigest()[:16]
+        return f"{sender}/{decision.reason}/{hour}" if grouped else f"{found.uid}/{decision.reason}"
     return f"{fingerprint[:16]}/{decision.reason}/{hold_end(decision) if decision.until else hour}"
 
 
@@ -314,6 +322,8 @@ def told_again(found: Signal, key: str, cluster: str) -> Told | None:
         return replace(said[1], owners=(owner,)) if said else None
     if status.phase is None or not status.reason or status.reason not in key.split("/"):
         return None
+    if status.reason == "OutOfScope":
+        owner = sender_of(found)
     decision = Decision(status.phase, status.reason, status.message or "", status.blocked_until)
     told = held(found, status.root_owner or found.spec.target, decision, cluster)
     return replace(told, owners=(owner,)) if told else None

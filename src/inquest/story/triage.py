@@ -25,6 +25,7 @@ from inquest.api.shared import (
 from inquest.api.signal import SignalContent
 from inquest.story.chatter import is_chatter, is_own_report
 from inquest.story.history import ChainRules, History, chain_block
+from inquest.story.reach import is_outside
 from inquest.story.signal import UNKNOWN_KIND, is_managed
 
 BUILT_IN_NOISE: Final = frozenset({"Watchdog", "InfoInhibitor", "DeadMansSwitch"})
@@ -107,6 +108,8 @@ class Observed:
     fingerprint: str = ""
 
     kind_known: bool = True
+    never_read: str = ""
+    """Why objects of this kind are looked at for nobody."""
     namespaced: bool = True
     namespace_exists: bool = True
     target_exists: bool = True
@@ -176,6 +179,12 @@ def earlier_answer(seen: Observed) -> str:
 # --- the rules, in the order of 9.1 -----------------------------------------------------------------------
 
 
+def out_of_reach(seen: Observed) -> Decision | None:
+    """Who wrote it may not ask about that place: whatever is there, and whether anything is, they are told the same."""
+    message = next((text for holds, text in _reaches(seen) if holds), "")
+    return (resolved(seen) or _blocked(seen, "OutOfScope", message, _scope_look(seen))) if message else None
+
+
 def malformed(seen: Observed) -> Decision | None:
     """The target cannot exist."""
     fault = next((text for holds, text in _faults(seen) if holds), "")
@@ -204,12 +213,6 @@ def target_gone(seen: Observed) -> Decision | None:
 
 def out_of_scope(seen: Observed) -> Decision | None:
     """Nobody has put the target into Inquest's care."""
-    if _reaches_too_far(seen):
-        return _blocked(seen, "OutOfScope", "a Signal of this namespace may name targets in it only", _scope_look(seen))
-    if is_beyond(seen.target_namespace, seen.rules):
-        known = ", ".join(sorted(seen.rules.namespaces))
-        message = f"this operator looks after targets in {known}, and has no right to read others"
-        return _blocked(seen, "OutOfScope", message, _scope_look(seen))
     if seen.scope_unknown or is_managed(seen.scope_labels, require_label=seen.rules.require_label):
         return None
     message = 'label the namespace with inquest.dev/managed="true" to have it looked after'
@@ -286,6 +289,7 @@ def rate_limited(seen: Observed) -> Decision | None:
 
 
 TRIAGE: Final[tuple[Rule, ...]] = (
+    out_of_reach,
     malformed,
     resolved,
     noise,
@@ -300,7 +304,7 @@ TRIAGE: Final[tuple[Rule, ...]] = (
     cooldown,
     rate_limited,
 )
-"""Rows 1 to 14 of 9.1; rows 8 and 9 are one rule with two words."""
+"""Rows 1 to 14 of 9.1; rows 8 and 9 are one rule with two words, and what of row 5 needs no look comes first."""
 
 NOT_FOR_A_PERSON: Final = frozenset(
     {noise, chain, manual_review_pending, consecutive_failures, exponential_backoff, cooldown}
@@ -316,6 +320,7 @@ _HELD: Final = (Resolution.NO_ACTION_REQUIRED, Resolution.DRY_RUN)
 def _faults(seen: Observed) -> Iterable[tuple[bool, str]]:
     target, named = seen.spec.target, seen.spec.target.kind != UNKNOWN_KIND
     return (
+        (bool(seen.never_read), seen.never_read),
         (named and not seen.kind_known, f"no API group of this cluster serves {target.kind}"),
         (named and seen.kind_known and seen.namespaced and not target.namespace, f"{target.kind} needs a namespace"),
         (bool(target.namespace) and not seen.namespace_exists, f"there is no namespace {target.namespace}"),
@@ -345,8 +350,21 @@ def is_beyond(namespace: str, rules: TriageRules) -> bool:
     return bool(rules.namespaces) and namespace not in rules.namespaces
 
 
-def _reaches_too_far(seen: Observed) -> bool:
-    return seen.namespace not in (seen.rules.operator_namespace, seen.target_namespace)
+def is_out_of_reach(seen: Observed) -> bool:
+    """By namespaces alone, before anything is read."""
+    return any(holds for holds, _ in _reaches(seen))
+
+
+def _reaches(seen: Observed) -> Iterable[tuple[bool, str]]:
+    known = ", ".join(sorted(seen.rules.namespaces))
+    too_far = is_outside(seen.namespace, seen.rules.operator_namespace, seen.target_namespace)
+    return (
+        (too_far, "a Signal of this namespace may name targets in it only"),
+        (
+            is_beyond(seen.target_namespace, seen.rules),
+            f"this operator looks after targets in {known}, and has no right to read others",
+        ),
+    )
 
 
 def _scope_look(seen: Observed) -> datetime:

@@ -11,6 +11,7 @@ from itertools import groupby
 
 import pytest
 
+from tests.cluster.kube import Cluster
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
@@ -191,6 +192,102 @@ def test_a_signal_may_not_name_a_target_in_another_namespace(inhabit: Inhabit) -
     signal = shop.signal(bank.target())
 
     assert word(shop.triaged(signal, "Blocked", "Accepted"), "phase", "reason") == ("Blocked", "OutOfScope")
+
+
+SECRETIVE = {"inquest.dev/team": "treasury", "inquest.dev/business-unit": "vault", "inquest.dev/environment": "staging"}
+
+
+def asked_about(cluster: Cluster, namespace: str) -> list[str]:
+    """What accounts asked the API server about a namespace, by its audit log."""
+    lines = (cluster.kubeconfig.parents[1] / "audit" / "requests.log").read_text().splitlines()
+    found = (json.loads(line) for line in lines if f'"{namespace}"' in line)
+    refs = ((one["verb"], one.get("objectRef") or {}) for one in found if "inquest" in one["user"]["username"])
+    about = ((verb, ref) for verb, ref in refs if namespace in (ref.get("namespace"), ref.get("name")))
+    return [f"{verb} {ref.get('resource')} {ref.get('name', '')}" for verb, ref in about]
+
+
+def told(found: Object) -> str:
+    """All that a status says but its times."""
+    status = json.loads(json.dumps(found["status"]))
+    for condition in status["conditions"]:
+        condition.pop("lastTransitionTime")
+    return json.dumps(
+        {key: text for key, text in status.items() if not key.endswith(("Seen", "Until", "otices"))}, sort_keys=True
+    )
+
+
+def test_who_asks_about_another_namespace_learns_nothing_of_it(inhabit: Inhabit, cluster: Cluster) -> None:
+    """One name that is there and one that is not, of each kind; nothing is read, and the answers are the same."""
+    mallory, bank = inhabit(), inhabit(**SECRETIVE)
+    bank.api.change("Namespace", bank.namespace, "", {"metadata": {"labels": SECRETIVE}})
+    bank.deployment()
+    pod = bank.pod()["metadata"]["name"]
+    node = f"vault-{bank.namespace}"
+    bank.kubectl.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": SECRETIVE}})
+    before = len(asked_about(cluster, bank.namespace))
+    pairs = [("Deployment", "shop"), ("Pod", pod), ("Secret", "default"), ("Unknown", "shop"), ("Node", node)]
+
+    answers, notices = {}, []
+    for kind, name in pairs:
+        for asked in (name, "x" * len(name)):
+            group = {"apiVersion": "apps/v1"} if kind == "Deployment" else {}
+            target = {"kind": kind, "name": asked, "namespace": bank.namespace, **group}
+            found = mallory.triaged(mallory.signal(target), "Blocked", "Accepted", "Ignored", "Failed")
+            answers[kind, asked == name] = told(found).replace(asked, "NAME")
+            notices += found["status"].get("notices", [])
+    nowhere = mallory.signal({"kind": "Pod", "name": pod, "namespace": "no-such-namespace"})
+    answers["Pod", None] = told(mallory.triaged(nowhere, "Blocked", "Failed", "Ignored")).replace(pod, "NAME")
+
+    assert [word(json.loads(f'{{"status": {one}}}'), "phase", "reason") for one in answers.values()] == [
+        ("Blocked", "OutOfScope")
+    ] * len(answers)
+    assert 1 <= len(notices) <= 2, "one for all of them, or two where the hour has just struck"
+    for kind, _ in pairs:
+        assert answers[kind, True] == answers[kind, False]
+    assert answers["Pod", None] == answers["Pod", True]
+    everything = "".join(answers.values())
+    uid = bank.api.get("Deployment", "shop", bank.namespace)["metadata"]["uid"]
+    assert not [
+        text for text in (uid, "treasury", "vault", "Staging", "rootOwner", "fingerprint") if text in everything
+    ]
+    assert asked_about(cluster, bank.namespace)[before:] == []
+    bank.kubectl("delete", "node", node)
+    bank.triaged(bank.signal(), "Accepted")
+    assert asked_about(cluster, bank.namespace)[before:] != [], "the log would show it"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Node"])
+def test_a_case_made_by_hand_learns_nothing_of_another_place(inhabit: Inhabit, cluster: Cluster, kind: str) -> None:
+    """Also of a node that is given the tenant's own namespace, to pass for something in it."""
+    mallory, bank = inhabit(), inhabit(**SECRETIVE)
+    bank.deployment()
+    where = bank.namespace if kind == "Deployment" else mallory.namespace
+    before = len(asked_about(cluster, bank.namespace))
+    ended = []
+    for name in ("shop", "absent"):
+        target = {"kind": kind, "name": name, "namespace": where}
+        signal = {"name": "look", "severity": "critical", "source": {"type": "Manual"}, "target": target}
+        meta = {"name": f"by-hand-{name}", "namespace": mallory.namespace}
+        body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "Investigation", "metadata": meta}
+        made = mallory.api.create({**body, "spec": {"signal": signal}})
+        ended.append(mallory.reaches("Investigation", made, "Completed", "Failed"))
+
+    assert [word(one, "phase", "reason", "subReason") for one in ended] == [
+        ("Failed", "RemediationBlocked", "OutOfScope")
+    ] * 2
+    assert all("context" not in one["status"] or "rootOwner" not in one["status"]["context"] for one in ended)
+    assert "treasury" not in json.dumps(ended)
+    assert asked_about(cluster, bank.namespace)[before:] == []
+
+
+def test_a_signal_about_a_secret_fails_and_says_why(world: World) -> None:
+    signal = world.signal({"kind": "Secret", "name": "token", "namespace": world.namespace})
+
+    failed = world.triaged(signal, "Failed", "Accepted", "Blocked")
+
+    assert word(failed, "phase", "reason") == ("Failed", "Malformed")
+    assert "Secret" in failed["status"]["message"]
+    world.tells(failed, "SignalFailed")
 
 
 @pytest.mark.parametrize(

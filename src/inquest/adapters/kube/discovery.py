@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest.adapters.kube.transport import Request, Transport
-from inquest.errors import AmbiguousKind, Forbidden, UnknownKind
+from inquest.errors import AmbiguousKind, NeverRead, UnknownKind
 from inquest.ports import Clock, Json, ResourceKind
 
 ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
@@ -48,7 +48,7 @@ def refuse_secrets(word: str) -> None:
     """Refuse every spelling of Secrets before a request is made (reliability, section 9)."""
     pieces = re.split(r"[,/\s]+", word.strip().lower())
     if any(piece.split(".")[0] in SECRET_WORDS for piece in pieces):
-        raise Forbidden(SECRET_HINT)
+        raise NeverRead(SECRET_HINT)
 
 
 def pick(served: Iterable[Served], word: str, api_version: str = "") -> ResourceKind:

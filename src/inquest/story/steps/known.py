@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from inquest.api.shared import Reason, TargetRef
-from inquest.story import ends, outcome, plot, rca, selection
+from inquest.story import ends, outcome, plot, rca, reach, selection
 from inquest.story.context import ResourceContext
 from inquest.story.conversation import Invocation
 from inquest.story.evidence import Gap
@@ -148,8 +148,7 @@ def gaps_of(case: Case) -> tuple[Gap, ...]:
 
 def is_outside(case: Case, ref: TargetRef) -> bool:
     """Only a case of the operator's namespace may reach into others, or to what is in none."""
-    own, home = case.opened.namespace, case.opened.pinned.home
-    return bool(home) and own != home and (ref.namespace or "") != own
+    return reach.is_outside(case.opened.namespace, case.opened.pinned.home, ref.namespace or "")
 
 
 def placed(case: Case, named: TargetRef) -> TargetRef:
