@@ -4,7 +4,10 @@ A key says which object deserves a look and nothing else; the handler reads the 
 workers, so that a long investigation never delays an approval. A key is worked on by one task at a time; one that is
 offered meanwhile is dirty and runs once more. Waiting costs no task: one heap holds every due time.
 
-    offer ──► waiting (heap by due time) ──► ready (heap by rank) ──► running ──► forgotten, or waiting again
+    offer ──► waiting (heap by due time) ──► ready (by flow and rank) ──► running ──► forgotten, or waiting again
+
+A flow is a namespace. Whose flow fills the workers of a lane already falls back in rank, and of equal ranks the flow
+that was served longest ago comes first: who asks for sixty cases at once delays those of others by a few, not by sixty.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import asyncio
 import heapq
 import itertools
 import random as _random
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -31,6 +35,8 @@ BACKOFF_FIRST: Final = 0.5
 BACKOFF_LAST: Final = 60.0
 CONFLICT_TRIES: Final = 5
 """Immediate repeats after a conflict, before the back-off begins."""
+SHARES: Final = 4
+"""A flow falls back by one rank for each such part of the workers that it holds, and by all when it holds all."""
 AGING_SECONDS: Final = 300.0
 """One rank up for every five minutes of waiting, so that nothing starves."""
 FENCED_SECONDS: Final = 5.0
@@ -112,6 +118,13 @@ class Lane:
     handlers: Mapping[str, Handler]
 
 
+def flow_of(kind: str, own: str, body: Mapping[str, Any], home: str) -> str:
+    """The namespace whose share an object takes: its own; in the operator's own, `home`, that of its target."""
+    spec = body.get("spec") or {}
+    about = spec if kind == "Signal" else spec.get("signal") or {}
+    return own if own != home else str((about.get("target") or {}).get("namespace") or own)
+
+
 _Order = tuple[float, bool, float]
 """Rank less age, resync after fresh, waiting since."""
 
@@ -126,6 +139,8 @@ class _Entry:
     fresh: bool
     since: float
     """When it began to wait for a worker."""
+    flow: str = ""
+    """Namespace whose share it takes."""
     due: float | None = None
     """When to look again; None while it is ready, and when there is nothing to wait for."""
     ready: bool = False
@@ -156,8 +171,10 @@ class Dispatcher:
         self._clock, self._random, self._max_keys = clock, random, max_keys
         self._entries: dict[Key, _Entry] = {}
         self._waiting: list[tuple[float, int, Key]] = []
-        self._ready: dict[str, list[tuple[_Order, int, Key]]] = {lane.name: [] for lane in self._lanes}
-        self._running: dict[str, int] = {lane.name: 0 for lane in self._lanes}
+        self._ready: dict[str, dict[str, list[tuple[_Order, int, Key]]]] = {lane.name: {} for lane in self._lanes}
+        self._running: dict[str, Counter[str]] = {lane.name: Counter() for lane in self._lanes}
+        self._served: dict[str, dict[str, int]] = {lane.name: {} for lane in self._lanes}
+        """When each flow had its last turn, as far as it matters: of flows that wait or run."""
         self._tickets = itertools.count(1)
         self._wake = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
@@ -170,9 +187,19 @@ class Dispatcher:
     # --- what others call ---------------------------------------------------------------------------
 
     def offer(
-        self, key: Key, version: int | str = 0, rank: int = Rank.MEDIUM, gone: bool = False, *, fresh: bool = True
+        self,
+        key: Key,
+        version: int | str = 0,
+        rank: int = Rank.MEDIUM,
+        gone: bool = False,
+        *,
+        fresh: bool = True,
+        flow: str = "",
     ) -> None:
-        """Say that an object deserves a look; `fresh` is False for what only a resync found."""
+        """Say that an object deserves a look; `fresh` is False for what only a resync found.
+
+        `flow` is the namespace whose share it takes, the key's own unless given.
+        """
         if self._draining:
             return
         if gone:
@@ -180,11 +207,11 @@ class Dispatcher:
             self._forget(key)
         elif (task := self._ending.get(key)) is not None:
             # Never two workers for one object: the newcomer waits until the cancelled one has let go.
-            task.add_done_callback(lambda _: self.offer(key, version, rank, fresh=fresh))
+            task.add_done_callback(lambda _: self.offer(key, version, rank, fresh=fresh, flow=flow))
         elif (entry := self._entries.get(key)) is not None:
             self._again(entry, _number(version), rank, fresh)
         else:
-            self._admit(key, _number(version), rank, fresh)
+            self._admit(key, _number(version), rank, fresh, flow)
 
     def knows(self, key: Key) -> bool:
         """Whether a key waits or is worked on."""
@@ -222,14 +249,14 @@ class Dispatcher:
 
     # --- taking in ----------------------------------------------------------------------------------
 
-    def _admit(self, key: Key, version: int, rank: int, fresh: bool) -> None:
+    def _admit(self, key: Key, version: int, rank: int, fresh: bool, flow: str) -> None:
         lane = self._lane_of.get(key.kind)
         if lane is None or (not fresh and self._is_old(key, version)):
             return
         if len(self._entries) >= self._max_keys and not self._make_room(rank):
             QUEUE_DROPPED.inc()
             return
-        entry = _Entry(key, lane, rank, fresh, self._clock.monotonic(), version=version)
+        entry = _Entry(key, lane, rank, fresh, self._clock.monotonic(), flow or key.namespace, version=version)
         self._entries[key] = entry
         self._ranks.setdefault(rank, {})[key] = None
         self._make_ready(entry)
@@ -331,7 +358,7 @@ class Dispatcher:
 
     def _push(self, entry: _Entry) -> None:
         entry.ticket = next(self._tickets)
-        heap = self._ready[entry.lane.name]
+        heap = self._ready[entry.lane.name].setdefault(entry.flow, [])
         heapq.heappush(heap, (self._order(entry), entry.ticket, entry.key))
         if len(heap) > 2 * len(self._entries) + _SLACK:
             heap[:] = [place for place in heap if self._counts(place[1], place[2])]
@@ -343,21 +370,42 @@ class Dispatcher:
 
     def _resort(self) -> None:
         """Give waiting keys the rank of their age; without it a flood of critical ones starves the rest."""
-        for name, heap in self._ready.items():
-            live = [key for _, ticket, key in heap if self._counts(ticket, key)]
-            self._ready[name] = []
+        for name, flows in self._ready.items():
+            live = [key for heap in flows.values() for _, ticket, key in heap if self._counts(ticket, key)]
+            self._ready[name] = {}
             for key in live:
                 self._push(self._entries[key])
 
     def _fill(self, lane: Lane) -> None:
-        heap = self._ready[lane.name]
-        while heap and self._running[lane.name] < lane.workers:
-            _, ticket, key = heapq.heappop(heap)
-            if self._counts(ticket, key):
-                self._begin(self._entries[key])
+        while self._running[lane.name].total() < lane.workers and (entry := self._next(lane)) is not None:
+            self._begin(entry)
+
+    def _next(self, lane: Lane) -> _Entry | None:
+        """Severity goes first, less the share that a flow has of the workers; then the flow that waited longest."""
+        flows, running, served = self._ready[lane.name], self._running[lane.name], self._served[lane.name]
+
+        def place(flow: str) -> tuple[float, bool, int, float]:
+            rank, found_again, since = flows[flow][0][0]
+            return rank + running[flow] * SHARES // lane.workers, found_again, served.get(flow, 0), since
+
+        waiting = [flow for flow in tuple(flows) if self._has_some(flows, flow)]
+        if not waiting:
+            return None
+        _, _, key = heapq.heappop(flows[min(waiting, key=place)])
+        return self._entries[key]
+
+    def _has_some(self, flows: dict[str, list[tuple[_Order, int, Key]]], flow: str) -> bool:
+        """Whether something of a flow waits; what no longer counts is let go of on the way."""
+        heap = flows[flow]
+        while heap and not self._counts(heap[0][1], heap[0][2]):
+            heapq.heappop(heap)
+        if not heap:
+            del flows[flow]
+        return bool(heap)
 
     def _begin(self, entry: _Entry) -> None:
-        self._running[entry.lane.name] += 1
+        self._running[entry.lane.name][entry.flow] += 1
+        self._served[entry.lane.name][entry.flow] = next(self._tickets)
         entry.dirty = entry.fresh = entry.ready = False
         work = self._work(entry)
         entry.task = asyncio.get_running_loop().create_task(work, name=f"{entry.key.kind}/{entry.key.name}")
@@ -365,7 +413,7 @@ class Dispatcher:
 
     def _ended(self, entry: _Entry) -> None:
         # A task that was cancelled before its first step never ran its own `finally`.
-        self._running[entry.lane.name] -= 1
+        self._let_go(entry)
         if self._ending.get(entry.key) is entry.task:
             del self._ending[entry.key]
         entry.task = None
@@ -379,6 +427,19 @@ class Dispatcher:
         else:
             self._drop(entry)
             self._remember(entry)
+
+    def _let_go(self, entry: _Entry) -> None:
+        """A worker is free again; of a flow that neither runs nor waits nothing is kept."""
+        lane, flow = entry.lane.name, entry.flow
+        self._running[lane][flow] -= 1
+        if not self._running[lane][flow]:
+            del self._running[lane][flow]
+        idle = [
+            flow for flow in self._served[lane] if flow not in self._running[lane] and flow not in self._ready[lane]
+        ]
+        if len(idle) > _SLACK:
+            for each in idle:
+                del self._served[lane][each]
 
     def _remember(self, entry: _Entry) -> None:
         if entry.version:
@@ -460,7 +521,10 @@ class Dispatcher:
         self._measured = now
         QUEUE_OLDEST.set(self.oldest())
         for lane in self._lanes:
-            QUEUE_DEPTH.labels(lane.name).set(len(self._ready[lane.name]) + self._running[lane.name])
+            QUEUE_DEPTH.labels(lane.name).set(self._depth(lane.name))
+
+    def _depth(self, lane: str) -> int:
+        return sum(map(len, self._ready[lane].values())) + self._running[lane].total()
 
 
 def _number(version: int | str) -> int:
@@ -486,12 +550,14 @@ class Resync:
         clock: Clock,
         *,
         rank: Callable[[str, Json], int] = rank_of,
+        flow: Callable[[str, Json], str] = lambda kind, item: "",
         namespaces: Iterable[str] = (),
         listed: Callable[[str, int], None] = lambda kind, version: None,
         random: Callable[[], float] = _random.random,
     ) -> None:
         self._dispatcher, self._pages, self._kinds, self._clock = dispatcher, pages, tuple(kinds), clock
-        self._rank, self._namespaces, self._listed, self._random = rank, tuple(namespaces) or ("",), listed, random
+        self._rank, self._flow = rank, flow
+        self._namespaces, self._listed, self._random = tuple(namespaces) or ("",), listed, random
 
     async def run(self) -> None:
         """Every 60 s ± 20 %, until cancelled; a list that fails is left to the next round."""
@@ -514,7 +580,8 @@ class Resync:
                     key, version = key_of(kind.kind, item["metadata"]), item["metadata"].get("resourceVersion", 0)
                     before.pop(key, None)
                     newest = max(newest, _number(version))
-                    self._dispatcher.offer(key, version, self._rank(kind.kind, item), fresh=False)
+                    rank, flow = self._rank(kind.kind, item), self._flow(kind.kind, item)
+                    self._dispatcher.offer(key, version, rank, fresh=False, flow=flow)
         self._listed(kind.kind, newest)
         for key in before:
             self._dispatcher.offer(key, gone=True)

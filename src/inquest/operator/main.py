@@ -22,7 +22,7 @@ from inquest.access import CHECK_SECONDS, Missing, excess, missing
 from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
 from inquest.api.rbac import TOKENS, lost_in_namespaces
 from inquest.conductor.house import NAMESPACE
-from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, key_of, rank_of
+from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, flow_of, key_of, rank_of
 from inquest.errors import Forbidden, InquestError
 from inquest.operator.health import Line, health_app, measure_lag, metrics_app, serving
 from inquest.operator.heartbeat import ReplicaLease
@@ -186,7 +186,8 @@ class Process:
             self._ring_for_job(ring)
             return
         rank = rank_of(ring.key.kind, ring.body)
-        self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh)
+        flow = flow_of(ring.key.kind, ring.key.namespace, ring.body, self.settings.kubernetes.namespace)
+        self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh, flow=flow)
         if ring.gone:
             self._ring_for_owners(ring)
             self._ring_for_partners(ring)
@@ -253,7 +254,12 @@ class Process:
 
         if self.dispatcher is None:
             raise AssertionError("the dispatcher is made first")
-        return Resync(self.dispatcher, pages, OURS, wired.clock, listed=supervisor.pulse.expects)
+        home = self.settings.kubernetes.namespace
+
+        def flow(kind: str, item: Json) -> str:
+            return flow_of(kind, str(item["metadata"].get("namespace") or ""), item, home)
+
+        return Resync(self.dispatcher, pages, OURS, wired.clock, flow=flow, listed=supervisor.pulse.expects)
 
     async def _serve(self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor, *others: Line) -> None:
         alive = (

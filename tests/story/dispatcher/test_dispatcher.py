@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from inquest.api.shared import Severity
-from inquest.dispatcher import RESORT_SECONDS, Dispatcher, Due, Key, Lane, Rank, Resync, rank_of
+from inquest.dispatcher import RESORT_SECONDS, Dispatcher, Due, Key, Lane, Rank, Resync, flow_of, rank_of
 from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Unavailable
 from inquest.ports import Json, ResourceKind
 from inquest.telemetry.metrics import REGISTRY
@@ -75,6 +75,64 @@ async def test_severity_goes_first_and_fresh_before_resync() -> None:
         await settled()
 
     assert handler.seen == ["critical", "high", "found-again", "low"]
+
+
+def of(namespace: str, number: int) -> Key:
+    return Key("Signal", f"uid-{namespace}-{number}", namespace, f"{namespace}-{number}")
+
+
+async def test_sixty_of_one_namespace_do_not_stand_before_the_one_of_another() -> None:
+    clock, handler = SteppedClock(), Script()
+    async with dispatching(handler, clock) as dispatcher:
+        for number in range(60):
+            dispatcher.offer(of("mallory", number))
+        dispatcher.start()
+        dispatcher.offer(of("shop", 0))
+        dispatcher.offer(of("bank", 0))
+        await settled()
+
+    assert {"shop-0", "bank-0"} < set(handler.seen[:4])
+
+
+async def test_a_namespace_that_holds_the_workers_falls_back_behind_the_less_severe_of_another() -> None:
+    clock, gate = SteppedClock(), Gate()
+    async with dispatching(gate, clock, workers=8) as dispatcher:
+        for number in range(7):
+            dispatcher.offer(of("mallory", number), rank=Rank.CRITICAL)
+        dispatcher.start()
+        await settled()
+        for number in range(7, 60):
+            dispatcher.offer(of("mallory", number), rank=Rank.CRITICAL)
+        dispatcher.offer(of("shop", 0), rank=Rank.MEDIUM)
+        await settled()
+        assert gate.seen[7:] == ["shop-0"]
+
+
+async def test_one_namespace_alone_has_all_workers_in_the_order_of_severity() -> None:
+    clock, gate = SteppedClock(), Gate()
+    async with dispatching(gate, clock, workers=4) as dispatcher:
+        for number in range(8):
+            dispatcher.offer(of("shop", number), rank=Rank.LOW if number < 4 else Rank.HIGH)
+        dispatcher.start()
+        await settled()
+
+        assert gate.seen == ["shop-4", "shop-5", "shop-6", "shop-7"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "spec", "flow"),
+    [
+        ("Signal", "shop", {"target": {"namespace": "bank"}}, "shop"),
+        ("Signal", "inquest-system", {"target": {"namespace": "bank"}}, "bank"),
+        ("Investigation", "inquest-system", {"signal": {"target": {"namespace": "bank"}}}, "bank"),
+        ("Investigation", "inquest-system", {"signal": {"target": {"kind": "Node"}}}, "inquest-system"),
+        ("RemediationApprovalRequest", "inquest-system", {}, "inquest-system"),
+    ],
+)
+def test_a_share_is_that_of_the_namespace_and_at_home_of_the_targets(
+    kind: str, own: str, spec: Json, flow: str
+) -> None:
+    assert flow_of(kind, own, {"spec": spec}, "inquest-system") == flow
 
 
 async def test_a_key_that_waits_long_enough_overtakes_the_more_severe() -> None:
