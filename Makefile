@@ -61,6 +61,10 @@ generated: install ## CRDs, policies, RBAC, the chart's parts and reference page
 ranges: install ## What a model reads of each kind of tool result stays within benchmarks/ranges.yaml
 	$(BIN)/python -m benchmarks.tokens --check
 
+.PHONY: opa
+opa: install ## Build OPA for `inquest policy test`, which finds it
+	$(BIN)/python -m hack.tools opa
+
 .PHONY: policy-test
 policy-test: install ## The tests of the approval policy, of its variants, and its rulings on documents, on a real OPA
 	$(BIN)/python -m hack.tools opa

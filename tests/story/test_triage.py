@@ -422,3 +422,10 @@ def test_a_person_is_held_by_scope_by_an_open_case_and_by_the_rate() -> None:
         (limited, "RateLimited"),
     ):
         assert triage(replace(seen, by_person=True)).reason == reason
+
+
+def test_what_a_person_has_to_do_is_the_command_to_type() -> None:
+    place = ("inquest-system", "inv-1")
+    held = triage(observed(ended=(completed(Resolution.MANUAL_REVIEW_REQUIRED, place=place),)))
+
+    assert "kubectl annotate investigation -n inquest-system inv-1 inquest.dev/reviewed=yes" in held.message

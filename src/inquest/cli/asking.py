@@ -135,7 +135,7 @@ async def _case_of(at: Connection, signal: str) -> Json | None:
             say(f"{signal} is {status.phase}: {status.message}")
             return case
         if status.phase in (SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED, SignalPhase.BLOCKED):
-            until = f" until {status.blocked_until:%H:%M:%SZ}" if status.blocked_until else ""
+            until = f" until {status.blocked_until:%Y-%m-%d %H:%M:%SZ}" if status.blocked_until else ""
             warn(f"{signal} is {status.phase}{until}: {status.reason}: {status.message}")
             return None
         await asyncio.sleep(LOOK_SECONDS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ policy = App(name="policy", help="Try an approval policy without a cluster.")
 OK: Final = 0
 FAILED: Final = 1
 BAD: Final = 2
+BRING: Final = "`go install github.com/open-policy-agent/opa@latest` brings it, in a checkout of Inquest `make opa`"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -104,10 +106,18 @@ async def _tested(files: Sequence[Path], settings: Settings, file: Path | None, 
 
 
 def _binary(settings: Settings) -> str:
-    binary = find_binary(settings.policy.opa_binary)
+    named = settings.policy.opa_binary
+    binary = find_binary(named) or (_built() if named == Settings().policy.opa_binary else None)
     if binary is None:
-        raise Misconfigured(f"policy.opa_binary: there is no program {settings.policy.opa_binary}")
+        raise Misconfigured(f"policy.opa_binary: there is no program {named}: {BRING}")
     return binary
+
+
+def _built() -> str | None:
+    """The OPA that `make opa` or the tests of a checkout have built for this machine, the newest of several."""
+    cache = os.environ.get("INQUEST_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "inquest"
+    found = [path for path in Path(cache).expanduser().glob("bin/*/opa") if os.access(path, os.X_OK)]
+    return str(max(found, key=lambda path: path.stat().st_mtime)) if found else None
 
 
 async def _told(asked: OpaPolicy, path: Path, output: str) -> int:

@@ -927,6 +927,7 @@ def ended_case(inv: Investigation) -> EndedCase:
         next_allowed=status.next_allowed,
         reviewed=REVIEWED_ANNOTATION in inv.metadata.annotations,
         namespace=inv.spec.signal.target.namespace or "",
+        place=(inv.namespace, inv.name),
     )
 
 

@@ -86,6 +86,8 @@ class EndedCase:
     reviewed: bool = False
     namespace: str = ""
     """Namespace of the Signal's target."""
+    place: tuple[str, str] = ("", "")
+    """Namespace and name of the Investigation itself."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +251,8 @@ def manual_review_pending(seen: Observed) -> Decision | None:
     newest = _newest(seen)
     if newest is None or newest.resolution is not Resolution.MANUAL_REVIEW_REQUIRED or newest.reviewed:
         return None
-    message = "the last investigation asked for a person; annotate it with inquest.dev/reviewed"
+    told = "kubectl annotate investigation -n {} {} inquest.dev/reviewed=yes".format(*newest.place)
+    message = f"the last investigation asked for a person. When you have looked: {told}"
     return _blocked(seen, "ManualReviewPending", message, newest.ended_at + REVIEW_HOLD)
 
 

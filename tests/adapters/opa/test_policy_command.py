@@ -134,3 +134,27 @@ def test_a_policy_that_cannot_be_used_is_a_mistake_and_no_ruling(
 def test_a_folder_without_cases_is_a_mistake_and_no_success(run: Run, tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="name a case"):
         run(tmp_path)
+
+
+def test_opa_is_found_where_a_checkout_has_built_it(
+    opa_binary: str, case: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = tmp_path / "cache" / "bin" / "0123abcd" / "opa"
+    built.parent.mkdir(parents=True)
+    built.symlink_to(opa_binary)
+    monkeypatch.delenv("INQUEST_OPA_BINARY", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("INQUEST_CACHE", str(tmp_path / "cache"))
+
+    assert app(["policy", "test", str(case("a.json", "qa"))], result_action="return_value") == 0
+
+
+def test_without_opa_the_one_command_is_named_that_brings_it(
+    case: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("INQUEST_OPA_BINARY", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("INQUEST_CACHE", str(tmp_path / "empty"))
+
+    with pytest.raises(Misconfigured, match=r"go install github\.com/open-policy-agent/opa@latest"):
+        app(["policy", "test", str(case("a.json", "qa"))], result_action="return_value")
