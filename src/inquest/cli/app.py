@@ -116,6 +116,7 @@ app.command("inquest.cli.deciding:approve", name="approve", help="Approve what a
 app.command("inquest.cli.deciding:reject", name="reject", help="Reject what a case wants to do.")
 app.command("inquest.cli.asking:investigate", name="investigate", help="Ask for an investigation of an object.")
 app.command("inquest.cli.asking:cancel", name="cancel", help="Stop a case.")
+app.command("inquest.cli.asking:feedback", name="feedback", help="Say whether a diagnosis was right.")
 app.command("inquest.cli.asking:rerun", name="rerun", help="Look into a case again.")
 app.command("inquest.cli.completion:completion", name="completion", help="Print the completion script of a shell.")
 app.command("inquest.cli.lint:lint", name="lint", help="Check objects in files, without a cluster.")

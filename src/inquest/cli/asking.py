@@ -9,9 +9,10 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from inquest.adapters.redact import Redactor
+from inquest.api.investigation import Investigation, Verdict
 from inquest.api.meta import API_VERSION
 from inquest.api.names import REQUESTER_ANNOTATION
-from inquest.api.shared import Severity, SignalPhase, SourceType
+from inquest.api.shared import TERMINAL_PHASES, Severity, SignalPhase, SourceType
 from inquest.api.signal import Signal
 from inquest.cli.cases import case_of, investigation_object, there
 from inquest.cli.deciding import MANAGER
@@ -162,6 +163,42 @@ def cancel(
             raise Conflict(f"{case} has ended: {phase}")
         await at.kube.status.change(INVESTIGATION, found, Redactor().strings({"spec": {"cancel": True}}), MANAGER)
         say(f"{case} is being cancelled")
+        return Exit.OK
+
+    return at_place(place, work)
+
+
+def feedback(
+    name: str,
+    verdict: Verdict,
+    /,
+    *,
+    cause: str = "",
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> int:
+    """Say whether the diagnosis of a case that has ended was right, once, in your own name. It cannot be taken back.
+
+    Parameters
+    ----------
+    name
+        Investigation, or its Signal.
+    verdict
+        `right`, `wrong` or `partial`.
+    cause
+        The real cause, where it was another one; up to 500 characters.
+    """
+
+    async def work(at: Connection) -> Exit:
+        found = await investigation_object(at, name)
+        case = Investigation.from_object(found)
+        if case.spec.feedback is not None:
+            raise Conflict(f"{case.name}: {case.spec.feedback.by} has said {case.spec.feedback.verdict} already")
+        if case.status.phase not in TERMINAL_PHASES:
+            raise Conflict(f"{case.name} has not ended yet: {case.status.phase or 'Pending'}")
+        who, told = (await at.kube.status.whoami()).user, Redactor().text(cause)
+        said = {"verdict": str(verdict), "by": who, **({"cause": told.value} if cause else {})}
+        await at.kube.status.change(INVESTIGATION, found, told.carried({"spec": {"feedback": said}}), MANAGER)
+        say(f"{case.name}: {verdict}, says {who}")
         return Exit.OK
 
     return at_place(place, work)

@@ -105,6 +105,7 @@ def _investigating(told: Told) -> Leaves:
     cost = after("cost ", usage.cost if usage else None)
     return joined([turns, calls, tokens, cost]), (
         *_snapshot(told),
+        *branches(after("playbooks: ", ", ".join(status.playbooks))),
         *(Branch(f"plan: {one.step}", mark=_STEP_MARKS[one.state]) for one in status.plan),
         *(_call(entry) for entry in status.progress if entry.tool not in SELECTION_TOOLS),
         *(
@@ -255,5 +256,7 @@ def _end(told: Told) -> Iterator[Branch]:
     words = joined([_text(status.reason), _text(status.sub_reason)])
     review = after("a person has to look: ", _text(status.human_review_reason)) if status.needs_human_review else None
     took = f"{status.duration_seconds} s" if status.duration_seconds is not None else ""
-    leaves = branches(review, joined([words, after("after ", took)]))
+    said = told.investigation.spec.feedback
+    judged = f"{said.by} says that the diagnosis was {said.verdict}{after(': ', said.cause)}" if said else None
+    leaves = branches(review, joined([words, after("after ", took)]), judged)
     yield Branch(f"{told.phase}: {status.message or ''}".rstrip(": "), leaves, _mark_of_case(told))

@@ -723,6 +723,26 @@ def test_a_case_is_stopped_once_and_begun_again(
     assert inquest("cancel", "inv-checkout", user="edna").code == Exit.CONFLICT
 
 
+def test_a_diagnosis_is_judged_once_after_the_end_in_ones_own_name(
+    inquest: Inquest, kubectl: Kubectl, operator: Kubectl, case: Object, person: Person
+) -> None:
+    person("edna", "inquest-editor")
+    words = ("feedback", "inv-checkout", "wrong", "--cause", "the quota of shop was used up")
+    early = inquest(*words, user="edna")
+    status = kubectl.get("inv", "inv-checkout")["status"]
+    assert operator.status("inv", "inv-checkout", status | {"phase": "Completed", "playbooks": ["my-own"]}).accepted
+
+    given = inquest(*words, user="edna")
+    again = inquest("feedback", "inv-checkout", "right", user="edna")
+    tree = inquest("get", "inv-checkout", user="edna").out
+
+    assert (early.code, given.code, again.code) == (Exit.CONFLICT, Exit.OK, Exit.CONFLICT), given.err
+    told = {"verdict": "Wrong", "by": "edna", "cause": "the quota of shop was used up"}
+    assert kubectl.get("inv", "inv-checkout")["spec"]["feedback"] == told
+    assert "edna says that the diagnosis was Wrong: the quota of shop was used up" in tree
+    assert "playbooks: my-own" in tree
+
+
 def test_a_viewer_cannot_stop_a_case(inquest: Inquest, kubectl: Kubectl, case: Object, person: Person) -> None:
     person("vera", "inquest-viewer")
 
