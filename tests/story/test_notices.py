@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
+from uuid import UUID
 
 import pytest
 
+from inquest.adapters.redact import Redactor
 from inquest.api.shared import Business, HumanReviewReason, Phase, SignalPhase, TargetRef
 from inquest.api.signal import Signal
 from inquest.story import notices, outcome, plot
@@ -232,6 +235,19 @@ def test_a_storm_is_one_message_in_an_hour_and_a_block_one_in_its_window() -> No
     assert key("a", "Cooldown", UNTIL, 9) == key("a", "Cooldown", UNTIL, 10) != key("a", "Cooldown", later, 9)
     assert key("a", "Cooldown", UNTIL, 9) != key("b", "Cooldown", UNTIL, 9)
     assert key("a", "OutOfScope", UNTIL, 9) == key("a", "OutOfScope", later, 10) != key("b", "OutOfScope", UNTIL, 9)
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("reason", ["OutOfScope", "ManualReviewPending", "RateLimited", "Cooldown", "IneffectiveChain"])
+def test_what_names_a_notice_comes_back_from_a_status_as_it_was(reason: str, grouped: bool) -> None:
+    """Random parts look like a secret next to the wrong letters."""
+    redactor = Redactor()
+    for number in range(200):
+        name = sha256(str(number).encode()).hexdigest()
+        place = {"name": "a", "namespace": f"ns-{name[:10]}", "uid": str(UUID(name[:32]))}
+        found = Signal.from_object({**ALERT.to_object(), "metadata": place})
+        key = notices.held_key(found, name, Decision(BLOCKED, reason, "why", UNTIL), UNTIL, grouped=grouped)
+        assert redactor.strings({"notices": [{"key": key}]}).value == {"notices": [{"key": key}]}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -284,15 +285,17 @@ def _row(found: Signal, decision: Decision) -> tuple[str, str] | None:
 
 
 def held_key(found: Signal, fingerprint: str, decision: Decision, now: datetime, *, grouped: bool = False) -> str:
-    """One message for each block, however many Signals it holds; `grouped`: one an hour for a whole namespace."""
+    """One message for each block, however many Signals it holds; `grouped`: one an hour for a whole namespace.
+
+    It is kept in the status and read from there again: with a dot before the time it does not look like a secret.
+    """
     hour = f"{now:%Y-%m-%dT%H}"
     if decision.reason in OF_MANY:
         return f"{decision.reason}/{hour}"
     if decision.reason == "OutOfScope":
-        # A digest: a name with random parts may look like a secret, and would not come back from the status.
         sender = sha256(found.namespace.encode()).hexdigest()[:16]
-        return f"{sender}/{decision.reason}/{hour}" if grouped else f"{found.uid}/{decision.reason}"
-    return f"{fingerprint[:16]}/{decision.reason}/{hold_end(decision) if decision.until else hour}"
+        return f"{sender}/{decision.reason}.{hour}" if grouped else f"{found.uid}/{decision.reason}"
+    return f"{fingerprint[:16]}/{decision.reason}.{hold_end(decision) if decision.until else hour}"
 
 
 def many_duplicates(original: Signal, before: int, after: int, cluster: str) -> tuple[int, Told] | None:
@@ -320,7 +323,7 @@ def told_again(found: Signal, key: str, cluster: str) -> Told | None:
     if many:
         said = many_duplicates(found, int(reached) - 1, max(int(reached), status.occurrences or 1), cluster)
         return replace(said[1], owners=(owner,)) if said else None
-    if status.phase is None or not status.reason or status.reason not in key.split("/"):
+    if status.phase is None or not status.reason or status.reason not in re.split(r"[/.]", key):
         return None
     if status.reason == "OutOfScope":
         owner = sender_of(found)
