@@ -161,9 +161,11 @@ class Inquiries:
         return seeded(found, result)
 
     async def context(self, work: Work, step: steps.ResolveContext) -> plot.Fact:
-        target = await placed(self.house.cluster, step.target)
-        if is_outside(work.case, target):
-            return await closed(self.house, ends.out_of_scope(work.case.opened.namespace, target))
+        if work.case.first(plot.ContextResolved) is None:
+            # What a diagnosis names later is held to the case's namespaces by the step that asks for it.
+            target = await placed(self.house.cluster, step.target)
+            if is_outside(work.case, target):
+                return await closed(self.house, ends.out_of_scope(work.case.opened.namespace, target))
         context = await self.house.eyes.context(step.target)
         known = await known_history(self.house, context)
         return plot.ContextResolved(context, known, await self.house.now())
