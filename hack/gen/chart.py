@@ -43,7 +43,8 @@ HAND_WRITTEN_SCHEMA: Final = Path(__file__).with_name("chart_values.yaml")
 PLACEHOLDER: Final = "localhost/inquest/kubectl@sha256:" + "0" * 64
 
 NAMESPACE, EXECUTION, ACCOUNT, LABELS = "__NAMESPACE__", "__EXECUTION__", "__ACCOUNT__", "__LABELS__"
-OPERATOR_NAMESPACE, PLACE, NOTES = "__OPERATOR_NAMESPACE__", "__PLACE__", "__NOTES__"
+OPERATOR_NAMESPACE, PLACE = "__OPERATOR_NAMESPACE__", "__PLACE__"
+TYPE_NOTES, WORKFLOW_NOTES = "__TYPE_NOTES__", "__WORKFLOW_NOTES__"
 FILLED_IN: Final[Mapping[str, str]] = {
     NAMESPACE: "{{ $.Release.Namespace }}",
     OPERATOR_NAMESPACE: '{{ include "inquest.operatorNamespace" $ }}',
@@ -52,13 +53,17 @@ FILLED_IN: Final[Mapping[str, str]] = {
     PLACE: "{{ . }}",
     f"{LABELS}: null": '{{- include "inquest.labels" $ | nindent 4 }}',
     PLACEHOLDER: '{{ include "inquest.catalogueImage" $ }}',
-    f"  {NOTES}: null": "  {{- $notes | nindent 2 }}",
+    f"  {TYPE_NOTES}: null": "  {{- $typeNotes | nindent 2 }}",
+    f"  {WORKFLOW_NOTES}: null": "  {{- $workflowNotes | nindent 2 }}",
 }
 """`$`, since some of them stand in a loop over namespaces, in which the dot is `PLACE`."""
 
 Json = dict[str, Any]
 
-CATALOGUE_NOTES: Final = '{{- $notes := include "inquest.catalogueNotes" . }}\n'
+CATALOGUE_NOTES: Final = """\
+{{- $typeNotes := include "inquest.catalogueNotes" (dict "root" . "weight" 0) }}
+{{- $workflowNotes := include "inquest.catalogueNotes" (dict "root" . "weight" 1) }}
+"""
 RUNS: Final = ".Values.operator.enabled"
 NAMESPACED: Final = ".Values.rbac.namespaced"
 
@@ -185,7 +190,8 @@ def _noted(found: Manifest) -> Manifest:
     """An object of our own kinds has a place for what lets Helm bring it together with its kind."""
     if found["apiVersion"].partition("/")[0] != GROUP:
         return found
-    return {**found, "metadata": {**found["metadata"], NOTES: None}}
+    notes = TYPE_NOTES if found["kind"] == "ActionType" else WORKFLOW_NOTES
+    return {**found, "metadata": {**found["metadata"], notes: None}}
 
 
 def _is_beyond_roles(found: Manifest) -> bool:

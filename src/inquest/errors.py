@@ -4,9 +4,11 @@
     ├── Retryable            the dispatcher tries again
     │   ├── Unavailable      an outside system did not answer (time-out, refused, 5xx)
     │   ├── RateLimited      it answered "later"
+    │   ├── Unsettled        the catalogue has objects that are not registered yet
     │   └── Conflict         somebody wrote first: read again, then write again
     ├── Answer               nobody: this is how the world is, and it is data
     │   ├── NotFound
+    │   │   └── NotKept      a log that was there and that nobody has any more
     │   ├── AlreadyExists
     │   ├── UnknownKind      no API group serves this word
     │   └── AmbiguousKind    several API groups do
@@ -56,6 +58,16 @@ class RateLimited(Retryable):
         self.retry_after = retry_after
 
 
+class Unsettled(Retryable):
+    """Something of the catalogue is not registered yet, so that nobody knows whether a workflow fits."""
+
+    reason = "CatalogueUnsettled"
+
+    def __init__(self, waits_for: str) -> None:
+        super().__init__(f"waits for {waits_for} to be registered")
+        self.waits_for = waits_for
+
+
 class Conflict(Retryable):
     """A compare-and-swap lost."""
 
@@ -70,6 +82,10 @@ class NotFound(Answer):
     """The object is not there."""
 
     reason = "NotFound"
+
+
+class NotKept(NotFound):
+    """The container runtime has taken the log of a container away."""
 
 
 class AlreadyExists(Answer):

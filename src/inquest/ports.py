@@ -397,10 +397,19 @@ class Registration:
     version: str = ""
 
 
-class DataStorage(Protocol):
-    """Catalogue, history and audit, over HTTP. Errors: Unavailable, Invalid, AlreadyExists (content conflict)."""
+DATASTORAGE: Final = "DataStorage"
+"""`system` of an Unavailable that this service raised."""
 
-    async def actions(self, filters: CatalogueFilters, offset: int = 0, limit: int = 10) -> Page[ActionOffer]: ...
+
+class Catalogue(Protocol):
+    """The workflows that a case may use: what DataStorage finds, where a resource carries it as Active now.
+
+    Errors: Unavailable, of DataStorage or of the API server.
+    """
+
+    async def actions(self, filters: CatalogueFilters, offset: int = 0, limit: int = 10) -> Page[ActionOffer]:
+        """Action types for which a workflow is left."""
+        ...
 
     async def workflows(
         self, action_type: str, filters: CatalogueFilters, offset: int = 0, limit: int = 10
@@ -409,6 +418,10 @@ class DataStorage(Protocol):
     async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> WorkflowRecord:
         """The full record if it passes the filters; NotFound otherwise. None: whatever it is offered for."""
         ...
+
+
+class DataStorage(Catalogue, Protocol):
+    """Catalogue, history and audit, over HTTP. Errors: Unavailable, Invalid, AlreadyExists (content conflict)."""
 
     async def history(self, target: TargetRef, spec_hash: str) -> History: ...
 

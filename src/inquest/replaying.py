@@ -177,6 +177,7 @@ class Player:
             tools=ToolBench(backends, Tools(backends)),
             status=status,
             policy=NoRuling(),
+            catalogue=self.datastorage,
             datastorage=self.datastorage,
             herald=Silence(),
             clock=clock,

@@ -36,6 +36,7 @@ from inquest.adapters.tools.guard import Scope
 from inquest.api.shared import TargetRef
 from inquest.conductor import Conductor, House, Look
 from inquest.conductor.budget import HourlyBudget, Metered
+from inquest.conductor.live_catalogue import LiveCatalogue
 from inquest.conductor.stored import Transcripts
 from inquest.errors import Misconfigured, Unavailable
 from inquest.journal import Journal
@@ -176,7 +177,9 @@ async def opened(
         books = playbooks_of(settings)
         runbooks = {book.name: book.text for book in books}
         context, blocked = context_tool(eyes, datastorage), frozenset(settings.rca.blocked_kinds)
-        backends = Backends(kube.cluster, redacting, clock, datastorage, context, runbooks, blocked)
+        watched = observed("datastorage", datastorage)
+        catalogue = LiveCatalogue(watched, kube.status, settings.kubernetes.namespace)
+        backends = Backends(kube.cluster, redacting, clock, catalogue, context, runbooks, blocked)
         backends = replace(
             backends, metrics=metrics_of(settings, redactor, stack), logs=logs_of(settings, redactor, stack)
         )
@@ -191,7 +194,8 @@ async def opened(
             tools=ToolBench(backends, tools),
             status=kube.status,
             policy=observed("policy", policy),
-            datastorage=observed("datastorage", datastorage),
+            catalogue=catalogue,
+            datastorage=watched,
             herald=herald,
             clock=clock,
             redactor=redacting,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inquest.adapters.logs import newest
-from inquest.errors import NotFound
+from inquest.errors import NotFound, NotKept
 
 
 @dataclass
@@ -67,7 +67,7 @@ async def test_a_log_that_is_not_there_is_said_to_be_missing() -> None:
 async def test_what_the_kubelet_says_in_place_of_a_lost_log_is_no_log() -> None:
     said = "unable to retrieve container logs for containerd://48c7"
 
-    with pytest.raises(NotFound, match=said):
+    with pytest.raises(NotKept, match=said):
         await read(Kubelet([said]))
 
 

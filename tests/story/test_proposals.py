@@ -12,13 +12,15 @@ import pytest
 import yaml
 
 from inquest.adapters.redact import Redactor
-from inquest.api.shared import Outcome, Phase, TargetRef
+from inquest.api.catalogue import RemediationWorkflow
+from inquest.api.shared import Outcome, Phase, SubReason, TargetRef
 from inquest.conductor.guards import bare
 from inquest.conductor.house import House
+from inquest.conductor.live_catalogue import LiveCatalogue, content_hash, content_of
 from inquest.conductor.proposals import Proposals, Unfit
-from inquest.conductor.selections import Selections
+from inquest.conductor.selections import CATALOGUE_WAIT, Selections
 from inquest.conductor.work import Work
-from inquest.errors import InquestError, Invalid, NotFound, Unavailable
+from inquest.errors import InquestError, Invalid, NotFound, Unavailable, Unsettled
 from inquest.ports import Json, Redacted, ResourceKind
 from inquest.settings import Settings
 from inquest.story import outcome, plot, steps
@@ -27,7 +29,7 @@ from inquest.story.conversation import Invocation, ModelReply, ModelRequest
 from inquest.story.evidence import Gap, Health, Snapshot
 from inquest.story.plot import Case
 from inquest.story.reply import Choice, SelectionReply
-from inquest.story.selection import Page, WorkflowOffer, WorkflowRecord
+from inquest.story.selection import ActionOffer, Page, WorkflowOffer, WorkflowRecord
 from tests.story import cases
 
 DOCUMENTS = (Path(__file__).parents[2] / "catalogue" / "restart-deployment.yaml").read_text()
@@ -47,9 +49,18 @@ class Outside:
     record: WorkflowRecord | InquestError = RECORD
     fresh: Snapshot = field(default_factory=cases.snapshot)
     asked: list[str] = field(default_factory=list)
+    applied: tuple[Json, ...] = ()
+    """RemediationWorkflows of the operator's namespace."""
+    at: datetime = cases.AT
 
     async def now(self) -> datetime:
-        return cases.AT
+        return self.at
+
+    async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+        return self.applied if kind.kind == "RemediationWorkflow" else ()
+
+    async def actions(self, filters: Any, offset: int, limit: int) -> Page[ActionOffer]:
+        return Page((ActionOffer("IncreaseMemoryLimits", RECORD.description, 3),), offset, limit, has_more=False)
 
     async def context(self, target: TargetRef) -> ResourceContext:
         self.asked.append(target.display)
@@ -79,7 +90,7 @@ class Outside:
 
     def house(self) -> House:
         ports: dict[str, Any] = {one.name: None for one in fields(House)}
-        ports |= dict.fromkeys(("cluster", "eyes", "status", "datastorage", "model"), self)
+        ports |= dict.fromkeys(("cluster", "eyes", "status", "catalogue", "datastorage", "model"), self)
         return House(**{**ports, "settings": Settings(), "redactor": Redactor(), "playbooks": ()})
 
 
@@ -115,7 +126,7 @@ async def test_a_choice_is_looked_up_by_its_id(
 
 
 async def test_a_catalogue_that_does_not_answer_ends_the_case_without_a_try() -> None:
-    outside = Outside(record=Unavailable("datastorage", "refused"))
+    outside = Outside(record=Unavailable("DataStorage", "refused"))
     step = steps.LookUp(chosen(), FILTERS, "Deployment", 1)
 
     fact = await Selections(outside.house()).look_up(a_work(cases.reached(Phase.SELECTING)), step)
@@ -135,6 +146,142 @@ async def test_code_walks_through_every_page(record: WorkflowRecord | InquestErr
     assert [name for name in outside.asked if name.startswith("w-")] == ["w-0", "w-100", "w-200"]
     found = len(fact.reply.alternatives) if isinstance(fact, plot.Tried) else 0
     assert (found, isinstance(fact, plot.Unchosen)) == (alternatives, not alternatives)
+
+
+# --- a catalogue that is not settled ------------------------------------------------------------------------------
+
+WAITED = "waited 60 s for RemediationWorkflow inquest-system/restart-deployment to be registered"
+
+
+def applied(**status: Any) -> Json:
+    """A workflow for the action that the case wants, as the API server has it."""
+    metadata = {**RESTART["metadata"], "namespace": "inquest-system", "uid": "u-9", "generation": 1}
+    spec = {**RESTART["spec"], "actionType": "IncreaseMemoryLimits"}
+    return {**RESTART, "metadata": metadata, "spec": spec, "status": status}
+
+
+def settled_case() -> Case:
+    return cases.reached(Phase.SELECTING)
+
+
+def diagnosed_at(case: Case) -> datetime:
+    diagnosed = case.last(plot.Diagnosed)
+    assert diagnosed is not None
+    return diagnosed.at
+
+
+@pytest.mark.parametrize("status", [{}, {"registration": "Pending", "observedGeneration": 1}], ids=["new", "pending"])
+async def test_code_waits_for_a_workflow_that_is_not_registered_yet_and_then_says_for_which(
+    status: dict[str, Any],
+) -> None:
+    case = settled_case()
+    outside = Outside(record=NotFound("not offered"), applied=(applied(**status),), at=diagnosed_at(case))
+    selections, step = Selections(outside.house()), steps.ChooseByCode(FILTERS)
+
+    with pytest.raises(Unsettled, match="waits for RemediationWorkflow inquest-system/restart-deployment"):
+        await selections.choose(a_work(case), step)
+    outside.at += CATALOGUE_WAIT
+    fact = await selections.choose(a_work(case), step)
+
+    assert isinstance(fact, plot.Closed)
+    assert str(fact.verdict.review_reason) == "InfrastructureFailure"
+    assert WAITED in fact.verdict.message
+
+
+async def test_code_that_found_a_workflow_waits_for_no_other() -> None:
+    case = settled_case()
+    outside = Outside(applied=(applied(),), at=diagnosed_at(case))
+
+    assert isinstance(await Selections(outside.house()).choose(a_work(case), steps.ChooseByCode(FILTERS)), plot.Tried)
+
+
+async def test_nobody_waits_for_a_workflow_of_another_action() -> None:
+    case, other = settled_case(), applied()
+    other["spec"]["actionType"] = "RestartPod"
+    outside = Outside(record=NotFound("not offered"), applied=(other,), at=diagnosed_at(case))
+
+    fact = await Selections(outside.house()).choose(a_work(case), steps.ChooseByCode(FILTERS))
+
+    assert isinstance(fact, plot.Unchosen)
+
+
+async def test_a_model_is_asked_for_a_workflow_when_the_catalogue_is_settled_or_the_wait_is_over() -> None:
+    case = settled_case()
+    outside = Outside(applied=(applied(),), at=diagnosed_at(case))
+    selections = Selections(outside.house())
+    asked: list[steps.Ask] = []
+
+    async def ask(work: Work, step: steps.Ask) -> plot.Fact:
+        asked.append(step)
+        return plot.Unchosen("asked", cases.AT)
+
+    selections.inquiries = SimpleNamespace(ask=ask)  # type: ignore[assignment]
+    step = steps.Ask(Invocation.SELECTION, SimpleNamespace())  # type: ignore[arg-type]
+
+    with pytest.raises(Unsettled):
+        await selections.ask(a_work(case), step)
+    assert asked == []
+    await selections.ask(a_work(case), steps.Ask(Invocation.RCA, step.move))
+    outside.at += CATALOGUE_WAIT
+    await selections.ask(a_work(case), step)
+
+    assert [one.invocation for one in asked] == [Invocation.RCA, Invocation.SELECTION]
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+async def test_a_model_that_saw_half_a_catalogue_does_not_end_the_case_for_want_of_a_workflow(is_settled: bool) -> None:
+    case = settled_case()
+    outside = Outside(applied=() if is_settled else (applied(),), at=diagnosed_at(case))
+    verdict = replace(outcome.catalogue_unavailable("said"), sub_reason=SubReason.NO_MATCHING_WORKFLOWS)
+    said = plot.Closed(verdict, cases.AT)
+
+    fact = await Selections(outside.house()).conclude(a_work(case), steps.Record(said))
+
+    assert isinstance(fact, plot.Closed)
+    assert (fact == said) is is_settled
+    assert ("was not registered when the model chose" in fact.verdict.message) is not is_settled
+
+
+async def test_what_the_api_server_does_not_answer_is_asked_again() -> None:
+    outside = Outside(record=Unavailable("the API server", "refused"))
+
+    with pytest.raises(Unavailable, match="the API server"):
+        await Selections(outside.house()).choose(a_work(settled_case()), steps.ChooseByCode(FILTERS))
+
+
+# --- what DataStorage finds, and what is applied ------------------------------------------------------------------
+
+OF_RESTART = content_hash(content_of(RemediationWorkflow.from_object(applied())))
+IN_FORCE: dict[str, Any] = {
+    "registration": "Active",
+    "workflowId": "w-0",
+    "contentHash": OF_RESTART,
+    "observedGeneration": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("there", "offered"),
+    [
+        pytest.param((applied(**IN_FORCE),), True, id="in force"),
+        pytest.param((), False, id="deleted"),
+        pytest.param((applied(**IN_FORCE | {"registration": "Disabled"}),), False, id="disabled"),
+        pytest.param((applied(**IN_FORCE | {"contentHash": "0" * 64}),), False, id="edited"),
+        pytest.param((applied(**IN_FORCE | {"registration": "Pending"}),), False, id="pending"),
+    ],
+)
+async def test_only_what_a_resource_carries_as_active_is_offered(there: tuple[Json, ...], offered: bool) -> None:
+    outside = Outside(record=replace(RECORD, content_hash=OF_RESTART), applied=there)
+    catalogue = LiveCatalogue(outside, outside, "inquest-system")  # type: ignore[arg-type]
+
+    actions = await catalogue.actions(FILTERS)
+    workflows = await catalogue.workflows("IncreaseMemoryLimits", FILTERS, 0, 10)
+    try:
+        found = await catalogue.workflow("w-0", FILTERS)
+    except NotFound:
+        found = None
+
+    assert (bool(actions.items), bool(workflows.items), found is not None) == (offered,) * 3
 
 
 # --- the target (pipeline, section 9) -----------------------------------------------------------------------------

@@ -229,7 +229,9 @@ def at_use(**seen: Any) -> Case:
     return cases.World().run(cases.view(**seen), approved)
 
 
-VOID = cases.stand(Standing.VOIDED, "the proposal no longer fits: TargetDrifted", cases.DRIFTED.reason, cases.DRIFTED)
+VOID = cases.stand(
+    Standing.VOIDED, "Deployment/api has changed since this was proposed", cases.DRIFTED.reason, cases.DRIFTED
+)
 LOST_RIGHT = cases.stand(Standing.NOT_APPROVED, "jane may not approve")
 CHANGED = guard_drift(
     GuardView(

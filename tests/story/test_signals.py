@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from inquest.adapters.redact import Redactor
+from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.names import case_lease_name, fingerprint, investigation_name
 from inquest.api.notices import NoticeState
 from inquest.api.shared import PinnedTarget, TargetRef
 from inquest.conductor.house import House
+from inquest.conductor.live_catalogue import content_hash, content_of
 from inquest.conductor.publish import sealed
 from inquest.conductor.signals import ORPHAN_LEASE, Signals
 from inquest.conductor.telling import LATEST_NOTICE, NOTICE_LOOK
@@ -23,6 +25,7 @@ from inquest.settings import Settings
 from inquest.story.context import ResourceContext
 from inquest.story.evidence import Gap, Snapshot
 from inquest.story.history import History, HistoryEntry
+from tests.cluster.kube import proposal
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -654,3 +657,32 @@ async def test_an_event_that_waits_for_a_free_slot_and_is_over_opens_no_case(wor
 
     assert signal["status"]["phase"] == "Resolved"
     assert not [place for place in world.held if place[0] == "Investigation"]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        pytest.param({}, "Accepted", id="since then"),
+        pytest.param({"registeredAt": "2026-11-22T08:00:00Z"}, "ManualReviewPending", id="before the case ended"),
+        pytest.param({"registration": "Invalid"}, "ManualReviewPending", id="refused"),
+    ],
+)
+@pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "for another cause"])
+async def test_a_hold_for_want_of_a_workflow_ends_when_one_comes(
+    world: World, status: Json, reason: str, is_wanted: bool
+) -> None:
+    applied = proposal("RemediationWorkflow")
+    found = RemediationWorkflow.from_object(applied)
+    ended = {"phase": "Completed", "resolution": "ManualReviewRequired", "subReason": "NoMatchingWorkflows"}
+    ended |= {"completedAt": "2026-11-22T09:00:00Z", "fingerprint": PRINT}
+    a_case(world, "inv-old", HOME, **ended, wantedActions=[found.spec.action_type if is_wanted else "RestartPod"])
+    signal = world.signal()
+    await world.look()
+    assert signal["status"]["reason"] == "ManualReviewPending"
+
+    told = {"registration": "Active", "contentHash": content_hash(content_of(found))}
+    told |= {"registeredAt": "2026-11-22T09:30:00Z"} | status
+    world.put("RemediationWorkflow", "new", HOME, spec=applied["spec"], status=told)
+    await world.look()
+
+    assert signal["status"]["reason"] == (reason if is_wanted else "ManualReviewPending")

@@ -424,6 +424,13 @@ def test_a_person_is_held_by_scope_by_an_open_case_and_by_the_rate() -> None:
         assert triage(replace(seen, by_person=True)).reason == reason
 
 
+def test_an_alert_is_not_held_for_a_person_once_a_workflow_for_its_cause_has_come() -> None:
+    unmatched = completed(Resolution.MANUAL_REVIEW_REQUIRED, sub_reason=SubReason.NO_MATCHING_WORKFLOWS)
+
+    assert triage(observed(ended=(unmatched,))).reason == "ManualReviewPending"
+    assert triage(observed(ended=(replace(unmatched, workflow_came=True),))).reason == "Accepted"
+
+
 def test_what_a_person_has_to_do_is_the_command_to_type() -> None:
     place = ("inquest-system", "inv-1")
     held = triage(observed(ended=(completed(Resolution.MANUAL_REVIEW_REQUIRED, place=place),)))

@@ -73,16 +73,21 @@ app.kubernetes.io/part-of: inquest
 {{/*
 Helm looks up the kind of every object before it creates the first one, but that of a hook when its turn comes. Where this
 install brings the kinds itself, the objects of the catalogue are hooks that follow them, marked so that the next upgrade
-takes them into the release. Decided at an install alone: an upgrade always has them as objects of the release.
+takes them into the release. Decided at an install alone: an upgrade always has them as objects of the release. Those of a
+lower weight come first.
 */}}
 {{- define "inquest.catalogueNotes" -}}
+{{- $weight := .weight }}
+{{- with .root }}
 {{- if and .Release.IsInstall .Values.crds.enabled (lookup "v1" "Namespace" "" "default") }}
 {{- if not (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "remediationworkflows.inquest.dev") -}}
 annotations:
   helm.sh/hook: post-install,post-rollback
   helm.sh/hook-delete-policy: hook-failed
+  helm.sh/hook-weight: {{ $weight | quote }}
   meta.helm.sh/release-name: {{ .Release.Name }}
   meta.helm.sh/release-namespace: {{ .Release.Namespace }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

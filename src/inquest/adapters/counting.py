@@ -18,7 +18,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from inquest.ports import Json, Redacted, ResourceKind
 from inquest.settings import CrashSettings
 
-PORTS: Final = ("cluster", "eyes", "tools", "status", "model", "policy", "datastorage", "herald")
+PORTS: Final = ("cluster", "eyes", "tools", "status", "model", "policy", "catalogue", "datastorage", "herald")
 """What is wrapped, by its name in the house."""
 OF_CASES: Final = frozenset({"Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution"})
 """Kinds whose looks are work on a case."""

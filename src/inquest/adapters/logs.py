@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from inquest.errors import NotFound
+from inquest.errors import NotKept
 from inquest.ports import Cluster
 
 FEWER: Final = 4
@@ -29,7 +29,7 @@ async def newest(
 
     The kubelet counts bytes from the oldest line that was asked for, so a text as long as the bound lacks its end, and
     that says why a container died: it is asked for again with fewer lines. Of one line beyond the bound there is the
-    beginning. Errors are those of `Cluster.logs`; NotFound also for a log that the kubelet no longer has.
+    beginning. Errors are those of `Cluster.logs`; NotKept for a log that the kubelet no longer has.
     """
     lines = tail_lines
     while True:
@@ -43,7 +43,7 @@ async def newest(
             limit_bytes=limit_bytes,
         )
         if _NOT_KEPT.fullmatch(text):
-            raise NotFound(text.strip())
+            raise NotKept(text.strip())
         is_whole = len(text.encode()) < limit_bytes
         if is_whole or lines == 1:
             return text, not is_whole or len(text.splitlines()) >= lines

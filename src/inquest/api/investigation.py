@@ -47,6 +47,7 @@ from inquest.api.meta import (
 from inquest.api.notices import Notices
 from inquest.api.shared import (
     Actionability,
+    ActionTypeName,
     ApprovalState,
     Business,
     CustomLabels,
@@ -614,6 +615,8 @@ class InvestigationStatus(Status):
     """A person has to look."""
     human_review_reason: HumanReviewReason | None = None
     """Why."""
+    wanted_actions: Annotated[tuple[ActionTypeName, ...], Field(max_length=10, json_schema_extra=SET), Unique] = ()
+    """Action types that would answer the cause, where the catalogue has no workflow that fits."""
     actionability: Actionability | None = None
     """Whether there is anything to do."""
     confidence: Confidence | None = None

@@ -55,6 +55,7 @@ class Conductor:
             "WorkflowExecution": self.executions.look,
             "ActionType": self.catalogue.action_type,
             "RemediationWorkflow": self.catalogue.workflow,
+            "Catalogue": self.catalogue.deleted,
         }
 
     async def unguarded(self) -> tuple[str, ...]:

@@ -63,6 +63,7 @@ from inquest.errors import (
     NotFound,
     Retryable,
     Tampered,
+    Unsettled,
 )
 from inquest.journal import Draft
 from inquest.ports import MODEL_TROUBLE, Json, Redacted
@@ -94,6 +95,10 @@ UNUSABLE: Final = {
 UNREADABLE: Final = "held until it can be read whether the target may be changed"
 EFFECTS: Final = (steps.RequestApproval, steps.Execute, steps.Undo)
 """Steps that ask a person or change the world."""
+HELD_PHASES: Final = frozenset({Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL})
+"""Phases in which the message says what a case is held by."""
+CATALOGUE_LOOK: Final = timedelta(seconds=1)
+"""Between two looks of a case that waits for the catalogue."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
 
 
@@ -255,8 +260,14 @@ class Cases:
             if isinstance(step, EFFECTS) and not await self._is_shown(work):
                 return steps.LOOK
             before = work.case
-            with tracing.within(work.investigation.uid, _stretch(step)):
-                facts = await self._perform(work, step)
+            try:
+                with tracing.within(work.investigation.uid, _stretch(step)):
+                    facts = await self._perform(work, step)
+            except Unsettled as waits:
+                await self._hinder(work, (waits.reason, str(waits)), "")
+                return CATALOGUE_LOOK
+            if work.case.phase is Phase.SELECTING:
+                await self._hinder(work, None, "")
             for fact in facts:
                 await self._record(work, fact)
             if work.case != before:
@@ -490,9 +501,10 @@ class Cases:
             log.warning("progress not shown", investigation=work.investigation.name, error=str(error))
 
     async def _as_said(self, work: Work, step: steps.Record) -> plot.Fact:
-        if not isinstance(step.fact, plot.Closed):
-            return step.fact
-        return replace(step.fact, next_allowed=await self._next_allowed(work, step.fact))
+        fact = await self.selections.conclude(work, step)
+        if not isinstance(fact, plot.Closed):
+            return fact
+        return replace(fact, next_allowed=await self._next_allowed(work, fact))
 
     async def _next_allowed(self, work: Work, fact: plot.Closed) -> datetime | None:
         """When this fingerprint may have another case (resources, section 9.3)."""
@@ -587,7 +599,7 @@ class Cases:
         self._untold.discard(place)
         changes = chronicle.status_changes(work.case, self._offered(work))
         changes |= _run_of(work, changes.get("execution"))
-        if work.case.phase in (Phase.ANALYZING, Phase.AWAITING_APPROVAL) and place in self._hindrances:
+        if work.case.phase in HELD_PHASES and place in self._hindrances:
             changes["message"] = self._hindrances[place]
         if changes.get("phase") is not inv.status.phase:
             changes["phase_started_at"] = now

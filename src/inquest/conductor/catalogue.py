@@ -6,25 +6,35 @@ partial list disables nothing (resources, section 7.3).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from hashlib import sha256
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from pydantic import ValidationError
 
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.conditions import Verdict, false, true
-from inquest.api.meta import API_VERSION, Resource
+from inquest.api.meta import Resource
 from inquest.api.shared import Registration as Registered
-from inquest.conductor.house import ACTION_TYPE, WORKFLOW, House
+from inquest.api.shared import SignalPhase
+from inquest.api.signal import Signal
+from inquest.conductor.house import ACTION_TYPE, SIGNAL, WORKFLOW, House
+from inquest.conductor.live_catalogue import (
+    NO_ACTION_TYPE,
+    by_version,
+    content_hash,
+    content_of,
+    lacks_action,
+    versions,
+)
 from inquest.conductor.publish import publish
 from inquest.conductor.reading import ResourceT, parsed
-from inquest.errors import AlreadyExists, Invalid, NotFound, Unavailable
+from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
 from inquest.ports import Registration, ResourceKind
 from inquest.story import patterns
+from inquest.story.triage import MANUAL_REVIEW_PENDING
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -47,6 +57,8 @@ class Catalogue:
     """Registers what is applied and disables what is gone."""
 
     house: House
+    pending: dict[str, str] = field(default_factory=dict)
+    """Why an object could not be registered yet, by `Kind namespace/name`."""
 
     async def action_type(self, namespace: str, name: str) -> timedelta | None:
         """Look at one ActionType; gives when to look again."""
@@ -59,28 +71,51 @@ class Catalogue:
         if oldest is not None and oldest.uid != found.uid:
             return await self._told(ACTION_TYPE, found, _using((), _second(found, oldest)))
         result = await self._attempt_action_type(found.spec.name, words_of(found))
-        users = [one for one in await self._active() if one.spec.action_type == found.spec.name]
-        return await self._told(ACTION_TYPE, found, _using(users, result))
+        naming = await self._naming(found.spec.name)
+        again = await self._told(ACTION_TYPE, found, _using(_active(naming), result))
+        if result.changes["registration"] is Registered.ACTIVE is not found.status.registration:
+            for waiting in naming:
+                self.house.offer(WORKFLOW, waiting.namespace, waiting.name, waiting.uid)
+        return again
 
-    async def _active(self) -> tuple[RemediationWorkflow, ...]:
+    async def _naming(self, action: str) -> tuple[RemediationWorkflow, ...]:
         found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW, self.house.namespace))
-        return tuple(one for one in found if one.status.registration is Registered.ACTIVE)
+        return tuple(one for one in found if one.spec.action_type == action)
 
-    async def fill(self) -> None:
-        """Look at everything once, in order: the database may be younger than the resources."""
+    async def fill(self) -> str:
+        """Look at everything once, in order: the database may be younger than the resources.
+
+        Gives what could not be registered yet, and why; empty where everything is settled.
+        """
+        self.pending.clear()
         for kind, look in ((ACTION_TYPE, self.action_type), (WORKFLOW, self.workflow)):
             for found in await self.house.status.list(kind):
-                await look(found["metadata"]["namespace"], found["metadata"]["name"])
+                meta = found["metadata"]
+                try:
+                    await look(meta["namespace"], meta["name"])
+                except (NeedsPerson, ValidationError):
+                    # One object that nobody can register must not keep every case waiting.
+                    log.exception("cannot be registered", kind=kind.kind, name=meta["name"])
+        return self.unsettled()
+
+    def unsettled(self) -> str:
+        """The first object that could not be registered yet, and why; empty: there is none."""
+        return next((f"{place}: {why}" for place, why in self.pending.items()), "")
+
+    async def deleted(self, namespace: str, name: str) -> None:
+        """An object of this name was deleted: what it leaves behind is withdrawn at once."""
+        for kind in (ACTION_TYPE, WORKFLOW):
+            self.pending.pop(f"{kind.kind} {namespace}/{name}", None)
+        await self.sweep()
 
     async def workflow(self, namespace: str, name: str) -> timedelta | None:
         """Look at one RemediationWorkflow; gives when to look again."""
         found = await self._read(WORKFLOW, RemediationWorkflow, namespace, name)
         if not isinstance(found, RemediationWorkflow):
-            await self.sweep()
             return None
         if namespace != self.house.namespace:
             return await self._told(WORKFLOW, found, _elsewhere(self.house.namespace))
-        same = await versions(self.house, found.spec.id)
+        same = await versions(self.house.status, self.house.namespace, found.spec.id)
         newest = max(same, key=by_version, default=found)
         if by_version(newest) > by_version(found):
             return await self._workflow_told(found, _superseded(found, newest))
@@ -94,7 +129,15 @@ class Catalogue:
         again = await self._told(WORKFLOW, found, result)
         if result.changes.get("registration") is not found.status.registration:
             await self._ring_action(found.spec.action_type)
+            if result.changes.get("registration") is Registered.ACTIVE:
+                await self._ring_held()
         return again
+
+    async def _ring_held(self) -> None:
+        """A Signal that is held because no workflow fitted is looked at again: this one may."""
+        for held in parsed(Signal, await self.house.status.list(SIGNAL)):
+            if held.status.phase is SignalPhase.BLOCKED and held.status.reason == MANUAL_REVIEW_PENDING:
+                self.house.offer(SIGNAL, held.namespace, held.name, held.uid)
 
     async def _ring_action(self, name: str) -> None:
         """Who uses it has changed."""
@@ -133,7 +176,8 @@ class Catalogue:
         newest = {one.spec.id: one for one in sorted(workflows, key=by_version)}
         for one in newest.values():
             is_left = one.status.registration is Registered.ACTIVE and one.spec.action_type not in named
-            if is_left or one.status.registration is Registered.SUPERSEDED:
+            is_found = lacks_action(one) and one.spec.action_type in named
+            if is_left or is_found or one.status.registration is Registered.SUPERSEDED:
                 self.house.offer(WORKFLOW, one.namespace, one.name, one.uid)
 
     async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> Attempt:
@@ -154,12 +198,12 @@ class Catalogue:
             await self._left_behind(found)
             message = f"spec.actionType: no ActionType is named {found.spec.action_type}"
             verdicts = {
-                "Valid": false("ActionTypeNotFound", message),
+                "Valid": false(NO_ACTION_TYPE, message),
                 "ActionTypeFound": false("NotFound", message),
                 "Registered": false("Invalid", message),
                 "Ready": false("ActionTypeFound", message),
             }
-            return Attempt({"registration": Registered.INVALID, "message": message}, verdicts, again=True)
+            return Attempt({"registration": Registered.INVALID, "message": message}, verdicts)
         if fault := unusable_pattern(found):
             return _refused(Invalid(fault))
         try:
@@ -177,7 +221,7 @@ class Catalogue:
         if found.status.registration is not Registered.ACTIVE:
             return
         name = found.spec.action_type
-        left = [one for one in await self._active() if one.spec.action_type == name]
+        left = _active(await self._naming(name))
         text = f"ActionType {name} is gone, and was in use by {_listed(left or [found])}"
         await self.house.herald.event(found.to_object(), "InUse", self.house.redactor.text(text), warning=True)
         try:
@@ -202,15 +246,33 @@ class Catalogue:
         try:
             return model.from_object(await self.house.status.read(kind, name, namespace))
         except NotFound:
+            self.pending.pop(f"{kind.kind} {namespace}/{name}", None)
             return None
 
     async def _told(self, kind: ResourceKind, found: Resource, result: Attempt) -> timedelta | None:
         now = await self.house.now()
         changes = dict(result.changes)
         if changes.get("registration") is Registered.ACTIVE:
-            changes["registered_at"] = getattr(found.status, "registered_at", None) or now
+            changes["registered_at"] = _registered_before(found, changes) or now
         await publish(self.house, kind, found, changes, result.verdicts, now=now)
-        return RETRY if result.again else None
+        place = f"{kind.kind} {found.namespace}/{found.name}"
+        if result.again:
+            self.pending[place] = str(changes["message"])
+            return RETRY
+        self.pending.pop(place, None)
+        return None
+
+
+def _active(found: Iterable[RemediationWorkflow]) -> list[RemediationWorkflow]:
+    return [one for one in found if one.status.registration is Registered.ACTIVE]
+
+
+def _registered_before(found: Resource, changes: Mapping[str, Any]) -> datetime | None:
+    """When this very content was registered; None where it was not in force, or was another."""
+    status: Any = found.status
+    was_in_force = status.registration in (Registered.ACTIVE, Registered.PENDING)
+    is_same = getattr(status, "content_hash", None) == changes.get("content_hash")
+    return status.registered_at if was_in_force and is_same else None
 
 
 def words_of(found: ActionType) -> dict[str, str]:
@@ -224,45 +286,8 @@ def unusable_pattern(found: RemediationWorkflow) -> str:
     return next((f"spec.parameters: the pattern of {name} {fault}" for name, fault in faults if fault), "")
 
 
-def content_of(found: RemediationWorkflow) -> str:
-    """The text that is registered: canonical JSON under the workflow's id: identity follows from content."""
-    body = {
-        "apiVersion": API_VERSION,
-        "kind": "RemediationWorkflow",
-        "metadata": {"name": found.spec.id},
-        "spec": found.spec.to_object(),
-    }
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def content_hash(content: str) -> str:
-    """As the catalogue computes it (datastorage, section 7.4)."""
-    return sha256(content.encode()).hexdigest()
-
-
-async def versions(house: House, id_: str) -> tuple[RemediationWorkflow, ...]:
-    """Every resource of a workflow: registering an older one again would bring it back into force.
-
-    Those of the operator's namespace only: whoever may write there decides what is offered to every case.
-    """
-    found = parsed(RemediationWorkflow, await house.status.list(WORKFLOW, house.namespace))
-    return tuple(one for one in found if one.spec.id == id_)
-
-
 def _is_orphan(held: Registration, hashes: set[str]) -> bool:
     return held.status == "Active" and held.content_hash not in hashes
-
-
-def by_version(found: RemediationWorkflow) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:
-    """Sorts the resources of a workflow by semantic version."""
-    return version_key(found.spec.version)
-
-
-def version_key(version: str) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:
-    """The order of semantic versions: a pre-release comes before its release."""
-    core, _, rest = version.partition("+")[0].partition("-")
-    parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in rest.split(".") if part)
-    return tuple(int(part) for part in core.split(".")), not rest, parts
 
 
 def _seniority(found: ActionType) -> tuple[str, bool, str]:

@@ -10,9 +10,9 @@ from typing import Final
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.meta import rfc3339
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
-from inquest.api.shared import ENDED_EXECUTIONS, ExecutionPhase, PinnedTarget, Registration, TargetRef, WorkflowPin
-from inquest.conductor.catalogue import by_version, content_hash, content_of, versions
+from inquest.api.shared import ENDED_EXECUTIONS, ExecutionPhase, PinnedTarget, TargetRef, WorkflowPin
 from inquest.conductor.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
+from inquest.conductor.live_catalogue import content_hash, content_of, is_active, is_pending, newest, versions
 from inquest.conductor.reading import parsed
 from inquest.conductor.signals import chain_rules, known_history
 from inquest.errors import InquestError, NotFound, Retryable
@@ -112,23 +112,26 @@ class Guards:
         return drift(target, workflow, seen)
 
     async def _workflow(self, workflow: WorkflowPin) -> tuple[str, bool]:
+        """Content hash of the workflow as it is now, and whether it is in force; an empty hash: it is gone.
+
+        The resource decides; DataStorage may have withdrawn it besides, and while it is away it delays no decision.
+        """
+        same = await versions(self.house.status, self.house.namespace, workflow.id)
+        found = next(iter(newest(same)), None)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return "", False
+        digest = content_hash(content_of(found))
+        if digest == workflow.content_hash and is_pending(found):
+            raise Retryable(f"RemediationWorkflow {found.namespace}/{found.name} is not registered yet")
+        if not is_active(found):
+            return digest, False
         try:
             record = await self.house.datastorage.workflow(workflow.workflow_id or workflow.id, None)
         except NotFound:
-            return "", False
-        except Retryable as away:
-            return await self._as_applied(workflow, away)
+            return digest, False
+        except Retryable:
+            return digest, True
         return record.content_hash, record.status == ACTIVE and record.latest
-
-    async def _as_applied(self, workflow: WorkflowPin, away: Retryable) -> tuple[str, bool]:
-        """The resource that the catalogue is registered from: a store that is away delays no decision (6.3).
-
-        Raises what the store said where no resource of that workflow is here: it may be registered from elsewhere.
-        """
-        newest = max(await versions(self.house, workflow.id), key=by_version, default=None)
-        if newest is None:
-            raise away
-        return content_hash(content_of(newest)), newest.status.registration not in TAKEN_OUT
 
     async def _scope(self, context: ResourceContext, target: TargetRef) -> tuple[tuple[Mapping[str, str], ...], bool]:
         near = (context.target_labels, context.root_labels)
@@ -174,10 +177,6 @@ class Guards:
             chain=chain_rules(self.house),
             recently_remediated=chosen.triage.recently_remediated,
         )
-
-
-TAKEN_OUT = frozenset({Registration.DISABLED, Registration.SUPERSEDED, Registration.INVALID})
-"""What the catalogue said of a workflow when it was last there; one that waits for it has said nothing yet."""
 
 
 def bare(target: TargetRef) -> TargetRef:

@@ -14,6 +14,7 @@ from inquest.conductor.budget import HourlyBudget
 from inquest.journal import Journal
 from inquest.ports import (
     Alerts,
+    Catalogue,
     Clock,
     Cluster,
     DataStorage,
@@ -71,6 +72,7 @@ class House:
     tools: Tools
     status: Status
     policy: Policy
+    catalogue: Catalogue
     datastorage: DataStorage
     herald: Herald
     clock: Clock

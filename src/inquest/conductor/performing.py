@@ -19,7 +19,7 @@ def performers(inquiries: Inquiries, selections: Selections) -> dict[type, Perfo
         steps.Open: inquiries.open,
         steps.TakeSnapshot: inquiries.snapshot,
         steps.ResolveContext: inquiries.context,
-        steps.Ask: inquiries.ask,
+        steps.Ask: selections.ask,
         steps.RunBatch: inquiries.batch,
         steps.AskStreams: inquiries.ask_streams,
         steps.RunStreams: inquiries.run_streams,
@@ -29,4 +29,5 @@ def performers(inquiries: Inquiries, selections: Selections) -> dict[type, Perfo
         steps.ChooseByCode: selections.choose,
         steps.LookUp: selections.look_up,
         steps.Propose: selections.propose,
+        steps.Record: selections.conclude,
     }

@@ -11,9 +11,8 @@ from inquest.api.approval import UndoPin
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.shared import PinnedTarget, TargetRef, UndoWhen
-from inquest.api.shared import Registration as Registered
-from inquest.conductor.catalogue import content_hash, content_of, versions
 from inquest.conductor.house import House
+from inquest.conductor.live_catalogue import content_hash, content_of, is_active, newest, versions
 from inquest.errors import Forbidden, Invalid, NotFound
 from inquest.story import outcome, plot, remedy, selection, steps
 from inquest.story.plot import Case
@@ -58,7 +57,7 @@ class Proposals:
         found: list[WorkflowRecord] = []
         offset, more = 0, True
         while more and offset < MAX_LISTED:
-            page = await self.house.datastorage.workflows(action, filters, offset, PAGE)
+            page = await self.house.catalogue.workflows(action, filters, offset, PAGE)
             records = [await self._record(offer.workflow_id, filters) for offer in page.items]
             found += [record for record in records if record is not None and _is_ours(record)]
             offset, more = offset + PAGE, page.has_more
@@ -83,8 +82,8 @@ class Proposals:
         """The same of a workflow that a person named by its own id, with parameters as text (decision 0004)."""
         if reply.choice is None:
             return await self.check(reply, filters, kind, 1)
-        applied = await versions(self.house, reply.choice.workflow_id)
-        active = next((one for one in applied if one.status.registration == Registered.ACTIVE), None)
+        applied = await versions(self.house.status, self.house.namespace, reply.choice.workflow_id)
+        active = next((one for one in newest(applied) if is_active(one)), None)
         if active is None:
             return await self.check(reply, filters, kind, 1)
         kinds = {one.name: str(one.type) for one in active.spec.parameters}
@@ -100,7 +99,7 @@ class Proposals:
         if not selection.is_id(workflow_id):
             return None
         try:
-            return await self.house.datastorage.workflow(workflow_id, filters)
+            return await self.house.catalogue.workflow(workflow_id, filters)
         except (NotFound, Invalid):
             return None
 
@@ -140,9 +139,9 @@ class Proposals:
     async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> remedy.Undoing | None:
         """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
         named = workflow.spec.undo
-        applied = await versions(self.house, named.id) if named else ()
-        for found in applied:
-            if named is None or found.spec.version != named.version or found.status.registration != Registered.ACTIVE:
+        applied = await versions(self.house.status, self.house.namespace, named.id) if named else ()
+        for found in newest(applied):
+            if named is None or found.spec.version != named.version or not is_active(found):
                 continue
             bound = remedy.bind_parameters(found.spec.parameters, named.parameters, target)
             missing = [one.name for one in found.spec.parameters if one.required and one.name not in bound.parameters]

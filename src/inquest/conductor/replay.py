@@ -18,9 +18,10 @@ from inquest.api.investigation import Investigation, InvestigationSpec
 from inquest.api.meta import ObjectMeta
 from inquest.api.shared import ObjectRef
 from inquest.api.signal import Signal
-from inquest.conductor.catalogue import content_of, words_of
+from inquest.conductor.catalogue import words_of
 from inquest.conductor.house import House
 from inquest.conductor.inquiries import Inquiries
+from inquest.conductor.live_catalogue import content_of
 from inquest.conductor.ownership import Claim
 from inquest.conductor.performing import Performer, performers
 from inquest.conductor.selections import Selections
@@ -65,7 +66,7 @@ class Replay:
 
     @property
     def _performers(self) -> Mapping[type, Performer]:
-        return {**performers(self.inquiries, self.selections), steps.Record: _as_said}
+        return performers(self.inquiries, self.selections)
 
     async def _kept(self, fact: plot.Fact) -> plot.Fact:
         """As the journal would give it back; a snapshot was redacted object by object when it was taken."""
@@ -89,10 +90,6 @@ class Replay:
         ref = ObjectRef(name=signal.name, uid=signal.metadata.uid or uid)
         pinned = pinned_signal(signal, context, (), self.house)
         return Investigation(metadata=metadata, spec=InvestigationSpec(signal_ref=ref, signal=pinned))
-
-
-async def _as_said(work: Work, step: steps.Record) -> plot.Fact:
-    return step.fact
 
 
 async def register(datastorage: DataStorage, objects: Iterable[Json]) -> int:

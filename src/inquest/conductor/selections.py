@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
 
+from inquest.api.shared import SubReason
 from inquest.conductor.guards import Guards, bare
 from inquest.conductor.house import House
 from inquest.conductor.inquiries import Inquiries
+from inquest.conductor.live_catalogue import unsettled
 from inquest.conductor.proposals import Proposals, Unfit
 from inquest.conductor.radius import Radius
 from inquest.conductor.work import Work, closed
-from inquest.errors import (
-    Unavailable,
-)
-from inquest.story import outcome, plot, steps
+from inquest.errors import Unavailable, Unsettled
+from inquest.ports import DATASTORAGE
+from inquest.story import outcome, plot, selection, steps
 from inquest.story.classified import reclassified
 from inquest.story.conversation import Invocation
 from inquest.story.history import UNAVAILABLE
 from inquest.story.judgement import Question, policy_document, ruling
 from inquest.story.signal import surroundings_of
 from inquest.story.steps.concluding import seen_again
+
+CATALOGUE_WAIT: Final = timedelta(seconds=60)
+"""Longest wait of a case for objects of the catalogue that are not registered yet, from its diagnosis on."""
 
 
 @dataclass
@@ -36,9 +42,45 @@ class Selections:
 
     async def choose(self, work: Work, step: steps.ChooseByCode) -> plot.Fact:
         try:
-            return await self.proposals.choose(work.case, step.filters)
+            found = await self.proposals.choose(work.case, step.filters)
         except Unavailable as error:
-            return await closed(self.house, outcome.catalogue_unavailable(str(error)))
+            return await self._without_catalogue(error)
+        wanted = selection.wanted_actions(work.case.findings)
+        missing = await self._awaited(work, wanted) if isinstance(found, plot.Unchosen) and wanted else ""
+        waited = f"waited {CATALOGUE_WAIT.total_seconds():.0f} s for {missing} to be registered"
+        return await closed(self.house, outcome.catalogue_unavailable(waited)) if missing else found
+
+    async def ask(self, work: Work, step: steps.Ask) -> plot.Fact:
+        """A model that chooses sees a catalogue that is settled, if that comes in time."""
+        if step.invocation is Invocation.SELECTION and work.case.last(plot.SelectionTurned) is None:
+            await self._awaited(work, selection.wanted_actions(work.case.findings))
+        return await self.inquiries.ask(work, step)
+
+    async def conclude(self, work: Work, step: steps.Record) -> plot.Fact:
+        """What a step says that it is; but nobody says "nothing fits" of a catalogue that is not settled."""
+        fact = step.fact
+        if not isinstance(fact, plot.Closed) or fact.verdict.sub_reason is not SubReason.NO_MATCHING_WORKFLOWS:
+            return fact
+        wanted = selection.wanted_actions(work.case.findings)
+        missing = "" if work.case.last(plot.Unchosen) else await self._unsettled(wanted)
+        unseen = f"{missing} was not registered when the model chose"
+        return await closed(self.house, outcome.catalogue_unavailable(unseen)) if missing else fact
+
+    async def _unsettled(self, wanted: tuple[str, ...]) -> str:
+        return await unsettled(self.house.status, self.house.namespace, wanted)
+
+    async def _awaited(self, work: Work, wanted: tuple[str, ...]) -> str:
+        """What is not settled after it was waited for long enough, empty: nothing; Unsettled before that."""
+        missing, diagnosed = await self._unsettled(wanted), work.case.last(plot.Diagnosed)
+        if missing and diagnosed and await self.house.now() - diagnosed.at < CATALOGUE_WAIT:
+            raise Unsettled(missing)
+        return missing
+
+    async def _without_catalogue(self, error: Unavailable) -> plot.Closed:
+        """The end where DataStorage does not answer; what the API server does not answer is asked again."""
+        if error.system != DATASTORAGE:
+            raise error
+        return await closed(self.house, outcome.catalogue_unavailable(str(error)))
 
     async def look_up(self, work: Work, step: steps.LookUp) -> plot.Fact:
         try:
@@ -47,7 +89,7 @@ class Selections:
                 return await self.proposals.wished(step.reply, step.filters, step.target_kind)
             return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
         except Unavailable as error:
-            return await closed(self.house, outcome.catalogue_unavailable(str(error)))
+            return await self._without_catalogue(error)
 
     async def ask_group(self, work: Work, step: steps.AskGroup) -> plot.Fact:
         """The answer belongs to the conversation of invocation 1; asked and counted like every other."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 import stamina
 from pydantic import ValidationError
 
+from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.conditions import Verdict, false, set_conditions, true, unknown
 from inquest.api.investigation import Dedup, Investigation, InvestigationSpec, PinnedSignal
 from inquest.api.meta import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
@@ -44,7 +45,8 @@ from inquest.api.shared import (
 )
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
 from inquest.conductor import telling
-from inquest.conductor.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, House
+from inquest.conductor.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, House
+from inquest.conductor.live_catalogue import is_active
 from inquest.conductor.publish import publish, sealed
 from inquest.conductor.reading import fault, parsed
 from inquest.conductor.targets import kinds_of, placed
@@ -68,6 +70,7 @@ from inquest.story.health import health
 from inquest.story.signal import UNKNOWN_KIND, Surroundings, classify, fingerprint_of_signal, surroundings_of
 from inquest.story.triage import (
     BUILT_IN_NOISE,
+    MANUAL_REVIEW_PENDING,
     RATE_WINDOW,
     Accept,
     Decision,
@@ -101,8 +104,8 @@ EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
     SignalPhase.FAILED: ("SignalFailed", True),
 }
 TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
-ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", "ManualReviewPending"})
-"""Blocks that a label or an annotation ends before their time."""
+ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", MANUAL_REVIEW_PENDING})
+"""Blocks that a label, an annotation or a new workflow ends before their time."""
 
 
 _MACHINES: Final = ("system:serviceaccount:", "system:node:")
@@ -341,20 +344,21 @@ class Signals:
         fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
         investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
         history = await known_history(self.house, resource)
+        ended = newest_first(tuple(inv for inv in investigations if inv.status.phase in TERMINAL_PHASES))
+        came = bool(ended) and await self._workflow_came(ended[0])
         observed = replace(
             observed,
             fingerprint=fingerprint,
             scope_labels=labels,
             scope_unknown=unknown_scope,
             open_cases=tuple(_open_case(inv) for inv in investigations if inv.status.phase not in TERMINAL_PHASES),
-            ended=tuple(ended_case(inv) for inv in newest_first(investigations) if inv.status.phase in TERMINAL_PHASES),
+            ended=tuple(replace(ended_case(inv), workflow_came=came and inv is ended[0]) for inv in ended),
             history=history,
             spec_hash=resource.spec_hash if resource else "",
             accepted=self._lately(observed.now),
             blocked_for=found.status.reason or "" if found.status.phase is SignalPhase.BLOCKED else "",
             blocked_count=found.status.blocked_count or 0,
         )
-        ended = (inv for inv in investigations if inv.status.phase in TERMINAL_PHASES)
         earlier = (inv.metadata.creation_timestamp for inv in ended)
         return Surveyed(
             observed,
@@ -362,6 +366,20 @@ class Signals:
             resource,
             earlier=tuple(sorted(at for at in earlier if at is not None)),
             warnings=classified.warnings,
+        )
+
+    async def _workflow_came(self, inv: Investigation) -> bool:
+        """Whether a workflow for what an ended case wanted has been registered since it ended."""
+        status = inv.status
+        if not status.wanted_actions or status.completed_at is None:
+            return False
+        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW, self.house.namespace))
+        return any(
+            is_active(one)
+            and one.spec.action_type in status.wanted_actions
+            and one.status.registered_at is not None
+            and one.status.registered_at >= status.completed_at
+            for one in found
         )
 
     async def _scope(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -46,8 +46,10 @@ NAMESPACES_SECONDS: Final = 20.0
 """Between two looks whether the namespaces of the settings can be read."""
 NAMESPACES_ASKED: Final = 20
 """Managed namespaces in which missing rights are looked for; by name."""
-CATALOGUE_SECONDS: Final = 20.0
-"""Longest wait for the catalogue at start; what is missing then is registered as it rings."""
+FILL_SECONDS: Final = 1.0
+"""Between two tries to register the whole catalogue at start."""
+UNFILLED_SECONDS: Final = 0.5
+"""After which an Investigation asks again whether the catalogue is there."""
 SWEEP_SECONDS: Final = 60.0
 READY_LOOK_SECONDS: Final = 0.2
 QUEUE_AGE_SECONDS: Final = 300.0
@@ -58,6 +60,8 @@ def _kept(refusal: str) -> str:
 
 
 PARTNERS: Final = {"ActionType": "RemediationWorkflow", "RemediationWorkflow": "ActionType"}
+DELETED: Final = "Catalogue"
+"""Kind of the key under which the catalogue is looked at when an object of it was deleted."""
 
 
 @dataclass
@@ -101,6 +105,10 @@ class Process:
     """What is wrong now, by the line of the readiness probe that says so."""
     unguarded: tuple[str, ...] = ("not looked for yet",)
     """Admission policies that are missing or changed; while there is one, no approval is used."""
+    unfilled: str = "not registered yet"
+    """Why the catalogue has not been registered since the start; while there is a reason, no case is worked on."""
+    catalogue_pending: Callable[[], str] = lambda: ""
+    """What of the catalogue could not be registered since."""
     unruled: str = "not looked for yet"
     """Why no approval policy would rule; while there is a reason, every ruling asks a person."""
 
@@ -112,6 +120,7 @@ class Process:
         ):
             await wired.kube.status.look_around()
             await self._check_rights(wired)
+            self.catalogue_pending = wired.conductor.catalogue.unsettled
             self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
             supervisor = self._supervisor(wired)
             lease = self.lease = self._lease(wired, supervisor)
@@ -163,13 +172,15 @@ class Process:
             Lane("recommendations", 2, {"Advice": looks["Advice"]}),
             Lane("executions", 8, {"WorkflowExecution": looks["WorkflowExecution"]}),
             Lane("investigations", chosen, {"Investigation": looks["Investigation"]}),
-            Lane("catalogue", 2, {kind: looks[kind] for kind in ("ActionType", "RemediationWorkflow")}),
+            Lane("catalogue", 2, {kind: looks[kind] for kind in (*PARTNERS, DELETED)}),
         )
 
     def _handler(self, look: Callable[[str, str], Awaitable[timedelta | None]]) -> Handler:
         async def handle(key: Key) -> Due | None:
             if self.too_many:
                 return Due(30.0, progress=False)
+            if self.unfilled and key.kind == "Investigation":
+                return Due(UNFILLED_SECONDS, progress=False)
             again = await look(key.namespace, key.name)
             return Due(again.total_seconds()) if again is not None else None
 
@@ -190,7 +201,7 @@ class Process:
         self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh, flow=flow)
         if ring.gone:
             self._ring_for_owners(ring)
-            self._ring_for_partners(ring)
+            self._ring_for_catalogue(ring)
 
     def _ring_for_job(self, ring: Ring) -> None:
         """A Job changed: its execution is looked at."""
@@ -200,11 +211,14 @@ class Process:
             if self.dispatcher is not None:
                 self.dispatcher.offer(Key(kind, uid, namespace, name), rank=Rank.CRITICAL)
 
-    def _ring_for_partners(self, ring: Ring) -> None:
-        """Of the catalogue something is gone: who used it, or was used by it, says so."""
+    def _ring_for_catalogue(self, ring: Ring) -> None:
+        """Of the catalogue something is gone: it is withdrawn, and who used it, or was used by it, says so."""
         partner = PARTNERS.get(ring.key.kind)
-        for place, uid in self.directory.uids.items() if partner else ():
-            if place[0] == partner and self.dispatcher is not None:
+        if partner is None or self.dispatcher is None:
+            return
+        self.dispatcher.offer(replace(ring.key, kind=DELETED))
+        for place, uid in self.directory.uids.items():
+            if place[0] == partner:
                 self.dispatcher.offer(Key(place[0], uid, place[1], place[2]))
 
     def _ring_for_owners(self, ring: Ring) -> None:
@@ -237,6 +251,7 @@ class Process:
             supervisor.run(),
             lease.run(),
             self._resync(wired, supervisor).run(),
+            self._fill_catalogue(wired),
             self._sweep(wired),
             self._ask_again(wired),
             self._look_for_policies(wired),
@@ -272,6 +287,8 @@ class Process:
             Line("kinds and watch", supervisor.unready),
             Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
             Line("rights", lambda: ", ".join(self.too_many)),
+            Line("catalogue", lambda: self.unfilled),
+            Line("catalogue objects", lambda: self.catalogue_pending(), required=False),
             Line("missing rights", lambda: "; ".join(one.text for one in self.missing), required=False),
             Line("namespaces", wired.kube.places.fault, required=False),
             Line("policy", lambda: self.unruled or _kept(wired.policy_refused()), required=False),
@@ -377,8 +394,7 @@ class Process:
             await wired.clock.sleep(POLICY_SECONDS)
 
     async def begin(self, wired: Wired, dispatcher: Dispatcher) -> None:
-        """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
-        await self._fill_catalogue(wired)
+        """Work begins; cases wait for the catalogue, as `unfilled` says."""
         await self._recall(wired)
         dispatcher.start()
 
@@ -390,13 +406,21 @@ class Process:
             log.warning("what models cost before is not known", error=str(error))
 
     async def _fill_catalogue(self, wired: Wired) -> None:
-        if self.too_many:
-            return
-        try:
-            async with asyncio.timeout(CATALOGUE_SECONDS):
-                await wired.conductor.catalogue.fill()
-        except (InquestError, TimeoutError) as error:
-            log.warning("catalogue not filled yet", error=str(error) or type(error).__name__)
+        """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
+        while self.unfilled:
+            if self.too_many:
+                await wired.clock.sleep(FILL_SECONDS)
+                continue
+            try:
+                found = await wired.conductor.catalogue.fill()
+            except InquestError as error:
+                found = str(error) or type(error).__name__
+            if found and found != self.unfilled:
+                log.warning("catalogue not registered yet: no case is worked on", waits_for=found)
+            self.unfilled = found
+            if found:
+                await wired.clock.sleep(FILL_SECONDS)
+        await asyncio.Event().wait()
 
     async def _sweep(self, wired: Wired) -> None:
         """What is left of objects that went, also while nobody watched."""
@@ -409,7 +433,7 @@ class Process:
 
     async def _announce(self, wired: Wired, supervisor: Supervisor) -> None:
         """Say once that everything is up; then nothing more."""
-        while supervisor.unready() or self.too_many:
+        while supervisor.unready() or self.too_many or self.unfilled:
             await wired.clock.sleep(READY_LOOK_SECONDS)
         log.info("operator is ready", replica=wired.replica, model=self.settings.model.provider)
         await asyncio.Event().wait()

@@ -46,7 +46,7 @@ from inquest.story.outcome import Merged, Verdict, selected_message
 from inquest.story.plan import STEP_ARGUMENT, plan_block, plan_of
 from inquest.story.plot import Case
 from inquest.story.rca import Cause, CheckedClaim
-from inquest.story.selection import parameter_texts
+from inquest.story.selection import parameter_texts, wanted_actions
 from inquest.story.steps.investigating import stream_findings
 from inquest.story.steps.known import told_diagnosis
 from inquest.story.streams import StreamFinding
@@ -485,6 +485,7 @@ def _end(case: Case, scene: _Scene) -> dict[str, Any]:
         "sub_reason": verdict.sub_reason,
         "needs_human_review": verdict.needs_review,
         "human_review_reason": verdict.review_reason,
+        "wanted_actions": _wanted(case, verdict),
         "actionability": verdict.actionability,
         "completed_at": at,
         "duration_seconds": _duration(case, at),
@@ -493,6 +494,12 @@ def _end(case: Case, scene: _Scene) -> dict[str, Any]:
         "effectiveness": _effectiveness(case.closed),
         "consecutive_failures": 0,
     }
+
+
+def _wanted(case: Case, verdict: Verdict) -> tuple[str, ...]:
+    """What a workflow would have to do; none where one was found, or none was looked for."""
+    is_unmatched = verdict.sub_reason is SubReason.NO_MATCHING_WORKFLOWS
+    return wanted_actions(case.findings)[:10] if is_unmatched else ()
 
 
 def _effectiveness(closed: plot.Closed) -> api.EffectivenessSummary | None:

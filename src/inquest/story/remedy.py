@@ -263,6 +263,22 @@ def drift(target: PinnedTarget, workflow: WorkflowPin, seen: Seen) -> Drift | No
     return next((Drift(reason, *values) for holds, reason, values in checks if holds), None)
 
 
+def explained(found: Drift, target: TargetRef, workflow_id: str) -> str:
+    """A drift as a sentence for people."""
+    named = f"workflow {workflow_id}"
+    match found.reason:
+        case VoidReason.TARGET_GONE:
+            return f"{target.display} is gone"
+        case VoidReason.TARGET_DRIFTED:
+            return f"{target.display} has changed since this was proposed"
+        case _ if not found.found:
+            return f"{named} is gone from the catalogue"
+        case _ if found.found == found.approved:
+            return f"{named} is no longer offered by the catalogue"
+        case _:
+            return f"{named} has changed since this was proposed"
+
+
 # --- the approval request (6.1) -----------------------------------------------------------------------
 
 
@@ -571,7 +587,8 @@ def check_drift(view: ApprovalView) -> Stand | None:
     """Row 6: target and workflow are what was approved; the guards follow in `guard`."""
     if view.drift is None:
         return None
-    return Stand(Standing.VOIDED, f"the proposal no longer fits: {view.drift.reason}", view.drift.reason, view.drift)
+    why = explained(view.drift, view.spec.target, view.spec.workflow.id)
+    return Stand(Standing.VOIDED, why, view.drift.reason, view.drift)
 
 
 def check_unused(view: ApprovalView) -> Stand | None:
@@ -718,8 +735,7 @@ def guard_drift(view: GuardView) -> Halt | None:
     if view.drift is None:
         return None
     reason = Reason.APPROVAL_VOIDED if view.approved_by_person else Reason.REMEDIATION_BLOCKED
-    message = f"{view.target.display} or the workflow is not what was proposed"
-    word = view.drift.reason
+    word, message = view.drift.reason, explained(view.drift, view.target, view.workflow_id)
     return Halt(word, message, Phase.FAILED, reason, SubReason(word), drift=view.drift)
 
 

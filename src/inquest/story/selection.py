@@ -665,6 +665,11 @@ def actions_for(finding: Finding) -> tuple[str, ...]:
     return tuple(dict.fromkeys(finding.actions)) if finding.act else ()
 
 
+def wanted_actions(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """The action types that answer what was found first; none where nothing was."""
+    return actions_for(findings[0]) if findings else ()
+
+
 def choose(finding: Finding, records: Sequence[WorkflowRecord], around: Around | None = None) -> SelectionReply:
     """One workflow for the first cause, or none with the reason; `records` are discovery's, in its order."""
     known, actions = around or Around(), actions_for(finding)

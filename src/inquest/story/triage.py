@@ -38,6 +38,7 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 
 SCOPE_LOOK: Final = timedelta(seconds=5)
 MAX_SCOPE_LOOK: Final = timedelta(minutes=5)
+MANUAL_REVIEW_PENDING: Final = "ManualReviewPending"
 REVIEW_HOLD: Final = timedelta(hours=24)
 DRY_RUN_HOLD: Final = timedelta(hours=1)
 RATE_WINDOW: Final = timedelta(minutes=1)
@@ -84,6 +85,8 @@ class EndedCase:
     effectiveness: EffectivenessReason | None = None
     next_allowed: datetime | None = None
     reviewed: bool = False
+    workflow_came: bool = False
+    """It found no workflow for its cause, and one has been registered since."""
     namespace: str = ""
     """Namespace of the Signal's target."""
     place: tuple[str, str] = ("", "")
@@ -249,11 +252,13 @@ def chain(seen: Observed) -> Decision | None:
 def manual_review_pending(seen: Observed) -> Decision | None:
     """A person was asked and has not answered."""
     newest = _newest(seen)
-    if newest is None or newest.resolution is not Resolution.MANUAL_REVIEW_REQUIRED or newest.reviewed:
+    if newest is None or newest.resolution is not Resolution.MANUAL_REVIEW_REQUIRED:
+        return None
+    if newest.reviewed or newest.workflow_came:
         return None
     told = "kubectl annotate investigation -n {} {} inquest.dev/reviewed=yes".format(*newest.place)
     message = f"the last investigation asked for a person. When you have looked: {told}"
-    return _blocked(seen, "ManualReviewPending", message, newest.ended_at + REVIEW_HOLD)
+    return _blocked(seen, MANUAL_REVIEW_PENDING, message, newest.ended_at + REVIEW_HOLD)
 
 
 def consecutive_failures(seen: Observed) -> Decision | None:

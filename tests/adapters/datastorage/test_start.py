@@ -55,13 +55,17 @@ async def empty(tmp_path: Path) -> AsyncIterator[DataStorageClient]:
         yield found.client
 
 
-async def test_a_signal_that_waits_at_the_start_meets_a_full_catalogue(empty: DataStorageClient) -> None:
-    cluster, met, looked = Cluster(), set[str](), asyncio.Event()
+async def test_a_case_that_waits_at_the_start_meets_a_full_catalogue(empty: DataStorageClient) -> None:
+    cluster, met, looked, triaged = Cluster(), set[str](), asyncio.Event(), asyncio.Event()
     catalogue = Catalogue(replace(cluster.house(), datastorage=empty))
 
     async def look(namespace: str, name: str) -> timedelta | None:
         met.update(held.name for held in await empty.registered())
         looked.set()
+        return None
+
+    async def triage(namespace: str, name: str) -> timedelta | None:
+        triaged.set()
         return None
 
     async def never(namespace: str, name: str) -> timedelta | None:
@@ -70,18 +74,23 @@ async def test_a_signal_that_waits_at_the_start_meets_a_full_catalogue(empty: Da
     async def recall() -> None:
         assert not looked.is_set()
 
-    kinds = ("RemediationApprovalRequest", "Advice", "WorkflowExecution", "Investigation")
+    kinds = ("RemediationApprovalRequest", "Advice", "WorkflowExecution", "Catalogue")
     looks = {"ActionType": catalogue.action_type, "RemediationWorkflow": catalogue.workflow}
-    looks = {**dict.fromkeys(kinds, never), **looks, "Signal": look}
+    looks = {**dict.fromkeys(kinds, never), **looks, "Signal": triage, "Investigation": look}
     conductor = SimpleNamespace(looks=looks, catalogue=catalogue, recall=recall)
-    wired: Any = SimpleNamespace(conductor=conductor)
+    wired: Any = SimpleNamespace(conductor=conductor, clock=SystemClock())
     process = Process(Settings(), Redactor(), too_many=())
     dispatcher = Dispatcher(process._lanes(wired), SystemClock())
 
-    dispatcher.offer(Key("Signal", "uid-sig-a", HOME, "sig-a"))
+    for kind in ("Investigation", "Signal"):
+        dispatcher.offer(Key(kind, f"uid-{kind}", HOME, kind.lower()))
     await process.begin(wired, dispatcher)
     async with asyncio.timeout(BOUND):
+        await triaged.wait()
+        assert not looked.is_set(), "only cases wait for the catalogue"
+        filling = asyncio.create_task(process._fill_catalogue(wired))
         await looked.wait()
+    filling.cancel()
     await dispatcher.stop()
 
     assert met == cluster.workflows

@@ -12,7 +12,7 @@ import pytest
 from inquest.adapters.redact import Redactor
 from inquest.adapters.snapshot import MAX_EVENTS, MAX_PODS, take
 from inquest.api.shared import TargetRef
-from inquest.errors import Forbidden, InquestError, NotFound, Unavailable
+from inquest.errors import Forbidden, InquestError, NotFound, NotKept, Unavailable
 from inquest.story.detectors import detect
 from inquest.story.evidence import Citation, Evidence, EvidenceStatus, Health, Snapshot
 from inquest.story.health import flags_of, health
@@ -155,24 +155,35 @@ async def test_logs_are_read_of_failing_containers_only() -> None:
     assert all("api-2-b" in call for call in found.asked if call.startswith("logs"))
 
 
-@pytest.mark.parametrize(
-    ("started", "is_gap"), [("1970-01-01T00:00:00Z", False), ("2026-11-20T11:59:00Z", True)], ids=["never ran", "ran"]
-)
-async def test_the_log_of_a_run_before_is_a_gap_only_where_something_had_run(started: str, is_gap: bool) -> None:
-    found = without_previous_logs(cluster(), started)
+LOST: dict[str, tuple[InquestError, str, bool]] = {
+    "never ran": (NotFound("previous terminated container not found"), "1970-01-01T00:00:00Z", False),
+    "ran, and is not there": (NotFound("previous terminated container not found"), "2026-11-20T11:59:00Z", True),
+    "taken away by the runtime": (NotKept("unable to retrieve container logs"), "2026-11-20T11:59:00Z", False),
+    "not readable now": (Unavailable("the kubelet", "timed out"), "2026-11-20T11:59:00Z", True),
+}
+
+
+@pytest.mark.parametrize(("error", "started", "is_gap"), LOST.values(), ids=LOST.keys())
+async def test_the_log_of_a_run_before_is_a_gap_where_something_had_run_and_may_be_read(
+    error: InquestError, started: str, is_gap: bool
+) -> None:
+    found = without_previous_logs(cluster(), error, started)
 
     snapshot = await taken(found)
 
     assert any(gap.what.startswith("previous log") for gap in snapshot.gaps) is is_gap
+    assert (entry(snapshot, "previous log").text == "the container runtime no longer keeps it") is isinstance(
+        error, NotKept
+    )
 
 
-def without_previous_logs(found: FakeCluster, started: str) -> FakeCluster:
-    """The kubelet keeps none, and the runs before began at that time."""
+def without_previous_logs(found: FakeCluster, error: InquestError, started: str) -> FakeCluster:
+    """The runs before began at that time, and reading their logs fails."""
 
     class Forgetful(FakeCluster):
         async def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, **more: Any) -> str:
             if previous:
-                raise NotFound("unable to retrieve container logs for containerd://1fe5")
+                raise error
             return await super().logs(namespace, pod, container, **more)
 
     for each in found.objects:

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from inquest.adapters.datastorage.peer import wrapped_text
-from inquest.adapters.datastorage.texts import REGISTRAR, SYSTEM, digest, mapping_of
+from inquest.adapters.datastorage.texts import REGISTRAR, digest, mapping_of
 from inquest.errors import Unavailable
-from inquest.ports import Registration
+from inquest.ports import DATASTORAGE, Registration
 from inquest.story.history import History, HistoryEntry
 from inquest.story.memory import Check, Ending, Endings, Key
 from inquest.story.rca import category_from
@@ -143,7 +143,7 @@ class Record(_Wire):
     def record(self) -> WorkflowRecord:
         """Unavailable when the content is not what its hash says: an approval is bound to that hash."""
         if digest(self.content) != self.content_hash:
-            raise Unavailable(SYSTEM, f"the content of workflow {self.workflow_id} does not fit its hash")
+            raise Unavailable(DATASTORAGE, f"the content of workflow {self.workflow_id} does not fit its hash")
         return WorkflowRecord(
             workflow_id=self.workflow_id,
             name=self.workflow_name,

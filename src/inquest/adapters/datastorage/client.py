@@ -38,10 +38,10 @@ from inquest.adapters.datastorage.sent import (
     mark_of,
     paged,
 )
-from inquest.adapters.datastorage.texts import API, REGISTRAR, SYSTEM
+from inquest.adapters.datastorage.texts import API, REGISTRAR
 from inquest.api.shared import TargetRef
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
-from inquest.ports import AuditEvent, Clock, Redacted, Registration
+from inquest.ports import DATASTORAGE, AuditEvent, Clock, Redacted, Registration
 from inquest.story.history import UNAVAILABLE, History, checked
 from inquest.story.memory import Endings
 from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
@@ -121,7 +121,7 @@ class DataStorageClient:
         try:
             answer = await self._line.read(f"{API}/workflows/actions", ActionPage, paged(filters, offset, limit))
         except NotFound as error:
-            raise Misconfigured(f"{SYSTEM} has no workflow discovery (its version is not supported)") from error
+            raise Misconfigured(f"{DATASTORAGE} has no workflow discovery (its version is not supported)") from error
         offers = tuple(
             ActionOffer(item.action_type, item.description.value, item.workflow_count) for item in answer.action_types
         )

@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from inquest.adapters.datastorage.texts import SYSTEM
 from inquest.errors import (
     AlreadyExists,
     Forbidden,
@@ -23,6 +22,7 @@ from inquest.errors import (
     RateLimited,
     Unavailable,
 )
+from inquest.ports import DATASTORAGE
 
 READ_SECONDS: Final = 2.0
 WRITE_SECONDS: Final = 5.0
@@ -62,7 +62,7 @@ class Breaker:
     def admit(self) -> None:
         """Unavailable while open; whoever comes after that is the one that tries."""
         if self.is_open:
-            raise Unavailable(SYSTEM, f"{self._failures} calls failed in a row, the next try is due within 30 s")
+            raise Unavailable(DATASTORAGE, f"{self._failures} calls failed in a row, the next try is due within 30 s")
         if self._opened_at is not None:
             self._opened_at = self._monotonic()
 
@@ -82,7 +82,7 @@ def token_of(file: Path) -> str:
     try:
         return file.read_text().strip()
     except (OSError, UnicodeError) as error:
-        raise Unavailable(SYSTEM, f"its token cannot be read from {file}") from error
+        raise Unavailable(DATASTORAGE, f"its token cannot be read from {file}") from error
 
 
 class Bearer(httpx2.Auth):
@@ -135,7 +135,7 @@ class Line:
                 answer = await self._tried(request, tries)
         except (httpx2.HTTPError, TimeoutError) as error:
             self._breaker.failed()
-            raise Unavailable(SYSTEM, _why(error)) from error
+            raise Unavailable(DATASTORAGE, _why(error)) from error
         except Unavailable:
             self._breaker.failed()
             raise
@@ -167,7 +167,7 @@ async def _whole_body(response: httpx2.Response) -> bytes:
     async for part in response.aiter_bytes():
         body += part
         if len(body) > MOST_BYTES:
-            raise Unavailable(SYSTEM, f"its answer is larger than {MOST_BYTES} bytes")
+            raise Unavailable(DATASTORAGE, f"its answer is larger than {MOST_BYTES} bytes")
     return bytes(body)
 
 
@@ -178,7 +178,7 @@ def _why(error: Exception) -> str:
 
 def _refused_as_unavailable(answer: Answer) -> Answer:
     if answer.status >= 500:
-        raise Unavailable(SYSTEM, f"it answered {answer.status}{_detail(answer)}")
+        raise Unavailable(DATASTORAGE, f"it answered {answer.status}{_detail(answer)}")
     return answer
 
 
@@ -190,9 +190,9 @@ def _accepted(answer: Answer) -> Answer:
 
 
 def _refusal(answer: Answer) -> InquestError:
-    said = f"{SYSTEM} answered {answer.status}{_detail(answer)}"
+    said = f"{DATASTORAGE} answered {answer.status}{_detail(answer)}"
     if answer.status == 429:
-        return RateLimited(SYSTEM, _seconds(answer.headers.get("retry-after", "")))
+        return RateLimited(DATASTORAGE, _seconds(answer.headers.get("retry-after", "")))
     kinds: Mapping[int, type[InquestError]] = {401: Forbidden, 403: Forbidden, 404: NotFound, 409: AlreadyExists}
     if answer.status < 400:
         return Misconfigured(f"{said}: is its URL right?")
@@ -217,4 +217,4 @@ def parsed(model: type[Wire], answer: Answer) -> Wire:
         return model.model_validate_json(answer.body)
     except ValidationError as error:
         where = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors()[:3])
-        raise Unavailable(SYSTEM, f"its answer is not understood ({where or 'no JSON'})") from error
+        raise Unavailable(DATASTORAGE, f"its answer is not understood ({where or 'no JSON'})") from error

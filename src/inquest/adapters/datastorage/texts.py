@@ -10,8 +10,8 @@ from typing import Any, Final
 import yaml
 
 from inquest.errors import Unavailable
+from inquest.ports import DATASTORAGE
 
-SYSTEM: Final = "DataStorage"
 API: Final = "/api/v1"
 REGISTRAR: Final = "inquest"
 """Who the catalogue says registered a workflow; the sync touches nothing else."""
@@ -29,5 +29,5 @@ def mapping_of(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise Unavailable(SYSTEM, "the content of a workflow cannot be read") from error
+        raise Unavailable(DATASTORAGE, "the content of a workflow cannot be read") from error
     return value if isinstance(value, dict) else {}

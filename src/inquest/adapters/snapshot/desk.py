@@ -24,7 +24,7 @@ from inquest.adapters.snapshot.parts import (
     whole_listing,
 )
 from inquest.api.shared import TargetRef
-from inquest.errors import Invalid, NotFound, UnknownKind
+from inquest.errors import Invalid, NotFound, NotKept, UnknownKind
 from inquest.ports import Cluster, Redactor
 from inquest.story.evidence import EvidenceStatus, Json, Origin
 from inquest.story.rendering import kept, line_of, listing, tail
@@ -158,13 +158,18 @@ class Desk:
     ) -> Part:
         """The end of one log; with `kept` the lines in which it is found.
 
-        Without `must_be` the server's word that there is none is an answer.
+        Without `must_be` the server's word that there is none is an answer. That the runtime no longer keeps the log of
+        the run before always is: nobody can read it, now or later.
         """
         about = {"pod": pod, "container": container, "namespace": namespace}
         found = await self._bounded(self._log(namespace, pod, container, previous), f"{read} of {pod}/{container}")
         if isinstance(found, Failed):
-            is_answer = not must_be and isinstance(found.error, Invalid | NotFound)
-            return Part(read, "", about, empty=True, api_fact=False) if is_answer else missing(found, read, about)
+            is_absent = not must_be and isinstance(found.error, Invalid | NotFound)
+            is_taken_away = previous and isinstance(found.error, NotKept)
+            if is_absent or is_taken_away:
+                said = "the container runtime no longer keeps it" if is_taken_away else ""
+                return Part(read, said, about, empty=True, api_fact=False)
+            return missing(found, read, about)
         if kept is not None:
             found = "\n".join(line for line in found.splitlines() if kept.search(line[:MAX_LINE]))
         text, cut = tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))

@@ -13,7 +13,7 @@ from inquest.adapters.tools import arguments as args
 from inquest.adapters.tools.desk import Desk, Output
 from inquest.adapters.tools.render import as_json
 from inquest.errors import Misconfigured, Unavailable
-from inquest.ports import DataStorage
+from inquest.ports import Catalogue
 from inquest.story.selection import (
     TARGET_PARAMETERS,
     CatalogueFilters,
@@ -30,18 +30,18 @@ GITOPS: Final = (
 MOST_ACTIONS: Final = 100
 
 
-def _reached(desk: Desk) -> tuple[DataStorage, CatalogueFilters]:
+def _reached(desk: Desk) -> tuple[Catalogue, CatalogueFilters]:
     if desk.filters is None:
         raise Misconfigured("the context of this investigation is missing, so nothing of the catalogue is listed")
-    if desk.backends.datastorage is None:
+    if desk.backends.catalogue is None:
         raise Unavailable("catalogue")
-    return desk.backends.datastorage, desk.filters
+    return desk.backends.catalogue, desk.filters
 
 
 async def list_available_actions(desk: Desk, given: args.Paged) -> Output:
     """Action types for which at least one workflow is left."""
-    datastorage, filters = _reached(desk)
-    page = await datastorage.actions(filters, given.offset, given.limit)
+    catalogue, filters = _reached(desk)
+    page = await catalogue.actions(filters, given.offset, given.limit)
     offers = [
         {"actionType": offer.name, "description": _described(offer.description), "workflowCount": offer.workflows}
         for offer in page.items
@@ -52,19 +52,19 @@ async def list_available_actions(desk: Desk, given: args.Paged) -> Output:
 
 async def list_workflows(desk: Desk, given: args.ListWorkflows) -> Output:
     """Workflows of an action type with what they need, in the catalogue's order; an unknown type gets known names."""
-    datastorage, filters = _reached(desk)
-    page = await datastorage.workflows(given.action_type, filters, given.offset, given.limit)
+    catalogue, filters = _reached(desk)
+    page = await catalogue.workflows(given.action_type, filters, given.offset, given.limit)
     shown: dict[str, Any] = {"workflows": [_offer(offer) for offer in page.items]} | _pagination(page)
     if not page.items and not given.offset:
-        known = await datastorage.actions(filters, 0, MOST_ACTIONS)
+        known = await catalogue.actions(filters, 0, MOST_ACTIONS)
         shown["hint"] = f"action types with workflows: {', '.join(offer.name for offer in known.items) or 'none'}"
     return Output(as_json(shown), empty=not page.items)
 
 
 async def get_workflow(desk: Desk, given: args.GetWorkflow) -> Output:
     """The full record with its parameter schema, if it passes the filters."""
-    datastorage, filters = _reached(desk)
-    return Output(as_json(_record(await datastorage.workflow(given.workflow_id, filters))))
+    catalogue, filters = _reached(desk)
+    return Output(as_json(_record(await catalogue.workflow(given.workflow_id, filters))))
 
 
 def _offer(offer: WorkflowOffer) -> dict[str, Any]:

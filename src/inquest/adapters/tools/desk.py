@@ -10,7 +10,7 @@ from typing import Any, Final
 from inquest.adapters.tools.arguments import Arguments
 from inquest.adapters.tools.guard import Scope, without_blocked
 from inquest.adapters.tools.render import without_noise
-from inquest.ports import Clock, Cluster, DataStorage, Json, Logs, Metrics, Redactor
+from inquest.ports import Catalogue, Clock, Cluster, Json, Logs, Metrics, Redactor
 from inquest.story.evidence import Evidence
 from inquest.story.incident import IncidentWindow
 from inquest.story.selection import CatalogueFilters
@@ -42,7 +42,7 @@ class Backends:
     cluster: Cluster
     redactor: Redactor
     clock: Clock
-    datastorage: DataStorage | None = None
+    catalogue: Catalogue | None = None
     context: ResourceContextOf | None = None
     runbooks: Mapping[str, str] = field(default_factory=dict)
     blocked: frozenset[str] = frozenset()
