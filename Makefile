@@ -94,7 +94,7 @@ docs: install ## Generate the reference pages, and what the README shows, from t
 .PHONY: test
 test: install ## Set up what the tests need, run them, count each tier
 	$(BIN)/python -m hack.tools
-	timeout --kill-after=30 4000 $(BIN)/python -m hack.test
+	timeout --kill-after=30 4200 $(BIN)/python -m hack.test
 
 .PHONY: scenarios
 scenarios: install ## Every scenario with a live recipe on real clusters (SCENARIOS='probes images/never-pulled')

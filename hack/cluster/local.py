@@ -37,7 +37,8 @@ LOCK_SECONDS = 30 * 60
 TOOLS_FOR: Mapping[Size, Sequence[str]] = {
     Size.CONTROL_PLANE: controlplane.TOOLS,
     Size.SIMULATED: simulated.TOOLS,
-    Size.REAL: (*node.TOOLS, *metrics.TOOLS),
+    Size.NODE: node.TOOLS,
+    Size.REAL: metrics.TOOLS,
 }
 
 
@@ -56,7 +57,7 @@ class Cluster:
     """Folder of the binaries: kubectl, helm, opa and the cluster's own."""
     logs: Path
     host_address: str
-    """The machine as pods reach it (size real)."""
+    """The machine as pods reach it (sizes node and real)."""
 
     @property
     def audit_log(self) -> Path:
@@ -71,12 +72,12 @@ class Cluster:
 def up(size: Size = Size.CONTROL_PLANE, *, name: str = "main", simulated_nodes: int | None = None) -> Cluster:
     """Have a cluster of at least that size running and ready; what is already there stays as it is.
 
-    Simulated nodes are three in size simulated and none in size real, unless a number is given.
+    Simulated nodes are three in size simulated and none beside a real one, unless a number is given.
     """
     with _held(name):
         site = _prepare(name)
         size = max(size, _recorded_size(site))
-        if size >= Size.REAL:
+        if size >= Size.NODE:
             node.prepare_machine(site)
         build(tool for step in Size if step <= size for tool in TOOLS_FOR[step])
         write_atomically(site.folder / "size", size.word)
@@ -136,13 +137,15 @@ def missing(*, name: str = "main") -> list[str]:
 
 
 def _ensure(site: Site, size: Size, simulated_nodes: int | None) -> None:
-    controlplane.ensure_control_plane(site, exposed=size >= Size.REAL)
+    controlplane.ensure_control_plane(site, exposed=size >= Size.NODE)
     if size >= Size.SIMULATED:
         simulated.ensure_scheduler(site)
     if count := _simulated_nodes(site, size, simulated_nodes):
-        simulated.ensure_simulated_nodes(site, count, beside_real=size >= Size.REAL)
-    if size >= Size.REAL:
+        build(simulated.NODE_TOOLS)
+        simulated.ensure_simulated_nodes(site, count, beside_real=size >= Size.NODE)
+    if size >= Size.NODE:
         node.ensure_node(site)
+    if size >= Size.REAL:
         metrics.ensure_metrics(site)
 
 
@@ -176,7 +179,7 @@ def _stop_everything(site: Site) -> None:
     """In any order, for each is killed; the node's own walls take everything inside with them."""
     for program in site.processes.names():
         site.processes.stop(program)
-    if _recorded_size(site) == Size.REAL:
+    if _recorded_size(site) >= Size.NODE:
         node.remove_node(site)
 
 

@@ -7,7 +7,8 @@ from hack.cluster.controlplane import START_SECONDS, serving_files
 from hack.cluster.process import Program
 from hack.cluster.site import LOOPBACK, Site, plain_answer
 
-TOOLS = ("kube-scheduler", "kwok")
+TOOLS = ("kube-scheduler",)
+NODE_TOOLS = ("kwok",)
 DEFAULT_NODES = 3
 STAGES = Path(__file__).with_name("stages.yaml")
 LABEL = {"type": "kwok"}

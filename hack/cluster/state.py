@@ -34,7 +34,8 @@ class Size(IntEnum):
 
     CONTROL_PLANE = 1
     SIMULATED = 2
-    REAL = 3
+    NODE = 3
+    REAL = 4
 
     @property
     def word(self) -> str:

@@ -14,6 +14,8 @@ from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, tail_of
 from hack.progress import in_words, last_seconds, remember
 
 STEP_SECONDS = 180.0
+QUIET_SECONDS = 3.0
+"""A longer wait says what it waits for."""
 DECISION_SECONDS = 15 * 60.0
 WORKLOAD = ("deployment", "checkout", "shop")
 TERMINAL = {"Completed", "Failed", "Cancelled"}
@@ -91,10 +93,10 @@ def break_workload(stage: Stage) -> None:
 def raise_signal(stage: Stage) -> None:
     act(2, "Somebody tells Inquest, twice (kubectl apply -f examples/oom/signal.yaml)")
     stage.kubectl("apply", "-f", str(REPOSITORY / "examples/oom/signal.yaml"))
-    until(lambda: _phase(stage, "signal", "checkout-crashlooping") == "Accepted", "the Signal to be accepted", stage)
+    until(lambda: _is_triaged(stage, "checkout-crashlooping", "Accepted"), "the Signal to be accepted", stage)
     stage.kubectl("apply", "-f", str(REPOSITORY / "examples/oom/signal-again.yaml"))
     name = "checkout-crashlooping-again"
-    until(lambda: _phase(stage, "signal", name) == "Duplicate", "the second one to be seen as a duplicate", stage)
+    until(lambda: _is_triaged(stage, name, "Duplicate"), "the second one to be seen as a duplicate", stage)
     say("    the first is Accepted, the second a Duplicate: one case")
     say(f"    kubectl get signals -n {NAMESPACE}")
 
@@ -102,7 +104,7 @@ def raise_signal(stage: Stage) -> None:
 def watch_investigation(stage: Stage) -> dict[str, Any] | None:
     act(3, "The Investigation runs")
     say(f"    kubectl get investigations -n {NAMESPACE} -w")
-    found = until(lambda: _settled(stage), "the ruling", stage)
+    found = until(lambda: _ruled(stage), "the ruling", stage)
     status = found["status"]
     for finding in status.get("findings", [])[:3]:
         say(f"    finding     {finding['category']}: {finding['summary']}")
@@ -131,7 +133,7 @@ def decide(stage: Stage, request: dict[str, Any], *, approve: bool) -> None:
     if approve:
         say("    APPROVE=yes: running that command")
         stage.kubectl(*arguments)
-    until(lambda: _phase(stage, "rar", name) not in ("Pending", ""), "the decision", stage, DECISION_SECONDS)
+    until(lambda: _is_decided(stage, name), "the decision", stage, DECISION_SECONDS)
     say(f"    decided: {_phase(stage, 'rar', name)} by {stage.read('rar', name)['spec'].get('decidedBy', '-')}")
 
 
@@ -140,8 +142,9 @@ def watch_end(stage: Stage) -> dict[str, Any]:
     say("    kubectl get jobs -n inquest-workflows")
     say("    (the demo lets the workload settle for seconds; the default is five minutes)")
     found: dict[str, Any] = until(lambda: _ended(stage), "the end of the case", stage, STEP_SECONDS * 2)
-    status = found["status"]
-    say(f"    {status['phase']}: {status.get('message', '-')}")
+    if found["status"].get("resolution") != "Remediated":
+        raise HackError(_told(found))
+    say(f"    {found['status']['phase']}: {found['status'].get('message', '-')}")
     return found
 
 
@@ -164,10 +167,14 @@ def is_healthy(stage: Stage) -> bool:
 
 def until(look: Callable[[], Any], what: str, stage: Stage, seconds: float = STEP_SECONDS) -> Any:
     """Look twice a second until there is something to see; a failure shows the operator's last words."""
-    end = time.monotonic() + seconds
+    begun, told = time.monotonic(), False
     while not (seen := look()):
-        if time.monotonic() > end:
+        waited = time.monotonic() - begun
+        if waited > seconds:
             raise HackError(f"waited {seconds:.0f} s for {what}\n{tail_of(stage.operator_log())}")
+        if waited > QUIET_SECONDS and not told:
+            say(f"    ... waiting for {what}")
+            told = True
         time.sleep(0.5)
     return seen
 
@@ -188,9 +195,40 @@ def _phase(stage: Stage, kind: str, name: str) -> str:
     return str(stage.read(kind, name).get("status", {}).get("phase", ""))
 
 
-def _settled(stage: Stage) -> dict[str, Any] | None:
-    past = {"AwaitingApproval", "Executing", "Verifying", *TERMINAL}
-    return next((inv for inv in stage.list("inv") if inv.get("status", {}).get("phase") in past), None)
+def _is_triaged(stage: Stage, name: str, wanted: str) -> bool:
+    """Whether a Signal is in that phase; HackError where it is in another that it does not leave soon."""
+    status = stage.read("signal", name).get("status", {})
+    if status.get("phase") not in (None, "Pending", wanted):
+        case = _ended(stage)
+        told = f"Signal {name} is {status['phase']}, not {wanted}: {status.get('message', '-')}"
+        raise HackError(f"{told}\n{_told(case)}" if case else told)
+    return bool(status.get("phase") == wanted)
+
+
+def _ruled(stage: Stage) -> dict[str, Any] | None:
+    """The case once it is past its ruling; HackError where it ended instead."""
+    past = {"AwaitingApproval", "Executing", "Verifying"}
+    return next((inv for inv in _going(stage) if inv.get("status", {}).get("phase") in past), None)
+
+
+def _is_decided(stage: Stage, name: str) -> bool:
+    return bool(_going(stage)) and _phase(stage, "rar", name) not in ("Pending", "")
+
+
+def _going(stage: Stage) -> list[dict[str, Any]]:
+    """The cases; HackError where one has ended already."""
+    case = _ended(stage)
+    if case is not None:
+        raise HackError(_told(case))
+    return stage.list("inv")
+
+
+def _told(case: dict[str, Any]) -> str:
+    """How a case ended, and why."""
+    status = case["status"]
+    words = [status.get(key) for key in ("phase", "outcome", "reason", "subReason", "resolution")]
+    said = ", ".join(dict.fromkeys(word for word in words if word))
+    return f"the case {case['metadata']['name']} ended otherwise than expected: {said}: {status.get('message', '-')}"
 
 
 def _ended(stage: Stage) -> dict[str, Any] | None:

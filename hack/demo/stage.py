@@ -100,7 +100,7 @@ def folder(name: str) -> Path:
 
 def raise_cluster(name: str) -> Stage:
     """A Kubernetes with a real node."""
-    cluster = provider().up(Size.REAL, name=name)
+    cluster = provider().up(Size.NODE, name=name)
     build(["opa"])
     return Stage(cluster, folder(name))
 

@@ -53,13 +53,6 @@ _RARE: Final = "read for one kind of trouble, which none of the cases has"
 _NAMED: Final = "looked up where it is named as a cause, which no fault here comes to"
 
 UNUSABLE: Final[tuple[Excuse, ...]] = (
-    Excuse(
-        OPERATOR,
-        "inquest.dev",
-        ("investigations/finalizers",),
-        ("update",),
-        "an admission plugin of the API server asks for it where a request or run is made, which is no request",
-    ),
     Excuse(OPERATOR, "storage.k8s.io", ("volumeattachments", "csi*"), ("get",), _NAMED),
     Excuse(OPERATOR, "admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), ("get",), _NAMED),
     Excuse(OPERATOR, "rbac.authorization.k8s.io", ("clusterrolebindings",), ("get",), _NAMED),

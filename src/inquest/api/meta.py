@@ -215,7 +215,6 @@ class OwnerReference(Model):
     name: str
     uid: str
     controller: bool | None = None
-    block_owner_deletion: bool | None = None
 
 
 class ObjectMeta(Model):

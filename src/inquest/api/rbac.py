@@ -109,8 +109,6 @@ OPERATOR: Final[tuple[Rule, ...]] = (
     Rule(GROUP, ("signals", "investigations"), ("delete",)),
     Rule(GROUP, _CATALOGUE_KINDS, READ),
     Rule(GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("patch",)),
-    # Whose requests and runs keep it until they are gone: an API server may ask for this right before they are made.
-    Rule(GROUP, ("investigations/finalizers",), ("update",)),
     Rule("", ("events",), ("create", "patch")),
     Rule("", ("namespaces",), LOOK),
     Rule("coordination.k8s.io", ("leases",), ("list", "watch")),

@@ -523,7 +523,6 @@ class Signals:
             name=found.name,
             uid=found.uid,
             controller=True,
-            block_owner_deletion=False,
         )
         metadata = ObjectMeta(
             name=name,

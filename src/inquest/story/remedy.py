@@ -363,7 +363,6 @@ def _metadata(parent: Parent, name: str, finalizers: tuple[str, ...] = ()) -> Ob
         name=parent.name,
         uid=parent.uid,
         controller=True,
-        block_owner_deletion=True,
     )
     return ObjectMeta(
         name=name,
