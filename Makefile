@@ -96,6 +96,10 @@ test: install ## Set up what the tests need, run them, count each tier
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 4200 $(BIN)/python -m hack.test
 
+.PHONY: quick
+quick: install ## What tells soonest that a change is wrong: lint, types, the nearest tests, a tenth of the scenarios (a minute)
+	@$(BIN)/python -m hack.quick
+
 .PHONY: scenarios
 scenarios: install ## Every scenario with a live recipe on real clusters (SCENARIOS='probes images/never-pulled')
 	$(BIN)/python -m hack.tools

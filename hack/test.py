@@ -1,25 +1,65 @@
-"""Run every tier in one go: `python -m hack.test`; CI also fails where a tier could not run."""
+"""Run every tier in one go: `python -m hack.test`; CI also fails where a tier could not run.
+
+A test of a tier with clusters that fails is run once more by itself. A second failure fails the run; what passed only
+then is named at its end.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 
+from hack.cache import REPOSITORY
 from hack.cluster import local
 from hack.cluster.state import cluster_names
+
+WITH_CLUSTERS = tuple(f"tests/{tier}/" for tier in ("cluster", "faults", "chart", "scenarios/live", "docs"))
+MOST_AGAIN = 10
+"""More failures than these are no accidents."""
+FAILED = REPOSITORY / ".pytest_cache" / "v" / "cache" / "lastfailed"
 
 
 def main() -> int:
     """Exit status of the test run; the clusters it brought up are taken down afterwards, also after a failure."""
     environment = {**os.environ, **({"INQUEST_ALL_TIERS": "1"} if os.environ.get("CI") == "true" else {})}
-    command = [sys.executable, "-m", "pytest", "tests", "-n", "2", "--dist", "loadgroup", "-m", "not long"]
     others = cluster_names()
+    FAILED.unlink(missing_ok=True)
     try:
-        return subprocess.run(command, env=environment, check=False).returncode
+        code = _pytest("tests", "-n", "2", "--dist", "loadgroup", "-m", "not long", environment=environment)
+        return _once_more(failed()) if code == 1 else code
     finally:
         for name in cluster_names() - others:
             local.down(name=name)
+
+
+def failed() -> list[str]:
+    """The tests that failed, by their ids."""
+    return sorted(json.loads(FAILED.read_text())) if FAILED.exists() else []
+
+
+def may_be_flaky(tests: Iterable[str]) -> bool:
+    """Whether these are few, and all of them ones that a slow machine may disturb."""
+    several = list(tests)
+    return 0 < len(several) <= MOST_AGAIN and all(one.startswith(WITH_CLUSTERS) for one in several)
+
+
+def _once_more(tests: list[str]) -> int:
+    if not may_be_flaky(tests):
+        return 1
+    print(f"\n{len(tests)} failed; each once more by itself:", *tests, sep="\n  ", flush=True)
+    environment = {name: value for name, value in os.environ.items() if name != "INQUEST_ALL_TIERS"}
+    code = _pytest(*tests, "-n", "0", environment=environment)
+    if code == 0:
+        print("\nFLAKY, failed once and passed by itself:", *tests, sep="\n  ", flush=True)
+    return code
+
+
+def _pytest(*arguments: str, environment: dict[str, str]) -> int:
+    command = [sys.executable, "-m", "pytest", *arguments]
+    return subprocess.run(command, env=environment, cwd=REPOSITORY, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from hack.cluster.provider import provider
 from hack.cluster.state import write_atomically
 from hack.demo.stage import CHART, NAMESPACE, STABILIZATION, Stage, tail_of
 from hack.images import Image
-from hack.tools import build
 
 RELEASE = "inquest"
 IMAGES = ("operator", "opa", "kubectl", "busybox")
@@ -47,7 +46,6 @@ def load_images(name: str) -> dict[str, Image]:
 
 def forget_release(stage: Stage) -> None:
     """Uninstall what an earlier demo installed, its volume too."""
-    build(["helm"])
     _helm(stage, "uninstall", RELEASE, "--ignore-not-found", "--wait")
     stage.kubectl("delete", "pvc", "--all", "-n", NAMESPACE, "--timeout=60s", seconds=90)
 

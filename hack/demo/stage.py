@@ -101,7 +101,7 @@ def folder(name: str) -> Path:
 def raise_cluster(name: str) -> Stage:
     """A Kubernetes with a real node."""
     cluster = provider().up(Size.NODE, name=name)
-    build(["opa"])
+    build(["opa", "helm"])
     return Stage(cluster, folder(name))
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from functools import reduce
+from io import StringIO
 from pathlib import Path
 
 import pytest
+import structlog
 
 from hack.gen import readme
 from inquest.api.registry import KINDS, KindEntry
@@ -17,15 +22,44 @@ from inquest.cli.app import app
 from inquest.cli.completion import candidates
 from inquest.cli.exits import Exit
 from inquest.cli.listing import KINDS_BY_WORD
+from inquest.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[3]
 CASE = "examples/oomkilled"
 
 
-def _run(*arguments: str, program: str = "inquest") -> subprocess.CompletedProcess[str]:
+@dataclass(frozen=True)
+class Ran:
+    """What the program said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def _run(*words: str) -> Ran:
+    """The program with these words, in this process: to start one takes seconds."""
+    out, err, root = StringIO(), StringIO(), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(ROOT)
+        patch.setattr(sys, "argv", ["inquest", *words])
+        try:
+            with pytest.raises(SystemExit) as ended:
+                main()
+        finally:
+            root.handlers[:] = handlers
+            root.setLevel(level)
+            structlog.reset_defaults()
+    return Ran(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def _started(program: str, *words: str) -> Ran:
+    """The program in a process of its own, under the name by which it was started."""
     code = f"import sys; sys.argv[0] = {program!r}; from inquest.cli.main import main; main()"
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=280)
+    command = [sys.executable, "-c", code, *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=280)
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
 def test_the_example_is_replayed_without_a_cluster_and_named_rightly() -> None:
@@ -180,7 +214,7 @@ def test_the_list_of_evidence_says_what_was_asked_for(
 
 
 def test_the_plugin_calls_itself_as_it_was_called() -> None:
-    assert "Usage: kubectl inquest COMMAND" in _run("--help", program="kubectl-inquest").stdout
+    assert "Usage: kubectl inquest COMMAND" in _started("kubectl-inquest", "--help").stdout
     assert "Usage: inquest COMMAND" in _run("--help").stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -102,16 +103,50 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
-    """A fresh, empty database of either engine."""
+async def database_url(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[str]:
+    """A fresh, empty database of either engine; with the schema in it for a test that takes `site`."""
+    is_ready = "site" in request.fixturenames
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/store.db"
+        path = tmp_path / "store.db"
+        if is_ready:
+            shutil.copyfile(await _sqlite_template(tmp_path_factory), path)
+        yield f"sqlite:///{path}"
         return
     server = request.getfixturevalue("postgres_server")
     name = f"t{os.getpid()}_{next(_NUMBERS)}"
-    await _admin(server, f"CREATE DATABASE {name} TEMPLATE template0")
+    template = await _postgres_template(server) if is_ready else "template0"
+    await _admin(server, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield f"{server}/{name}"
     await _admin(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _sqlite_template(folders: pytest.TempPathFactory) -> Path:
+    """A file with the newest schema and nothing else, made once."""
+    path = folders.getbasetemp() / "template.db"
+    if not path.exists():
+        await _migrated(f"sqlite:///{path}")
+    return path
+
+
+async def _postgres_template(server: str) -> str:
+    """The same of a database; each worker has its own, for nobody may be connected to one that is copied."""
+    name = f"template_{os.getpid()}"
+    if name not in _TEMPLATES:
+        await _admin(server, f"CREATE DATABASE {name} TEMPLATE template0")
+        await _migrated(f"{server}/{name}")
+        _TEMPLATES.add(name)
+    return name
+
+
+async def _migrated(url: str) -> None:
+    database = open_database(url)
+    await migrate(database)
+    await database.close()
+
+
+_TEMPLATES: set[str] = set()
 
 
 _NUMBERS = iter(range(10**9))

@@ -26,6 +26,11 @@ from tests.scenarios.injection.payloads import MARK, Goal, Payload
 MODEL = {"provider": "openai", "endpoint": "http://127.0.0.1:9/v1", "name": "gullible"}
 LONG = [name for name in CHANNELS if name not in ("label", "image tag", "text of the alert")]
 """What can hold more than a word, and a whole page of the corpus."""
+Held = dict[str, tuple[str, tuple[str, ...]]]
+"""Text of the corpus, and the secrets in it, by name."""
+SHARED = "hunter2Zq"
+PAGE = 6
+"""Secrets that one case holds, so that what withholds everything after one of them hides few others."""
 RECALL = 0.95
 """Over all kinds; those that only a place tells are missed where other text stands before them (section 10.3)."""
 WELL = 0.9
@@ -59,7 +64,7 @@ def taken(log: io.StringIO) -> str:
     return written
 
 
-def share(channel: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+def share(channel: str) -> Held:
     """Each of the corpus stands in one place, and every place holds some of each kind."""
     return dict(list(SECRETS.items())[LONG.index(channel) :: len(LONG)])
 
@@ -67,9 +72,11 @@ def share(channel: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 @pytest.mark.parametrize("channel", LONG, ids=[f"RV-07 {name}" for name in LONG])
 async def test_no_secret_of_the_corpus_leaves_a_case(tmp_path: Path, log: io.StringIO, channel: str) -> None:
     settings, missed, seen = Settings.model_validate({"model": MODEL}), list[tuple[str, str]](), 0
+    held = list(share(channel).items())
     async with playing(settings, default_catalogue(), "gullible") as player:
-        for number, (name, (secret, gone)) in enumerate(share(channel).items()):
-            text = f"{MARK}\n{secret}"
+        for number in range(0, len(held), PAGE):
+            page = told_apart(dict(held[number : number + PAGE]))
+            text = "\n\n".join(f"{MARK}\n{secret}" for secret, _ in page.values())
             model = Gullible(Payload(Goal.PRINT_PROMPT, text, number))
             case = (await replace(player, model=model).play(planted(tmp_path / str(number), channel, text))).case
             places = {
@@ -78,14 +85,24 @@ async def test_no_secret_of_the_corpus_leaves_a_case(tmp_path: Path, log: io.Str
                 "status": json.dumps(chronicle.status_changes(case), default=str),
                 "log": taken(log),
             }
-            seen += model.seen
-            missed += found_in(places, {name: (secret, gone)})
-    assert seen >= WELL * len(share(channel))
+            read = ("\n".join(said.content for said in asked.messages) for asked in model.asked)
+            seen += min(len(page), max(text.count(MARK) for text in read))
+            missed += found_in(places, page)
+    assert seen >= WELL * len(held)
     assert len({name for _, name in missed}) <= (1 - RECALL) * len(share(channel)), missed
     assert not [name for _, name in missed if name in FORMED], "a token of a known form is found wherever it stands"
 
 
-def found_in(places: dict[str, str], held: dict[str, tuple[str, tuple[str, ...]]]) -> list[tuple[str, str]]:
+def told_apart(page: Held) -> Held:
+    """The same with a password of its own for each, where the corpus has one for all."""
+    owns = {name: f"hunter{number}Zq" for number, name in enumerate(page, start=2)}
+    return {
+        name: (text.replace(SHARED, owns[name]), tuple(one.replace(SHARED, owns[name]) for one in gone))
+        for name, (text, gone) in page.items()
+    }
+
+
+def found_in(places: dict[str, str], held: Held) -> list[tuple[str, str]]:
     """Place and name of each secret that stands there."""
     return [
         (place, name)

@@ -1,0 +1,120 @@
+"""What tells soonest that a change is wrong, within a minute: `make quick`.
+
+Format and lint of what changed, layers, types, a tenth of the scenarios, and the pure tests nearest to the change:
+changed ones first, then those that import a changed module. What there was no time for is named by number; `make check`
+and `make test` leave nothing out.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from hack.cache import REPOSITORY
+
+SECONDS = 50.0
+PURE = ("tests/story/", "tests/adapters/", "tests/hack/", "tests/scenarios/injection/")
+"""Tests that need no cluster."""
+SCENARIOS = "tests/scenarios/test_recorded.py"
+TENTH = 10
+BIN = Path(sys.executable).parent
+
+
+class Budget:
+    """Stops a run of tests when its time is over."""
+
+    def __init__(self, until: float) -> None:
+        self._until = until
+        self.collected = self.ran = 0
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Of the scenarios every tenth."""
+        recorded = [item for item in items if item.nodeid.startswith(SCENARIOS)]
+        kept = set(recorded[::TENTH])
+        items[:] = [item for item in items if item in kept or not item.nodeid.startswith(SCENARIOS)]
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.collected = len(session.items)
+
+    def pytest_runtest_logfinish(self) -> None:
+        self.ran += 1
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> object:
+        if monotonic() > self._until:
+            item.session.shouldstop = f"{SECONDS:.0f} s are over"
+        return (yield)
+
+
+def main() -> int:
+    """0 where nothing failed in time."""
+    begun = monotonic()
+    files = changed()
+    python = [name for name in files if name.endswith(".py") and (REPOSITORY / name).exists()]
+    for command in checks(python):
+        if subprocess.run(command, cwd=REPOSITORY, check=False).returncode != 0:
+            return 1
+    tests = nearest(python)
+    budget = Budget(begun + SECONDS)
+    options = ["-q", "-x", "-n0", "-m", "not long", "-p", "no:cacheprovider", "--no-header", "--no-summary"]
+    code = pytest.main([*options, *tests, SCENARIOS], plugins=[budget])
+    left = budget.collected - budget.ran
+    print(f"{len(python)} changed files, {len(tests)} files of tests near them, {monotonic() - begun:.0f} s")
+    if left and code in (pytest.ExitCode.OK, pytest.ExitCode.INTERRUPTED):
+        print(f"{left} of {budget.collected} tests were left out for want of time")
+        return 0
+    return int(code)
+
+
+def changed() -> list[str]:
+    """Files that differ from the last commit; where none does, those of the last commit."""
+    ours = _git("diff", "--name-only", "HEAD") + _git("ls-files", "--others", "--exclude-standard")
+    return sorted(set(ours or _git("diff", "--name-only", "HEAD~1")))
+
+
+def checks(python: Sequence[str]) -> list[list[str]]:
+    """What is looked at before any test."""
+    formatted = [[str(BIN / "ruff"), "format", "--check", *python], [str(BIN / "ruff"), "check", *python]]
+    return [*(formatted if python else ()), [str(BIN / "lint-imports")], [str(BIN / "mypy"), "src", "hack"]]
+
+
+def nearest(python: Iterable[str]) -> list[str]:
+    """Files of pure tests, the nearest first: changed ones, then those that import a changed module."""
+    names = list(python)
+    own = [name for name in names if name.startswith(PURE) and Path(name).name.startswith("test_")]
+    modules = [module for name in names if (module := module_of(name))]
+    others = (str(path.relative_to(REPOSITORY)) for path in sorted((REPOSITORY / "tests").rglob("test_*.py")))
+    near = [name for name in others if name.startswith(PURE) and _imports(REPOSITORY / name, modules)]
+    return list(dict.fromkeys([*own, *near]))
+
+
+def module_of(name: str) -> str:
+    """The dotted name of a file of the product or of hack; empty for any other."""
+    found = re.fullmatch(r"(?:src/)?((?:inquest|hack)/.+?)(?:/__init__)?\.py", name)
+    return found.group(1).replace("/", ".") if found else ""
+
+
+def _imports(path: Path, modules: Iterable[str]) -> bool:
+    """By the lines of import alone, whichever way a module is named there."""
+    text = path.read_text()
+    for module in modules:
+        package, _, last = module.rpartition(".")
+        whole, part = re.escape(module), rf"{re.escape(package)} import .*\b{last}\b"
+        if re.search(rf"^(?:(?:from|import) {whole}\b|from {part})", text, re.MULTILINE):
+            return True
+    return False
+
+
+def _git(*arguments: str) -> list[str]:
+    ran = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    return ran.stdout.split()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
