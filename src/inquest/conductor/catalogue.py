@@ -30,7 +30,7 @@ from inquest.conductor.live_catalogue import (
     versions,
 )
 from inquest.conductor.publish import publish
-from inquest.conductor.reading import ResourceT, parsed
+from inquest.conductor.reading import ResourceT, fault, parsed
 from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
 from inquest.ports import Registration, ResourceKind
 from inquest.story import patterns
@@ -91,11 +91,13 @@ class Catalogue:
         for kind, look in ((ACTION_TYPE, self.action_type), (WORKFLOW, self.workflow)):
             for found in await self.house.status.list(kind):
                 meta = found["metadata"]
+                # One object that nobody can register must not keep every case waiting.
                 try:
                     await look(meta["namespace"], meta["name"])
-                except (NeedsPerson, ValidationError):
-                    # One object that nobody can register must not keep every case waiting.
-                    log.exception("cannot be registered", kind=kind.kind, name=meta["name"])
+                except ValidationError as error:
+                    _not_registered(kind, meta["name"], fault(error))
+                except NeedsPerson as error:
+                    _not_registered(kind, meta["name"], str(error))
         return self.unsettled()
 
     def unsettled(self) -> str:
@@ -204,8 +206,8 @@ class Catalogue:
                 "Ready": false("ActionTypeFound", message),
             }
             return Attempt({"registration": Registered.INVALID, "message": message}, verdicts)
-        if fault := unusable_pattern(found):
-            return _refused(Invalid(fault))
+        if unusable := unusable_pattern(found):
+            return _refused(Invalid(unusable))
         try:
             # The order in which resources arrive is nobody's: what the workflow rests on is registered first.
             await self.house.datastorage.register_action_type(action.spec.name, words_of(action))
@@ -261,6 +263,10 @@ class Catalogue:
             return RETRY
         self.pending.pop(place, None)
         return None
+
+
+def _not_registered(kind: ResourceKind, name: str, why: str) -> None:
+    log.error("cannot be registered", kind=kind.kind, name=name, error=why)
 
 
 def _active(found: Iterable[RemediationWorkflow]) -> list[RemediationWorkflow]:

@@ -407,6 +407,7 @@ class Process:
 
     async def _fill_catalogue(self, wired: Wired) -> None:
         """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
+        told = False
         while self.unfilled:
             if self.too_many:
                 await wired.clock.sleep(FILL_SECONDS)
@@ -415,8 +416,9 @@ class Process:
                 found = await wired.conductor.catalogue.fill()
             except InquestError as error:
                 found = str(error) or type(error).__name__
-            if found and found != self.unfilled:
-                log.warning("catalogue not registered yet: no case is worked on", waits_for=found)
+            if found and not told:
+                log.warning("no case is worked on until the catalogue is registered", waits_for=found)
+                told = True
             self.unfilled = found
             if found:
                 await wired.clock.sleep(FILL_SECONDS)

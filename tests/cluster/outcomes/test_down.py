@@ -1,11 +1,17 @@
-"""What a case says when a service it cannot do without is not there at all: the catalogue, then the model."""
+"""What a case says when a service it cannot do without has gone: the catalogue, then the model.
+
+Where DataStorage is away when the operator starts, no case is worked on at all: the catalogue is registered first.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+import yaml
 
 from tests.cluster.kube import Cluster
 from tests.cluster.outcomes.scenes import Scene
@@ -18,9 +24,22 @@ from tests.cluster.story.world import World, conditions, word
 
 pytestmark = pytest.mark.xdist_group("outcomes-down")
 
-SETTINGS = {"datastorage": {"mode": "external", "url": f"http://127.0.0.1:{own_port()}"}}
-CATALOGUE = False
-"""Nobody can register anything."""
+PORT = own_port()
+SETTINGS = {"datastorage": {"mode": "external", "url": f"http://127.0.0.1:{PORT}"}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def datastorage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[bytes]]:
+    """Up before the operator of this file; whoever kills it takes the catalogue away."""
+    folder = tmp_path_factory.mktemp("store")
+    server = {"port": PORT, "authentication": "none"}
+    chosen = {"database": f"sqlite:///{folder}/store.db", "server": server}
+    path = folder / "settings.yaml"
+    path.write_text(yaml.safe_dump({"server": {"health_port": 0, "metrics_port": 0}, "datastorage": chosen}))
+    command = [sys.executable, "-m", "inquest.cli.main", "datastorage", "serve", "--settings", str(path)]
+    with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as found:
+        yield found
+        found.kill()
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +68,13 @@ def ended(world: World) -> Object:
     return world.shows("Investigation", name, lambda seen: "completedAt" in seen.get("status", {}), seconds=240)
 
 
-def test_without_its_catalogue_a_case_keeps_its_root_cause(theatre: Theatre, stage: Stage) -> None:
+def test_without_its_catalogue_a_case_keeps_its_root_cause(
+    theatre: Theatre, stage: Stage, datastorage: subprocess.Popen[bytes]
+) -> None:
     """Failed, APIError; no try of the model is counted (pipeline, 8.1, check 2); the record is sent later."""
     world = theatre.inhabit("production")
+    datastorage.kill()
+    datastorage.wait()
     stage.play(world.namespace, Scene("", "", choice={"selected_workflow": {"workflow_id": "any"}}).script())
 
     case = ended(world)
