@@ -25,6 +25,7 @@ from aiohttp import web
 from tests.cluster.ports import own_port
 
 CALL_SECONDS = 60.0
+CLOSING_SECONDS = 0.25
 HOPS = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding"})
 """Headers of one connection."""
 
@@ -168,6 +169,8 @@ class Proxy:
         await asyncio.gather(*left, return_exceptions=True)
         await self._runner.cleanup()
         await self._session.close()
+        # Connections with TLS close their sockets a few turns of the loop later, and nobody turns it after this.
+        await asyncio.sleep(CLOSING_SECONDS)
 
     async def _listen(self) -> None:
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
