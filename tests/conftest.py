@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,9 +15,6 @@ settings.register_profile("ci", settings.get_profile("house"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "house")
 """A machine that is busy must not fail a law: nothing here is timed. CI plays the same examples each time, so that a
 red run tells of the change; whoever works on the code looks for new ones at each run."""
-
-yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[misc,assignment]
-"""The parser in C reads the same ten times as fast, and tests read many files."""
 
 TIER_MISSING = 20
 """Exit status where a tier could not run: unlike a failed test it is not tried again."""

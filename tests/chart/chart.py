@@ -44,7 +44,8 @@ def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> str:
 def rendered(values: Mapping[str, Any], *options: str) -> list[Object]:
     """Every object that the chart gives for these values."""
     text = helm("template", "inquest", str(CHART), f"--namespace={NAMESPACE}", *options, values=values)
-    return [found for found in yaml.safe_load_all(text) if found]
+    # In C: a rendered chart is long, and rendered often.
+    return [found for found in yaml.load_all(text, Loader=yaml.CSafeLoader) if found]
 
 
 def values_of(path: Path) -> Object:
