@@ -61,7 +61,7 @@ def through_helm(kind: str, name: str, *, approve: bool) -> int:
     """As users install it: the operator is a pod of the chart. Everything is left up."""
     times = Timetable()
     with times.preparation(CLUSTER_STEP), ThreadPoolExecutor(1) as beside:
-        # Two thirds of it wait for packages, while the compilers have both cores.
+        # It needs nothing that is compiled, and waits for packages for a part of its time.
         image = beside.submit(build_images, ["operator"])
         raised = raise_cluster(name)
         stage = ReleaseStage(raised.cluster, raised.folder)

@@ -188,6 +188,19 @@ async def test_code_waits_for_a_workflow_that_is_not_registered_yet_and_then_say
     assert WAITED in fact.verdict.message
 
 
+async def test_a_workflow_that_is_registered_between_the_two_reads_is_found() -> None:
+    class Late(Outside):
+        async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+            self.record = RECORD
+            return await super().list(kind, namespace)
+
+    outside = Late(record=NotFound("not offered"))
+
+    fact = await Selections(outside.house()).choose(a_work(settled_case()), steps.ChooseByCode(FILTERS))
+
+    assert isinstance(fact, plot.Tried)
+
+
 async def test_code_that_found_a_workflow_waits_for_no_other() -> None:
     case = settled_case()
     outside = Outside(applied=(applied(),), at=diagnosed_at(case))

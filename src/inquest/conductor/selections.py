@@ -41,14 +41,19 @@ class Selections:
         self.inquiries = Inquiries(self.house)
 
     async def choose(self, work: Work, step: steps.ChooseByCode) -> plot.Fact:
+        wanted = selection.wanted_actions(work.case.findings)
         try:
             found = await self.proposals.choose(work.case, step.filters)
+            if not wanted or not isinstance(found, plot.Unchosen):
+                return found
+            missing = await self._awaited(work, wanted)
+            if not missing:
+                # What was registered between the two reads is found by another one.
+                return await self.proposals.choose(work.case, step.filters)
         except Unavailable as error:
             return await self._without_catalogue(error)
-        wanted = selection.wanted_actions(work.case.findings)
-        missing = await self._awaited(work, wanted) if isinstance(found, plot.Unchosen) and wanted else ""
         waited = f"waited {CATALOGUE_WAIT.total_seconds():.0f} s for {missing} to be registered"
-        return await closed(self.house, outcome.catalogue_unavailable(waited)) if missing else found
+        return await closed(self.house, outcome.catalogue_unavailable(waited))
 
     async def ask(self, work: Work, step: steps.Ask) -> plot.Fact:
         """A model that chooses sees a catalogue that is settled, if that comes in time."""
