@@ -56,6 +56,11 @@ generated: install ## CRDs, policies, RBAC, the chart's parts and reference page
 	$(BIN)/python -m hack.gen.docs --check
 	$(BIN)/python -m hack.gen.readme --check
 	$(BIN)/python -m hack.gen.scenarios --check
+	$(BIN)/python -m hack.golden --check --tenth
+
+.PHONY: golden
+golden: install ## Everything that comes out of every recorded case is what came out before (WRITE=yes: take it for right)
+	$(BIN)/python -m hack.golden $(if $(filter yes,$(WRITE)),,--check)
 
 .PHONY: ranges
 ranges: install ## What a model reads of each kind of tool result stays within benchmarks/ranges.yaml

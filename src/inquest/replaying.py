@@ -7,7 +7,7 @@ writes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,6 +143,8 @@ class Player:
     redactor: Redactor
     model: Model | None
     playbooks: tuple[Book, ...]
+    elapsed: Callable[[], float] = time.monotonic
+    """Seconds that go by while a model answers."""
     words: bool = False
     """Whether the replies that were recorded with a case are taken, instead of asking anybody."""
 
@@ -161,7 +163,7 @@ class Player:
 
     def _house(self, recorded: RecordedCase, cluster: RecordedCluster) -> House:
         # With a model the time that really goes by counts: its budgets are real.
-        clock = RecordedClock(recorded.taken_at, time.monotonic) if self.model else RecordedClock(recorded.taken_at)
+        clock = RecordedClock(recorded.taken_at, self.elapsed) if self.model else RecordedClock(recorded.taken_at)
         eyes, status = RecordedEyes(recorded, cluster, self.redactor, clock), ReadOnly(clock)
         context = context_tool(eyes, self.datastorage)
         runbooks = {book.name: book.text for book in self.playbooks}
@@ -219,7 +221,7 @@ async def playing(settings: Settings, catalogue: Path | None, model: str = NONE)
         if catalogue is not None:
             await register(datastorage, catalogue_objects(catalogue))
         endpoint = await model_of(asked, clock, redactor.learn, stack)
-        yield Player(settings, datastorage, redactor, endpoint, playbooks_of(settings), model == RECORDED)
+        yield Player(settings, datastorage, redactor, endpoint, playbooks_of(settings), words=model == RECORDED)
 
 
 def _alone(chosen: ModelSettings, name: str) -> ModelSettings:

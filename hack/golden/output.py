@@ -1,0 +1,80 @@
+"""What came out of a case: all that a person, another program or a model is told of it, as plain JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence, Set
+from enum import Enum
+from itertools import pairwise
+from typing import Any
+
+from pydantic import BaseModel
+
+from inquest.replaying import recorded_investigation
+from inquest.story import plot
+from inquest.story.chronicle import announcements, status_changes
+from inquest.story.conversation import ModelRequest
+from inquest.story.disclosure import origins_of_conclusions
+from inquest.story.measures import lines, measures, stretches
+from inquest.story.notices import notice_or_self_resolved
+from inquest.story.plot import Case
+from inquest.story.records import records
+from inquest.story.transcript import NO_TOOLS, Offered, exchanges
+from inquest.view import Told, as_markdown, as_tree, explained, tree
+
+UID = "11111111-0000-4000-8000-000000000001"
+
+
+def output_of(case: Case, *, tools: Offered = NO_TOOLS, asked: Sequence[ModelRequest] = ()) -> dict[str, Any]:
+    """Everything that is said of a case; `asked` is what its model was sent."""
+    steps = [plot.fold(case.facts[:number]) for number in range(len(case.facts) + 1)]
+    told = Told(recorded_investigation(case))
+    return {
+        "facts": [plot.dump(fact) for fact in case.facts],
+        "phases": [str(step.phase) for step in steps],
+        "status": status_changes(case, tools),
+        "tree": as_tree(tree(told)),
+        "explanation": as_markdown("case", explained(told)),
+        "events": [[*announcements(before, after)] for before, after in pairwise(steps)],
+        "notices": [notice_or_self_resolved(step) for step in steps[1:]],
+        "audit": records(case, UID, {}, tools),
+        "measures": [[*measures(step, tools), *lines(step, tools)] for step in steps[1:]],
+        "spans": [[*stretches(step, UID)] for step in steps[1:]],
+        "origins": origins_of_conclusions(case),
+        "exchanges": exchanges(case, tools),
+        "prompts": asked,
+    }
+
+
+def text_of(output: Any) -> str:
+    """The same output gives the same text."""
+    return json.dumps(plain(output), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def digest_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def plain(value: Any) -> Any:
+    """JSON of a value; classes are not named, their fields are."""
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case Enum():
+            return str(value.value)
+        case str():
+            return value
+        case BaseModel():
+            return value.model_dump(mode="json")
+        case Mapping():
+            return {str(plain(key)): plain(each) for key, each in value.items()}
+        case Set():
+            return sorted(plain(each) for each in value)
+        case Sequence():
+            return [plain(each) for each in value]
+        case _ if dataclasses.is_dataclass(value):
+            return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        case _:
+            return str(value)
