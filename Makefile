@@ -127,7 +127,7 @@ attacks: install ## Every order of the corpus in every place of a case, with a m
 
 .PHONY: storm
 storm: install ## Ten thousand different Signals at once, played to the last on a clock of its own (long)
-	timeout --kill-after=30 3600 $(BIN)/pytest -n0 -s tests/story/test_storm.py -m long
+	timeout --kill-after=30 3600 $(BIN)/pytest -n0 -s tests/controllers/signal/test_storm.py -m long
 
 .PHONY: real-model
 real-model: install ## The protocol against a real engine with a real, very small model (long, 350 MB)
@@ -136,7 +136,7 @@ real-model: install ## The protocol against a real engine with a real, very smal
 .PHONY: loki
 loki: install ## The contract of the logs on a real Loki, built from source (long, 2.3 GB; RECORD=yes keeps its answers)
 	$(BIN)/python -m hack.tools loki
-	INQUEST_RECORD_LOKI=$(filter yes,$(RECORD)) timeout --kill-after=30 900 $(BIN)/pytest -n0 tests/adapters/stack/test_loki.py -m long
+	INQUEST_RECORD_LOKI=$(filter yes,$(RECORD)) timeout --kill-after=30 900 $(BIN)/pytest -n0 tests/adapters/monitoring/test_loki.py -m long
 
 .PHONY: same-image
 same-image: install ## Build the operator's image once more and compare the digests (long)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from inquest.adapters.redact import Redactor
-from inquest.telemetry import set_up_logging
+from inquest.core.redaction.redactor import Redactor
+from inquest.telemetry.logs import set_up_logging
 
 READ_TURNS: Final = 300
 AT_ONCE: Final = 20
@@ -48,7 +48,7 @@ async def _after_questions(url: str, count: int) -> float:
 
     from benchmarks.datastorage import API, reads
     from inquest.datastorage.app import create_app
-    from inquest.datastorage.database import migrate, open_database
+    from inquest.datastorage.store.database import migrate, open_database
 
     database = open_database(url)
     await migrate(database)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from inquest.adapters.kube.transport import Bucket, Request, Transport
+from inquest.adapters.kubernetes.transport import Bucket, Request, Transport
 from inquest.cli.main import main as inquest
 from inquest.operator import main as operator
 

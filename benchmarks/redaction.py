@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.adapters.redact import Redactor
+from inquest.core.redaction.redactor import Redactor
 
 SIZES: Final = (1_000, 100_000, 10_000_000)
 RUNS: Final = {1_000: 200, 100_000: 15, 10_000_000: 1}

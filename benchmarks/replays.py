@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.report import Row
-from inquest.replaying import default_catalogue, folders, playing
+from inquest.replay.player import default_catalogue, folders, playing
 from inquest.settings import Settings
 
 SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios"

@@ -21,11 +21,11 @@ import httpx2
 from benchmarks.load import percentile
 from benchmarks.report import Row
 from hack.tools import build
-from inquest.adapters.opa import DEFAULT_QUERY, Endpoint, FixedSource, OpaPolicy, OpaServer
-from inquest.adapters.redact import Redactor
-from inquest.api.shared import Business, DetectedLabels, Environment, Priority, TargetRef
-from inquest.story.history import History
-from inquest.story.judgement import Blast, Question, Tally, policy_document, ruling
+from inquest.adapters.opa.policy import DEFAULT_QUERY, Endpoint, FixedSource, OpaPolicy, OpaServer
+from inquest.api.types import Business, DetectedLabels, Environment, Priority, TargetRef
+from inquest.core.history.history import History
+from inquest.core.redaction.redactor import Redactor
+from inquest.core.remediation.policy import Blast, Question, Tally, policy_document, ruling
 from inquest.wiring import default_policy
 
 ALONE: Final = 500

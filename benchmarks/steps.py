@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.report import Row
-from inquest.adapters.redact import Redactor
-from inquest.api.shared import TargetRef
-from inquest.journal import Author, Draft, Log, encode, fold
-from inquest.story.detectors import detect
-from inquest.story.evidence import Evidence, EvidenceStatus, Observed, Snapshot, digest_of
-from inquest.story.spec_hash import spec_hash
+from inquest.api.types import TargetRef
+from inquest.controllers.journal import Author, Draft, Log, encode, fold
+from inquest.core.cluster.hashes import spec_hash
+from inquest.core.diagnosis.detectors.registry import detect
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Observed, Snapshot, digest_of
+from inquest.core.redaction.redactor import Redactor
 
 RUNS = 7
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

@@ -18,13 +18,18 @@ from typing import Any, Final
 import yaml
 
 from benchmarks.report import Row
-from inquest.adapters.playbooks import library
-from inquest.adapters.recorded import RecordedClock, RecordedCluster, RecordedMetrics, read_case
-from inquest.adapters.redact import Redactor
-from inquest.adapters.tools import Scope, Tools
-from inquest.adapters.tools.desk import Backends, Desk
-from inquest.story.conversation import Invocation, ToolCall
-from inquest.story.inquiry import Run, boundary_of
+from inquest.adapters.playbooks.reader import library
+from inquest.core.llm.conversation import Run
+from inquest.core.llm.messages import Invocation, ToolCall
+from inquest.core.llm.tool_calls import boundary_of
+from inquest.core.redaction.redactor import Redactor
+from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.scope import Scope
+from inquest.gather.tools.toolset import Tools
+from inquest.replay.case import read_case
+from inquest.replay.clock import RecordedClock
+from inquest.replay.cluster import RecordedCluster
+from inquest.replay.metrics import RecordedMetrics
 
 SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios"
 RANGES: Final = Path(__file__).with_name("ranges.yaml")

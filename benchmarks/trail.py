@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
-from inquest.datastorage.tables import audit_events
+from inquest.datastorage.store.tables import audit_events
 
 EVENTS: Final = 20
 TARGETS: Final = 20_000

@@ -263,21 +263,24 @@ class Use:
 
 
 ACCEPTED: Final[dict[tuple[str, str], str]] = {
-    ("adapters/redact/documents.py", r"^(?P<head>(?P<indent>"): "back-references read as nothing; it goes line by line",
-    ("adapters/redact/pairs.py", r"^(?P<head>(?P<indent>"): "back-references read as nothing; it goes line by line",
-    ("adapters/redact/pairs.py", r"^(?P<head>[ \t]*(?:-"): "back-references read as nothing; it goes line by line",
-    ("adapters/redact/pairs.py", r"(?:^|\n|[ \t]{2})"): "run over the short text before a key",
-    ("adapters/redact/shapes.py", r"(?P<kept>\b(?:(?:mysql"): "every repeat is bounded by 200",
-    ("story/candidates.py", r"\s{0,3}#{1,6}"): "the line has 80 characters at most",
-    ("story/expectation.py", r"\(?\??\("): "run over one step of a path in a recorded case's own expectation",
-    ("story/detectors/disk_full.py", r"node was low"): "what follows the loops cannot fail",
-    ("story/detectors/log_words.py", ""): "lines are cut, and nearly all repeats are bounded",
-    ("story/detectors/probes.py", r"\b(?:started|"): "lines are cut, the repeats bounded by 60",
-    ("story/recommending.py", r"(?i)(?:^|\s)(?:-{3"): "what follows the loops cannot fail",
-    ("story/detectors/network_reading.py", r"lookup [^\n]"): "lines are cut, the repeats bounded by 300",
-    ("story/detectors/service_port.py", r"\b(?:listen"): "lines are cut, the repeats bounded by 60",
-    ("story/detectors/unschedulable.py", r"^(?P<fit>"): "the message is cut at 4,000 characters",
-    ("story/trimming.py", r"^\S*\d\d"): "what follows the loops cannot fail",
+    ("core/redaction/documents.py", r"^(?P<head>(?P<indent>"): "back-references read as nothing; it goes line by line",
+    ("core/redaction/keyvalues.py", r"^(?P<head>(?P<indent>"): "back-references read as nothing; it goes line by line",
+    ("core/redaction/keyvalues.py", r"^(?P<head>[ \t]*(?:-"): "back-references read as nothing; it goes line by line",
+    ("core/redaction/keyvalues.py", r"(?:^|\n|[ \t]{2})"): "run over the short text before a key",
+    ("core/redaction/credentials.py", r"(?P<kept>\b(?:(?:mysql"): "every repeat is bounded by 200",
+    ("core/llm/reply/extraction.py", r"\s{0,3}#{1,6}"): "the line has 80 characters at most",
+    ("replay/scoring.py", r"\(?\??\("): "run over one step of a path in a recorded case's own expectation",
+    ("core/diagnosis/detectors/storage/disk_full.py", r"node was low"): "what follows the loops cannot fail",
+    ("core/diagnosis/detectors/logs/words.py", ""): "lines are cut, and nearly all repeats are bounded",
+    ("core/diagnosis/detectors/startup/probes.py", r"\b(?:started|"): "lines are cut, the repeats bounded by 60",
+    ("core/llm/recommendation.py", r"(?i)(?:^|\s)(?:-{3"): "what follows the loops cannot fail",
+    (
+        "core/diagnosis/detectors/network/network_reading.py",
+        r"lookup [^\n]",
+    ): "lines are cut, the repeats bounded by 300",
+    ("core/diagnosis/detectors/network/service_port.py", r"\b(?:listen"): "lines are cut, the repeats bounded by 60",
+    ("core/diagnosis/detectors/scheduling/unschedulable.py", r"^(?P<fit>"): "the message is cut at 4,000 characters",
+    ("core/evidence/short_forms.py", r"^\S*\d\d"): "what follows the loops cannot fail",
 }
 """By file and beginning of the expression: why it is harmless all the same."""
 

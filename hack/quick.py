@@ -19,8 +19,15 @@ import pytest
 from hack.cache import REPOSITORY
 
 SECONDS = 50.0
-PURE = ("tests/story/", "tests/adapters/", "tests/hack/", "tests/scenarios/injection/")
-"""Tests that need no cluster."""
+WITH_CLUSTERS = (
+    "tests/cluster/",
+    "tests/faults/",
+    "tests/chart/",
+    "tests/docs/",
+    "tests/scenarios/live/",
+    "tests/real_model/",
+)
+"""Tests that `make quick` leaves out."""
 SCENARIOS = "tests/scenarios/test_recorded.py"
 TENTH = 10
 BIN = Path(sys.executable).parent
@@ -87,11 +94,15 @@ def checks(python: Sequence[str]) -> list[list[str]]:
 def nearest(python: Iterable[str]) -> list[str]:
     """Files of pure tests, the nearest first: changed ones, then those that import a changed module."""
     names = list(python)
-    own = [name for name in names if name.startswith(PURE) and Path(name).name.startswith("test_")]
+    own = [name for name in names if _is_pure(name)]
     modules = [module for name in names if (module := module_of(name))]
     others = (str(path.relative_to(REPOSITORY)) for path in sorted((REPOSITORY / "tests").rglob("test_*.py")))
-    near = [name for name in others if name.startswith(PURE) and _imports(REPOSITORY / name, modules)]
+    near = [name for name in others if _is_pure(name) and _imports(REPOSITORY / name, modules)]
     return list(dict.fromkeys([*own, *near]))
+
+
+def _is_pure(name: str) -> bool:
+    return name.startswith("tests/") and not name.startswith(WITH_CLUSTERS) and Path(name).name.startswith("test_")
 
 
 def module_of(name: str) -> str:

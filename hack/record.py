@@ -35,7 +35,7 @@ from hack.scenarios.staging import (
     stage,
     wait_until_gone,
 )
-from inquest.adapters.redact import Redactor
+from inquest.core.redaction.redactor import Redactor
 
 LOG_LINES = 200
 ELSEWHERE = {"events": "default", "leases.coordination.k8s.io": "kube-node-lease"}

@@ -18,7 +18,21 @@ red run tells of the change; whoever works on the code looks for new ones at eac
 
 TIER_MISSING = 20
 """Exit status where a tier could not run: unlike a failed test it is not tried again."""
-TIERS = ("story", "adapters", "cluster", "scenarios", "faults", "chart", "docs", "hack")
+TIERS = (
+    *(
+        "api",
+        "core",
+        "controllers",
+        "gather",
+        "replay",
+        "presentation",
+        "adapters",
+        "server",
+        "operator",
+        "datastorage",
+    ),
+    *("cli", "settings", "telemetry", "cluster", "scenarios", "faults", "chart", "docs", "hack"),
+)
 os.environ.setdefault("INQUEST_FORBID_REAL_MODELS", "1")
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inquest.api.names import EXECUTION_LABEL, INVESTIGATION_LABEL
+from inquest.controllers.journal import fold
+from inquest.core.case import facts as plot
 from inquest.errors import InquestError
-from inquest.journal import fold
-from inquest.story import plot
 
 Object = dict[str, Any]
 

@@ -33,7 +33,7 @@ from hack.demo.stage import (
     stop_operator,
 )
 from hack.images import build_images
-from hack.scripted_model import serve
+from hack.scripted_model.server import serve
 
 SCRIPT = Path(__file__).resolve().parents[1] / "scripted_model" / "scripts" / "oom.yaml"
 CLUSTER_STEP = "cluster and operator: build what is missing, start Kubernetes"

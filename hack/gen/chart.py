@@ -19,10 +19,10 @@ import yaml
 
 from hack.gen import chart_readme
 from hack.gen.files import ROOT, reconcile
-from inquest.api.admission import render, render_mutating
-from inquest.api.generate import crds
-from inquest.api.meta import DURATION_PATTERN, GROUP
-from inquest.api.rbac import (
+from inquest.api.base import DURATION_PATTERN, GROUP
+from inquest.api.manifests.admission import render, render_mutating
+from inquest.api.manifests.crd import crds
+from inquest.api.manifests.rbac import (
     CLUSTER_SCOPED,
     PEOPLE,
     WATCHING,

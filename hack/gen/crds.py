@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from inquest.api.admission import render, render_mutating
-from inquest.api.generate import crds
-from inquest.api.rbac import render_datastorage, render_rbac
+from inquest.api.manifests.admission import render, render_mutating
+from inquest.api.manifests.crd import crds
+from inquest.api.manifests.rbac import render_datastorage, render_rbac
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = "# Written by `python -m hack.gen.crds` from src/inquest/api; do not edit.\n"

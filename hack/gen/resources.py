@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from inquest.api.generate import crd
-from inquest.api.meta import API_VERSION
+from inquest.api.base import API_VERSION
+from inquest.api.manifests.crd import crd
 from inquest.api.registry import KINDS, KindEntry
 
 Schema = Mapping[str, Any]

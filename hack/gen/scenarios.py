@@ -15,10 +15,10 @@ from typing import Final
 from hack.gen.docs import FOLDER, NOTE
 from hack.gen.files import reconcile
 from hack.scenarios.report import REPORT, compared, lines, part, read
-from inquest.replaying import Result, default_catalogue, folders, playing
+from inquest.replay.player import Result, default_catalogue, folders, playing
+from inquest.replay.scoring import Share, Table, tabled
 from inquest.settings import Settings
-from inquest.story.expectation import Share, Table, tabled
-from inquest.telemetry import set_up_logging
+from inquest.telemetry.logs import set_up_logging
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = ROOT / "tests" / "scenarios"

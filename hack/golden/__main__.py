@@ -22,15 +22,15 @@ from typing import Any, Final
 from hack.cache import REPOSITORY, cache_folder
 from hack.golden.model import ScriptedModel
 from hack.golden.output import digest_of_text, output_of, text_of
-from inquest.adapters.recorded import read_case
-from inquest.api.shared import Phase
-from inquest.replaying import Player, default_catalogue, folders, playing
+from inquest.api.types import Phase
+from inquest.core.case import facts
+from inquest.core.llm.messages import Invocation
+from inquest.core.reporting.transcript import NO_TOOLS, Offered
+from inquest.replay.case import read_case
+from inquest.replay.player import Player, default_catalogue, folders, playing
 from inquest.settings import Settings
-from inquest.story import plot
-from inquest.story.conversation import Invocation
-from inquest.story.transcript import NO_TOOLS, Offered
-from inquest.telemetry import set_up_logging
-from tests.story.cases import World, call, chose, declined, one_of_each, reached, reply, submitted, view
+from inquest.telemetry.logs import set_up_logging
+from tests.core.cases import World, call, chose, declined, one_of_each, reached, reply, submitted, view
 
 DIGESTS: Final = Path(__file__).parent / "digests.txt"
 TEXTS: Final = cache_folder() / "golden"
@@ -141,7 +141,7 @@ def written_cases() -> Iterator[tuple[str, Any]]:
     yield "conversation", output_of(spoken.run(view()))
     refused = World(settings={"model": "m-1"}, replies=iter([submitted(), declined()]))
     yield "declined", output_of(refused.run(view()))
-    yield "facts", [plot.dump(fact) for fact in one_of_each()]
+    yield "facts", [facts.dump(fact) for fact in one_of_each()]
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hack.scenarios.live import SCENARIOS, Told, cause_of
-from inquest.adapters.recorded import read_case
-from inquest.story.expectation import Expectation, Judged, Played, Share, Table, judge, tabled
-from inquest.story.rca import Cause
+from inquest.core.diagnosis.diagnosis import Cause
+from inquest.replay.case import read_case
+from inquest.replay.scoring import Expectation, Judged, Played, Share, Table, judge, tabled
 
 REPORT = SCENARIOS / "live" / "report.json"
 """Of the last run of all scenarios; `docs/reference/scenarios.md` shows it."""

@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hack.scripted_model.script import Call, Failure, Reply, Script, ScriptError, Step, choose, filled, load, values_of
-from inquest.story.recommending import TASK
+from inquest.core.llm.recommendation import TASK
 
 MARK: Final = {"x-scripted-model": "these replies come from a script, not from a model"}
 CHARACTERS_PER_TOKEN: Final = 4

@@ -12,17 +12,17 @@ from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from inquest.api.notices import NoticeState
-from inquest.api.shared import DetectedLabels, TargetRef
-from inquest.story.context import ResourceContext
-from inquest.story.conversation import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema
-from inquest.story.evidence import Evidence, Snapshot
-from inquest.story.history import History
-from inquest.story.incident import IncidentWindow
-from inquest.story.inquiry import Run
-from inquest.story.judgement import Answer
-from inquest.story.memory import Endings
-from inquest.story.notices import Owner
-from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.api.types import DetectedLabels, TargetRef
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.evidence.evidence import Evidence, Snapshot
+from inquest.core.history.history import History
+from inquest.core.history.lessons import Endings
+from inquest.core.llm.conversation import Run
+from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema
+from inquest.core.remediation.policy import Answer
+from inquest.core.reporting.notices import Owner
+from inquest.core.selection.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.signals.incident import IncidentWindow
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -59,7 +59,7 @@ class Redacted(Generic[T_co]):
 
 
 def seal(value: T) -> Redacted[T]:
-    """Mark a value as redacted; called by `adapters/redact/gate.py` and nowhere else (a test looks)."""
+    """Mark a value as redacted; called by `core/redaction/redactor.py` and nowhere else (a test looks)."""
     return Redacted(value, _SEAL)
 
 

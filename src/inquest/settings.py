@@ -2,7 +2,7 @@
 
 Read from a YAML file, then `INQUEST_…` environment variables (`INQUEST_APPROVAL__TIMEOUT=5m`), then secret files.
 Frozen, and checked as a whole: a start with bad ones fails and names the fields. What is marked `LIVE` is taken up from
-a file that changed while the operator runs (`inquest.reloading`); everything else waits for a restart.
+a file that changed while the operator runs (`inquest.operator.reload`); everything else waits for a restart.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from inquest.api.meta import timedelta_from_duration
+from inquest.api.base import timedelta_from_duration
+from inquest.api.manifests.rbac import DATASTORAGE_SERVICE
 from inquest.api.notices import NoticePriority, NoticeType
-from inquest.api.rbac import DATASTORAGE_SERVICE
-from inquest.api.shared import Environment
+from inquest.api.types import Environment
+from inquest.core.history.history import REPEAT_THRESHOLD
+from inquest.core.remediation.freeze import FreezeWindow, overlap_fault, schedule_fault
+from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS, MAX_CUSTOM_LABELS, PROACTIVE_NAMES
 from inquest.errors import Misconfigured
-from inquest.story.freeze import FreezeWindow, overlap_fault, schedule_fault
-from inquest.story.history import REPEAT_THRESHOLD
-from inquest.story.signal import DEFAULT_CUSTOM_LABELS, MAX_CUSTOM_LABELS, PROACTIVE_NAMES
 
 
 def _span(value: object) -> object:

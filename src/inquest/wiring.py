@@ -13,35 +13,45 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from inquest import telemetry
-from inquest.adapters.alertmanager import Alertmanager
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
-from inquest.adapters.datastorage import ClusterId, DataStorageClient, nowhere, token_of
-from inquest.adapters.eyes import ClusterEyes
-from inquest.adapters.herald import KubeHerald, receivers_of
-from inquest.adapters.identity import ClusterIdentity
-from inquest.adapters.kube import Kube, from_kubeconfig, in_cluster
-from inquest.adapters.loki import Loki
-from inquest.adapters.observing import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
-from inquest.adapters.opa import QUIET, Notify, OpaPolicy, OpaServer, find_binary
-from inquest.adapters.opa_mount import MountedPolicy
-from inquest.adapters.playbooks import library
-from inquest.adapters.prometheus import Prometheus
-from inquest.adapters.redact import Redactor
-from inquest.adapters.stack import Address, Line
-from inquest.adapters.tools import Tools
-from inquest.adapters.tools.desk import Backends, Desk, Place, ResourceContextOf
-from inquest.adapters.tools.guard import Scope
-from inquest.api.shared import TargetRef
-from inquest.conductor import Conductor, House, Look
-from inquest.conductor.budget import HourlyBudget, Metered
-from inquest.conductor.live_catalogue import LiveCatalogue
-from inquest.conductor.stored import Transcripts
+from inquest.adapters.datastorage.client import ClusterId, DataStorageClient, nowhere
+from inquest.adapters.datastorage.http_client import token_of
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import from_kubeconfig, in_cluster
+from inquest.adapters.kubernetes.identity import ClusterIdentity
+from inquest.adapters.monitoring.alertmanager import Alertmanager
+from inquest.adapters.monitoring.http_client import Address, Line
+from inquest.adapters.monitoring.loki import Loki
+from inquest.adapters.monitoring.prometheus import Prometheus
+from inquest.adapters.notifications.notifier import KubeHerald
+from inquest.adapters.notifications.open import receivers_of
+from inquest.adapters.observed import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
+from inquest.adapters.opa.mounted import MountedPolicy
+from inquest.adapters.opa.policy import QUIET, Notify, OpaPolicy, OpaServer, find_binary
+from inquest.adapters.playbooks.reader import library
+from inquest.api.types import TargetRef
+from inquest.controllers.budget import HourlyBudget, Metered
+from inquest.controllers.catalogue.live import LiveCatalogue
+from inquest.controllers.conductor import Conductor, Look
+from inquest.controllers.house import House
+from inquest.controllers.investigation.stored import Transcripts
+from inquest.controllers.journal import Journal
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.diagnosis.playbooks import Book
+from inquest.core.history.history import UNAVAILABLE, History, envelope
+from inquest.core.llm.conversation import Run
+from inquest.core.llm.messages import Invocation, Retry, ToolResult, ToolSchema
+from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured, Unavailable
-from inquest.journal import Journal
+from inquest.gather.snapshot.target_reader import ClusterEyes
+from inquest.gather.tools.context import Backends, Desk, Place, ResourceContextOf
+from inquest.gather.tools.scope import Scope
+from inquest.gather.tools.toolset import Tools
 from inquest.ports import Alerts, Eyes, Herald, Json, Logs, Metrics, Model, Reach, ResourceKind
-from inquest.serving import Certificate, serving
+from inquest.server.intake import app as intake_app
+from inquest.server.intake import watch
+from inquest.serving.http import Certificate, serving
 from inquest.serving.login import Reviewer
 from inquest.settings import (
     LOOPBACK,
@@ -54,17 +64,14 @@ from inquest.settings import (
     PrometheusSettings,
     Settings,
 )
-from inquest.story.context import ResourceContext
-from inquest.story.conversation import Invocation, Retry, ToolResult, ToolSchema
-from inquest.story.history import UNAVAILABLE, History, envelope
-from inquest.story.inquiry import Run
-from inquest.story.playbooks import Book
-from inquest.telemetry import know
+from inquest.telemetry import metrics
+from inquest.telemetry.metrics import know
 
 if TYPE_CHECKING:
-    from inquest.adapters.llm import Endpoint, OpenAIModel
-    from inquest.evidence import Door
-    from inquest.intake import EventWatch
+    from inquest.adapters.llm.endpoint import Endpoint
+    from inquest.adapters.llm.model import OpenAIModel
+    from inquest.server.evidence.server import Door
+    from inquest.server.intake.watch import EventWatch
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -274,7 +281,7 @@ def _teller(settings: Settings, herald: Herald, redactor: ObservedRedactor) -> N
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": frame}
 
     async def tell(reason: str, message: str) -> None:
-        telemetry.POLICY_NEWS.labels(reason).inc()
+        metrics.POLICY_NEWS.labels(reason).inc()
         if reason in QUIET:
             log.info("policy", reason=reason, detail=message)
             return
@@ -300,7 +307,7 @@ async def _datastorage(
         stack.push_async_callback(client.close)
         return client
     from inquest.datastorage.app import create_app  # imported late: a service elsewhere spares a sixth of the memory
-    from inquest.datastorage.database import open_database, prepare
+    from inquest.datastorage.store.database import open_database, prepare
 
     database = open_database(chosen.database)
     stack.push_async_callback(database.close)
@@ -333,7 +340,8 @@ async def model_of(
     """The endpoints of the settings, open; None without a model."""
     if chosen.provider == "none":
         return None
-    from inquest.adapters.llm import OpenAIModel, Patience  # imported late: its client is a tenth of the memory at rest
+    from inquest.adapters.llm.endpoint import Patience  # imported late: its client is a tenth of the memory at rest
+    from inquest.adapters.llm.model import OpenAIModel
 
     model = OpenAIModel(
         [_endpoint(one, on_key) for one in chosen.endpoints],
@@ -412,11 +420,12 @@ def _watched(model: OpenAIModel | None, chosen: ModelSettings, gauging: Gauging)
 
 
 def _count_retry(phase: str, retry: Retry) -> None:
-    telemetry.MODEL_RETRIES.labels(phase, retry.model, retry.reason).inc()
+    metrics.MODEL_RETRIES.labels(phase, retry.model, retry.reason).inc()
 
 
 def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], None]) -> Endpoint:
-    from inquest.adapters.llm import Endpoint, Price
+    from inquest.adapters.llm.endpoint import Endpoint
+    from inquest.adapters.llm.price import Price
 
     price = chosen.price
     return Endpoint(
@@ -446,9 +455,8 @@ async def receiving(wired: Wired, redactor: Redactor) -> AsyncIterator[int | Non
     if not chosen.enabled:
         yield None
         return
-    from inquest import intake  # imported late: most operators open no door
 
-    app = intake.create_app(house, reviewer=_reviewer(chosen, wired.kube, house.namespace, redactor))
+    app = intake_app.create_app(house, reviewer=_reviewer(chosen, wired.kube, house.namespace, redactor))
     if chosen.tls_certificate is None and chosen.host not in LOOPBACK:
         log.warning("the intake speaks plain HTTP: tokens can be read on the way", host=chosen.host)
     certificate = (
@@ -463,9 +471,8 @@ def watching_events(wired: Wired) -> EventWatch | None:
     house = wired.conductor.house
     if not house.settings.intake.events.enabled:
         return None
-    from inquest import intake
 
-    return intake.EventWatch(house, wired.kube.cluster)
+    return watch.EventWatch(house, wired.kube.cluster)
 
 
 def door_for_readers(wired: Wired) -> Door | None:
@@ -473,8 +480,8 @@ def door_for_readers(wired: Wired) -> Door | None:
     house = wired.conductor.house
     if not house.settings.evidence.enabled:
         return None
-    from inquest.evidence import Door
-    from inquest.evidence.desk import Desk as Files
+    from inquest.server.evidence.case_files import Desk as Files
+    from inquest.server.evidence.server import Door
 
     files = Files(house.status, house.journal, wired.kept)
     return Door(files, wired.kube.rights(), house.cluster, wired.clock, house.settings.evidence)
@@ -486,7 +493,7 @@ def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Reda
         return None
     if chosen.token_file is None:
         return kube.sender_reviews(namespace)
-    from inquest.intake import MountedToken
+    from inquest.server.intake.token import MountedToken
 
     mounted = MountedToken(chosen.token_file, redactor.learn)
     mounted.held()

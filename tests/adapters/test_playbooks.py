@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from inquest.adapters.playbooks import _FIELDS, library
-from inquest.adapters.snapshot.rules import ROWS
-from inquest.story.playbooks import Trigger
-from inquest.story.playbooks.words import KINDS
+from inquest.adapters.playbooks.reader import _FIELDS, library
+from inquest.adapters.playbooks.words import KINDS
+from inquest.core.diagnosis.playbooks import Trigger
+from inquest.gather.snapshot.table import ROWS
 
 THE_TEN = [
     "ContainerCreatingStuck",
@@ -61,7 +61,7 @@ UNDER_A_C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"
 LOADED = """
 import json, locale, sys
 from pathlib import Path
-from inquest.adapters.playbooks import library
+from inquest.adapters.playbooks.reader import library
 
 found = library(Path(sys.argv[1]))
 steps = [step for book in found.books if book.name == "Mine" for step in book.steps]

@@ -15,11 +15,12 @@ import yaml
 from cryptography import x509
 
 from hack.gen import chart as generated
+from hack.gen import files
 from hack.packages import unpacked
-from inquest.api.casefiles import API_SERVICE
-from inquest.api.rbac import PEOPLE, render_confined, render_datastorage, render_rbac
+from inquest.api.evidence_names import API_SERVICE
+from inquest.api.manifests.rbac import PEOPLE, render_confined, render_datastorage, render_rbac
 from inquest.settings import Settings
-from inquest.telemetry import REGISTRY
+from inquest.telemetry.metrics import REGISTRY
 from tests.chart.chart import (
     ADMINISTRATOR,
     CHART,
@@ -325,7 +326,7 @@ def test_a_changed_setting_or_policy_starts_the_pod_again() -> None:
 def test_the_default_policy_is_the_one_of_the_product() -> None:
     found = one(rendered(with_values()), "ConfigMap", "inquest-policy")["data"]["approval.rego"]
 
-    assert found.strip() == (generated.ROOT / "policies" / "approval.rego").read_text().strip()
+    assert found.strip() == (files.ROOT / "policies" / "approval.rego").read_text().strip()
 
 
 # --- rights ---------------------------------------------------------------------------------------------------------
@@ -719,7 +720,7 @@ def test_a_certificate_of_ones_own_takes_the_place_of_the_charts() -> None:
 
 # --- monitoring -----------------------------------------------------------------------------------------------------
 
-RUNBOOK = generated.ROOT / "docs" / "how-to" / "answer-an-alert.md"
+RUNBOOK = files.ROOT / "docs" / "how-to" / "answer-an-alert.md"
 ENDINGS = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
 KNOWN = {
     f"{collector.name}{ending}" for collector in REGISTRY.collect() for ending in ENDINGS.get(collector.type, ("",))

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from inquest.adapters.playbooks import book_of
+from inquest.adapters.playbooks.reader import book_of
 from inquest.cli.app import app
 from inquest.settings import Settings
 from tests.chart.chart import IMAGE, rendered
@@ -21,7 +21,7 @@ STEPS: Final = [step for page in pages() for step in steps(page)]
 YAML: Final = [block for page in pages() for block in blocks(page) if block.language == "yaml"]
 ELSEWHERE: Final = {
     "docs/how-to/connect-alertmanager.md": "tests/cluster/story/test_intake.py runs a real one with it",
-    "docs/how-to/replay-a-case.md": "members of a recorded case: tests/adapters/recorded reads every one of them",
+    "docs/how-to/replay-a-case.md": "members of a recorded case: tests/replay reads every one of them",
     "docs/how-to/write-a-policy.md": "a document for the policy: test_offline.py gives it to the command of the page",
 }
 """Snippets that are neither objects nor settings nor values."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hack import progress
+from hack import cache, progress
 from hack.demo.play import Timetable
 from hack.progress import building
 
@@ -57,7 +57,7 @@ def test_a_build_that_fails_is_not_remembered() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"etcd": "long"}'])
 def test_a_broken_record_is_an_empty_one(text: str) -> None:
-    book = progress.cache_folder() / "durations.json"
+    book = cache.cache_folder() / "durations.json"
     book.parent.mkdir(parents=True)
     book.write_text(text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.tokens import ABOVE, INPUTS, above, ranges
-from inquest.adapters.tools import READ, STACK
+from inquest.gather.tools.toolset import READ, STACK
 
 
 def test_each_kind_of_result_has_one_range() -> None:

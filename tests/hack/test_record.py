@@ -7,6 +7,7 @@ import yaml
 
 from hack import record
 from hack.cache import REPOSITORY
+from hack.scenarios import staging
 
 NEEDS = sorted((REPOSITORY / "tests" / "scenarios").glob("*/*/needs"))
 
@@ -44,7 +45,7 @@ def test_a_scenario_is_read_as_a_person_wrote_it(tmp_path: Path) -> None:
     (folder / "apply.yaml").write_text("# The probe is wrong.\nkind: Namespace\nmetadata: {name: shop}\n")
     (folder / "needs").write_text("tier: node\n")
 
-    scenario = record.scenario_of(folder)
+    scenario = staging.scenario_of(folder)
 
     assert (scenario.name, scenario.text, scenario.namespaces) == ("probes/liveness", "The probe is wrong.", ["shop"])
 
@@ -52,7 +53,7 @@ def test_a_scenario_is_read_as_a_person_wrote_it(tmp_path: Path) -> None:
 def test_namespaces_of_the_system_are_neither_made_nor_deleted() -> None:
     objects = [{"kind": "Namespace", "metadata": {"name": name}} for name in ("kube-system", "shop")]
 
-    assert record.Scenario(Path("a/b"), objects, {}, "").namespaces == ["shop"]
+    assert staging.Scenario(Path("a/b"), objects, {}, "").namespaces == ["shop"]
 
 
 def test_only_containers_that_ran_have_logs() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hack.gen.resources import resources_page
-from inquest.api.meta import Resource
+from inquest.api.base import Resource
 from inquest.api.registry import KINDS
 
 

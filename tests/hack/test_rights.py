@@ -18,7 +18,7 @@ from hack.rights.grants import Right, rights
 from hack.rights.judging import Excuse, Known, Refusal, Run, judge, owed
 from hack.rights.known import KNOWN
 from hack.rights.standing import written
-from inquest.api.rbac import INVESTIGATOR, render_datastorage, render_rbac
+from inquest.api.manifests.rbac import INVESTIGATOR, render_datastorage, render_rbac
 
 ROOT = Path(__file__).resolve().parents[2]
 ME = "inquest-system:inquest"

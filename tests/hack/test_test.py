@@ -14,7 +14,7 @@ from hack import test as runner
     ("tests", "again"),
     [
         pytest.param(["tests/cluster/story/test_wish.py::test_a"], True, id="one with a cluster"),
-        pytest.param(["tests/cluster/a.py::test_a", "tests/story/b.py::test_b"], False, id="one of them is pure"),
+        pytest.param(["tests/cluster/a.py::test_a", "tests/core/b.py::test_b"], False, id="one of them is pure"),
         pytest.param([f"tests/chart/a.py::test_{number}" for number in range(11)], False, id="too many"),
         pytest.param([], False, id="none: a tier could not run"),
     ],

@@ -12,19 +12,14 @@ import pytest
 
 from hack.real_model.__main__ import serving
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, Price
+from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.model import OpenAIModel
+from inquest.adapters.llm.price import Price
+from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, RunTools
+from inquest.core.llm.loop import begin, next_move, with_reply, with_results
+from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, ToolResult, ToolSchema
 from inquest.errors import ContextOverflow
 from inquest.ports import seal
-from inquest.story.conversation import (
-    Invocation,
-    Message,
-    ModelReply,
-    ModelRequest,
-    ToolCall,
-    ToolResult,
-    ToolSchema,
-)
-from inquest.story.inquiry import AskModel, Concluded, Inquiry, RunTools, begin, next_move, with_reply, with_results
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 

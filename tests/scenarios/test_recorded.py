@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from inquest.replaying import Result, default_catalogue, folders, known_misses, playing
+from inquest.replay.player import Result, default_catalogue, folders, known_misses, playing
 from inquest.settings import Settings
 
 HERE = Path(__file__).parent

@@ -11,8 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from inquest.api.fixed import STATUS_STAYS, fixed_fields, once
-from inquest.api.meta import (
+from inquest.api.base import (
     Confidence,
     Digest,
     Model,
@@ -32,7 +31,8 @@ from inquest.api.meta import (
     rule,
     rules,
 )
-from inquest.api.shared import (
+from inquest.api.cel_rules import STATUS_STAYS, fixed_fields, once
+from inquest.api.types import (
     ApprovalPhase,
     ConfidenceLevel,
     Decision,

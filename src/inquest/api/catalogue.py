@@ -10,8 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
-from inquest.api.fixed import fixed
-from inquest.api.meta import (
+from inquest.api.base import (
     SET,
     Count,
     Digest,
@@ -31,7 +30,8 @@ from inquest.api.meta import (
     rule,
     rules,
 )
-from inquest.api.shared import (
+from inquest.api.cel_rules import fixed
+from inquest.api.types import (
     ActionTypeName,
     Engine,
     Parameters,

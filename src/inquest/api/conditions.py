@@ -13,8 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
-from inquest.api.meta import Condition
-from inquest.api.shared import (
+from inquest.api.base import Condition
+from inquest.api.types import (
     EffectivenessReason,
     ExecutionPhase,
     FailureReason,

@@ -6,9 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from inquest.api.catalogue import Dependencies, Execution, ParameterSchemas
-from inquest.api.fixed import STATUS_STAYS, once
-from inquest.api.meta import (
+from inquest.api.base import (
     SET,
     Confidence,
     Count,
@@ -30,8 +28,10 @@ from inquest.api.meta import (
     rule,
     rules,
 )
+from inquest.api.catalogue import Dependencies, Execution, ParameterSchemas
+from inquest.api.cel_rules import STATUS_STAYS, once
 from inquest.api.notices import Notices
-from inquest.api.shared import (
+from inquest.api.types import (
     EffectivenessReason,
     ExecutionPhase,
     FailureReason,

@@ -13,8 +13,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from inquest.api.fixed import STATUS_STAYS, fixed_fields, once
-from inquest.api.meta import (
+from inquest.api.base import (
     SET,
     Confidence,
     Count,
@@ -44,8 +43,10 @@ from inquest.api.meta import (
     rule,
     rules,
 )
+from inquest.api.cel_rules import STATUS_STAYS, fixed_fields, once
 from inquest.api.notices import Notices
-from inquest.api.shared import (
+from inquest.api.signal import SignalContent
+from inquest.api.types import (
     Actionability,
     ActionTypeName,
     ApprovalState,
@@ -74,7 +75,6 @@ from inquest.api.shared import (
     WorkflowId,
     WorkflowPin,
 )
-from inquest.api.signal import SignalContent
 
 OWNER_FIELDS: Final = ("owner", "attempts", "journal")
 """Status fields that only the ownership patch writes; the server-side apply of the rest leaves them out."""

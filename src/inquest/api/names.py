@@ -12,8 +12,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
-from inquest.api.meta import rfc3339
-from inquest.api.shared import TargetRef
+from inquest.api.base import rfc3339
+from inquest.api.types import TargetRef
 
 DOMAIN: Final = "inquest.dev"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "inquest"}

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from inquest.api.meta import Model, Name, Time, keyed_by
+from inquest.api.base import Model, Name, Time, keyed_by
 
 MOST_NOTICES: Final = 20
 """Of one object."""

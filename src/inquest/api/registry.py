@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.base import GROUP, Resource
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
-from inquest.api.meta import GROUP, Resource
 from inquest.api.signal import Signal
 
 CATEGORY: Final = "inquest"

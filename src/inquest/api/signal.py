@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from inquest.api.fixed import fixed_fields, once
-from inquest.api.meta import (
+from inquest.api.base import (
     Fingerprint,
     Model,
     Name,
@@ -27,8 +26,9 @@ from inquest.api.meta import (
     Time,
     rule,
 )
+from inquest.api.cel_rules import fixed_fields, once
 from inquest.api.notices import Notices
-from inquest.api.shared import (
+from inquest.api.types import (
     Business,
     CustomLabels,
     Environment,

@@ -79,8 +79,8 @@ def replay(
     settings
         YAML file; `INQUEST_…` environment variables beat it.
     """
-    from inquest.cli import replay as replays
-    from inquest.replaying import default_catalogue
+    from inquest.cli.admin import replay as replays
+    from inquest.replay.player import default_catalogue
 
     if not cases:
         raise Misconfigured("name a case, or a folder of cases")
@@ -105,24 +105,32 @@ def serve(*, settings: Path | None = None) -> None:
 
 
 # By name: whoever runs the operator needs none of what they import.
-app.command("inquest.cli.listing:list_", name="list", help="List investigations, or what belongs to them.")
-app.command("inquest.cli.doctor:doctor", name="doctor", help="Check an installation, and say what to fix and how.")
-app.command("inquest.cli.cleanup:cleanup", name="cleanup", help="Say what keeps Inquest from being removed.")
-app.command("inquest.cli.looking:get", name="get", help="Show one case as a tree, and follow it to its end.")
-app.command("inquest.cli.looking:explain", name="explain", help="Say why: cause, evidence, workflow, person, end.")
-app.command("inquest.cli.looking:report", name="report", help="Write a whole case as Markdown, for a document.")
-app.command("inquest.cli.looking:evidence", name="evidence", help="List the evidence of a case, or print one text.")
-app.command("inquest.cli.deciding:approve", name="approve", help="Approve what a case wants to do, once you saw it.")
-app.command("inquest.cli.deciding:reject", name="reject", help="Reject what a case wants to do.")
-app.command("inquest.cli.asking:investigate", name="investigate", help="Ask for an investigation of an object.")
-app.command("inquest.cli.asking:cancel", name="cancel", help="Stop a case.")
-app.command("inquest.cli.asking:feedback", name="feedback", help="Say whether a diagnosis was right.")
-app.command("inquest.cli.asking:rerun", name="rerun", help="Look into a case again.")
+app.command("inquest.cli.cases.list:list_", name="list", help="List investigations, or what belongs to them.")
+app.command(
+    "inquest.cli.admin.doctor:doctor", name="doctor", help="Check an installation, and say what to fix and how."
+)
+app.command("inquest.cli.admin.cleanup:cleanup", name="cleanup", help="Say what keeps Inquest from being removed.")
+app.command("inquest.cli.cases.show:get", name="get", help="Show one case as a tree, and follow it to its end.")
+app.command("inquest.cli.cases.show:explain", name="explain", help="Say why: cause, evidence, workflow, person, end.")
+app.command("inquest.cli.cases.show:report", name="report", help="Write a whole case as Markdown, for a document.")
+app.command("inquest.cli.cases.show:evidence", name="evidence", help="List the evidence of a case, or print one text.")
+app.command(
+    "inquest.cli.cases.approve:approve", name="approve", help="Approve what a case wants to do, once you saw it."
+)
+app.command("inquest.cli.cases.approve:reject", name="reject", help="Reject what a case wants to do.")
+app.command(
+    "inquest.cli.cases.investigate:investigate", name="investigate", help="Ask for an investigation of an object."
+)
+app.command("inquest.cli.cases.investigate:cancel", name="cancel", help="Stop a case.")
+app.command("inquest.cli.cases.investigate:feedback", name="feedback", help="Say whether a diagnosis was right.")
+app.command("inquest.cli.cases.investigate:rerun", name="rerun", help="Look into a case again.")
 app.command("inquest.cli.completion:completion", name="completion", help="Print the completion script of a shell.")
-app.command("inquest.cli.lint:lint", name="lint", help="Check objects in files, without a cluster.")
-app.command("inquest.cli.audit:audit", name="audit", help="Check, export and retire the audit trail.")
-app.command("inquest.cli.policy:policy", name="policy", help="Try an approval policy without a cluster.")
-app.command("inquest.cli.follow:follow", name="follow", help="Tell what a case does, call by call, until its end.")
-app.command("inquest.cli.exporting:export", name="export", help="Write a case into a folder that can be replayed.")
-datastorage.command("inquest.cli.copies:backup", name="backup", help="Copy the database while the service runs.")
-datastorage.command("inquest.cli.copies:restore", name="restore", help="Put such a copy back; the service stands.")
+app.command("inquest.cli.admin.lint:lint", name="lint", help="Check objects in files, without a cluster.")
+app.command("inquest.cli.admin.audit:audit", name="audit", help="Check, export and retire the audit trail.")
+app.command("inquest.cli.admin.policy:policy", name="policy", help="Try an approval policy without a cluster.")
+app.command("inquest.cli.cases.watch:follow", name="follow", help="Tell what a case does, call by call, until its end.")
+app.command("inquest.cli.cases.export:export", name="export", help="Write a case into a folder that can be replayed.")
+datastorage.command("inquest.cli.admin.backup:backup", name="backup", help="Copy the database while the service runs.")
+datastorage.command(
+    "inquest.cli.admin.backup:restore", name="restore", help="Put such a copy back; the service stands."
+)

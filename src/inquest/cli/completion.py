@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 
 from cyclopts import App, Argument
 
-from inquest.cli.listing import KINDS_BY_WORD
+from inquest.cli.cases.list import KINDS_BY_WORD
+from inquest.cli.options import Connection, Place, at_place
 from inquest.cli.output import say
-from inquest.cli.place import Connection, Place, at_place
-from inquest.conductor.house import INVESTIGATION, NAMESPACE
+from inquest.controllers.house import INVESTIGATION, NAMESPACE
 from inquest.ports import ResourceKind
 
 NO_FILES: Final = ":4"

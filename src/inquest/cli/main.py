@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from inquest.adapters.redact import Redactor
 from inquest.cli.exits import Exit, exit_of
 from inquest.cli.output import warn
 from inquest.cli.pods import program_of
+from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError
-from inquest.telemetry import set_up_logging
+from inquest.telemetry.logs import set_up_logging
 
 
 def main() -> None:

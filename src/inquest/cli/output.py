@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from inquest.story.framing import visible
-from inquest.view import cells
+from inquest.core.text import visible
+from inquest.presentation.drawing import cells
 
 GAP: Final = 3
 """Blanks between two columns, as kubectl has them."""

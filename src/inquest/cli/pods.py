@@ -33,6 +33,6 @@ def run_operator(file: Path | None) -> None:
 
 def serve_datastorage(file: Path | None) -> None:
     """Until it is told to stop."""
-    from inquest import standalone
+    from inquest.server import datastorage_server
 
-    asyncio.run(standalone.serve(Settings.load(file)))
+    asyncio.run(datastorage_server.serve(Settings.load(file)))

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+from inquest.cli.options import Connection
 from inquest.cli.output import warn
-from inquest.cli.place import Connection
-from inquest.conductor.house import NAMESPACE
+from inquest.controllers.house import NAMESPACE
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, Retryable
 from inquest.ports import Json, ResourceKind
 

@@ -17,20 +17,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from inquest.datastorage import (
-    handlers_audit,
-    handlers_catalogue,
-    handlers_discovery,
-    handlers_holds,
-    handlers_past,
-    openapi,
-)
 from inquest.datastorage.authentication import DOOR
-from inquest.datastorage.database import Database
 from inquest.datastorage.front import Front, Readable
 from inquest.datastorage.problems import Problem, problem_response, unavailable
+from inquest.datastorage.routes import audit, catalogue, discovery, history, holds
 from inquest.datastorage.service import BATCH_BODY, Service
-from inquest.datastorage.wire import instant_text
+from inquest.datastorage.store.database import Database
+from inquest.datastorage.wire import openapi
+from inquest.datastorage.wire.types import instant_text
 from inquest.serving.login import Login, Reviewer
 from inquest.serving.problems import TITLES
 
@@ -66,11 +60,11 @@ def create_app(
     Who embeds it awaits `app.state.service.close()` at the end, so that no audit of discovery is lost.
     """
     routes = [
-        *handlers_discovery.routes(API),
-        *handlers_catalogue.routes(API),
-        *handlers_audit.routes(API),
-        *handlers_past.routes(API),
-        *handlers_holds.routes(API),
+        *discovery.routes(API),
+        *catalogue.routes(API),
+        *audit.routes(API),
+        *history.routes(API),
+        *holds.routes(API),
         Route(f"{API}/openapi.json", _description, methods=["GET"]),
         *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
     ]

@@ -8,7 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import Scope
 
 from inquest.serving.login import Door
-from inquest.telemetry import DATASTORAGE_LOGINS
+from inquest.telemetry.metrics import DATASTORAGE_LOGINS
 
 USER_HEADER: Final = "X-Auth-Request-User"
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from inquest.datastorage.problems import SchemaFault, problem_response, too_large
-from inquest.telemetry import DATASTORAGE_REQUESTS, DATASTORAGE_SECONDS
+from inquest.telemetry.metrics import DATASTORAGE_REQUESTS, DATASTORAGE_SECONDS
 
 _log = structlog.stdlib.get_logger(__name__)
 _level = logging.getLogger(__name__)

@@ -10,16 +10,16 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
-from inquest.datastorage.catalogue import Catalogue
-from inquest.datastorage.database import Database
-from inquest.datastorage.events import Event
-from inquest.datastorage.holds import Holds
-from inquest.datastorage.ledger import Ledger
-from inquest.datastorage.memory import Outcomes
-from inquest.datastorage.parameters import json_body
-from inquest.datastorage.past import Past
 from inquest.datastorage.problems import Problem, too_large
-from inquest.telemetry import DATASTORAGE_LOST
+from inquest.datastorage.store.audit import Ledger
+from inquest.datastorage.store.catalogue import Catalogue
+from inquest.datastorage.store.database import Database
+from inquest.datastorage.store.history import Past
+from inquest.datastorage.store.holds import Holds
+from inquest.datastorage.store.memory import Outcomes
+from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.parameters import json_body
+from inquest.telemetry.metrics import DATASTORAGE_LOST
 
 KIBIBYTE = 1024
 WORKFLOW_BODY = 2048 * KIBIBYTE

@@ -17,10 +17,10 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from inquest.ports import Clock
-from inquest.serving import metrics_app, serving
+from inquest.serving.http import metrics_app, serving
 from inquest.serving.login import Reviewer
-from inquest.serving.private import Private
-from inquest.telemetry import LOOP_LAG
+from inquest.serving.loopback import Private
+from inquest.telemetry.metrics import LOOP_LAG
 
 _log = structlog.stdlib.get_logger(__name__)
 

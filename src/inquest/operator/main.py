@@ -18,23 +18,36 @@ import structlog
 from starlette.middleware import Middleware
 
 from inquest import __version__
-from inquest.access import CHECK_SECONDS, Missing, excess, missing
+from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
 from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
-from inquest.api.rbac import TOKENS, lost_in_namespaces
-from inquest.conductor.house import NAMESPACE
-from inquest.dispatcher import Dispatcher, Due, Handler, Key, Lane, Rank, Resync, flow_of, key_of, rank_of
+from inquest.controllers.house import NAMESPACE
+from inquest.controllers.runtime.dispatcher import (
+    Dispatcher,
+    Due,
+    Handler,
+    Key,
+    Lane,
+    Rank,
+    Resync,
+    flow_of,
+    key_of,
+    rank_of,
+)
+from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError
-from inquest.operator.health import Line, health_app, measure_lag, metrics_app, serving
-from inquest.operator.heartbeat import ReplicaLease
+from inquest.operator.access import CHECK_SECONDS, Missing, excess, missing
+from inquest.operator.health import Line, health_app, measure_lag
+from inquest.operator.lease import ReplicaLease
+from inquest.operator.reload import SettingsFile
 from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, Ring
 from inquest.ports import Json, ResourceKind
-from inquest.reloading import SettingsFile
-from inquest.serving import stop_signal
-from inquest.serving.private import Private
+from inquest.serving.http import metrics_app, serving, stop_signal
+from inquest.serving.loopback import Private
 from inquest.settings import Settings
-from inquest.telemetry import log_from, set_up_logging, tracing
-from inquest.wiring import Redactor, Wired, door_for_readers, opened, receiving, watching_events
+from inquest.telemetry import tracing
+from inquest.telemetry.logs import log_from, set_up_logging
+from inquest.wiring import Wired, door_for_readers, opened, receiving, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
 

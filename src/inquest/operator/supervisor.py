@@ -14,13 +14,13 @@ from typing import Final
 
 import structlog
 
-from inquest.adapters.kube import Kube
-from inquest.api.meta import GROUP, VERSION
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.api.base import GROUP, VERSION
 from inquest.api.registry import PLURALS
 from inquest.errors import InquestError
 from inquest.operator.watcher import Doorbell, Ring, plan_of
 from inquest.ports import Clock
-from inquest.telemetry import WATCH_RESTARTS
+from inquest.telemetry.metrics import WATCH_RESTARTS
 
 _log = structlog.stdlib.get_logger(__name__)
 

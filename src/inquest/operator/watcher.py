@@ -18,10 +18,10 @@ from typing import Any, Final, Literal
 
 import kopf
 
-from inquest.adapters.kube import Login
-from inquest.api.meta import GROUP, VERSION
+from inquest.adapters.kubernetes.credentials import Login
+from inquest.api.base import GROUP, VERSION
 from inquest.api.registry import KINDS
-from inquest.dispatcher import Key
+from inquest.controllers.runtime.dispatcher import Key
 from inquest.ports import ResourceKind
 
 MANAGED: Final = "app.kubernetes.io/managed-by=inquest"

@@ -1,7 +1,7 @@
 """Metrics: every name in one place; labels are bounded and carry no name of a resource, signal or workflow.
 
-What is told of a case is worked out in `inquest.story.measures` and counted here (pipeline, section 19; reliability,
-section 3.7). Label sets that are known start at 0.
+What is told of a case is worked out in `core/reporting/metrics.py` and counted here (pipeline, section 19;
+reliability, section 3.7). Label sets that are known start at 0.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from prometheus_client import (
     generate_latest,
 )
 
-from inquest.api.shared import Mode, Outcome, Reason, Resolution
-from inquest.story.conversation import Invocation
-from inquest.story.detectors import DETECTORS
-from inquest.story.inquiry import Spent
-from inquest.story.measures import GUARDS, Measure
-from inquest.story.recommending import PHASE as RECOMMENDATION
-from inquest.story.transcript import UNKNOWN_TOOL, Fate
+from inquest.api.types import Mode, Outcome, Reason, Resolution
+from inquest.core.diagnosis.detectors.registry import DETECTORS
+from inquest.core.llm.conversation import Spent
+from inquest.core.llm.messages import Invocation
+from inquest.core.llm.recommendation import PHASE as RECOMMENDATION
+from inquest.core.reporting.metrics import GUARDS, Measure
+from inquest.core.reporting.transcript import UNKNOWN_TOOL, Fate
 
 REGISTRY: Final = CollectorRegistry()
 """Our own, so that a library's metrics never join by accident."""

@@ -28,8 +28,8 @@ from opentelemetry import context as scope
 from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from inquest.core.reporting.metrics import INVESTIGATION, Stretch
 from inquest.settings import TelemetrySettings
-from inquest.story.measures import INVESTIGATION, Stretch
 
 log = structlog.stdlib.get_logger(__name__)
 

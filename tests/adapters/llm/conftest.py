@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import SecretStr
 
-from hack.scripted_model import Serving, parse, serve
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience
-from inquest.adapters.llm.model import OnRetry
+from hack.scripted_model.script import parse
+from hack.scripted_model.server import Serving, serve
+from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.model import OnRetry, OpenAIModel
+from inquest.core.llm.messages import Message, ModelRequest, ToolSchema
 from inquest.ports import Redacted, seal
-from inquest.story.conversation import Message, ModelRequest, ToolSchema
 
 KEY = "sk-canary-0123456789"
 DEFAULT = Patience()

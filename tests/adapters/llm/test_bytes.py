@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, fault_class
-from inquest.adapters.llm.transport import MOST_BYTES, MOST_COMPRESSED
+from inquest.adapters.llm.client import MOST_BYTES, MOST_COMPRESSED
+from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.errors import fault_class
+from inquest.adapters.llm.model import OpenAIModel
+from inquest.core.llm.messages import ModelReply, Usage
 from inquest.errors import InquestError, ModelRefused, Unavailable
-from inquest.story.conversation import ModelReply, Usage
-
-from .conftest import KEY, FakeClock, both_ways, redacted, row
+from tests.adapters.llm.conftest import KEY, FakeClock, both_ways, redacted, row
 
 CLASSES = {
     "ModelTimeout",

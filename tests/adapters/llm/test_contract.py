@@ -6,11 +6,23 @@ import json
 
 import pytest
 
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, fault_class
+from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.errors import fault_class
+from inquest.adapters.llm.model import OpenAIModel
+from inquest.core.llm.messages import Message, ModelReply, ModelRequest, ToolCall, Usage
 from inquest.errors import Misconfigured, ModelRefused, RateLimited, Unavailable
-from inquest.story.conversation import Message, ModelReply, ModelRequest, ToolCall, Usage
-
-from .conftest import GET, KEY, QUESTION, SUBMIT, FakeClock, Start, both_ways, connected, redacted, row
+from tests.adapters.llm.conftest import (
+    GET,
+    KEY,
+    QUESTION,
+    SUBMIT,
+    FakeClock,
+    Start,
+    both_ways,
+    connected,
+    redacted,
+    row,
+)
 
 
 @both_ways

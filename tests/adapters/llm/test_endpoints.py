@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from hack.scripted_model import Serving, parse, serve
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, Price, fault_class
+from hack.scripted_model.script import parse
+from hack.scripted_model.server import Serving, serve
+from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.errors import fault_class
+from inquest.adapters.llm.model import OpenAIModel
+from inquest.adapters.llm.price import Price
+from inquest.core.llm.messages import ModelRequest, Retry, Usage
 from inquest.errors import ContextOverflow, Misconfigured, ModelRefused, RateLimited, Unavailable
-from inquest.story.conversation import ModelRequest, Retry, Usage
-
-from .conftest import KEY, QUESTION, FakeClock, Start, both_ways, connected, redacted
-from .wires import forward_proxy, tls_of
+from tests.adapters.llm.conftest import KEY, QUESTION, FakeClock, Start, both_ways, connected, redacted
+from tests.adapters.llm.wires import forward_proxy, tls_of
 
 VERSION = "2024-10-21"
 HELLO = "steps: [{reply: {text: hello, usage: {prompt: 3000000, cached: 2000000, completion: 1000000, reasoning: 5}}}]"

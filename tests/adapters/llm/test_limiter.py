@@ -6,13 +6,14 @@ import asyncio
 
 import pytest
 
-from hack.scripted_model import Serving
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience, fault_class
+from hack.scripted_model.server import Serving
+from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.limiter import Limiter
+from inquest.adapters.llm.model import OpenAIModel
+from inquest.core.llm.messages import ModelReply, ModelRequest
 from inquest.errors import InquestError, ModelRefused, RateLimited
-from inquest.story.conversation import ModelReply, ModelRequest
-
-from .conftest import QUESTION, FakeClock, Start, connected, redacted, row
+from tests.adapters.llm.conftest import QUESTION, FakeClock, Start, connected, redacted, row
 
 
 async def all_of(model: OpenAIModel, count: int) -> list[ModelReply | BaseException]:

@@ -7,19 +7,22 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from hack.scripted_model import Serving
-from inquest.adapters.llm import Endpoint, OpenAIModel, Patience
+from hack.scripted_model.server import Serving
+from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.model import OpenAIModel
 from inquest.api.investigation import InvestigationStatus
-from inquest.api.shared import HumanReviewReason, Phase, Reason
-from inquest.conductor.inquiries import Inquiries
+from inquest.api.types import HumanReviewReason, Phase, Reason
+from inquest.controllers.investigation.gather import Inquiries
+from inquest.core.case import facts
+from inquest.core.case.facts import Case
+from inquest.core.case.steps import Ask
+from inquest.core.evidence.evidence import Finding
+from inquest.core.llm.conversation import AskModel
+from inquest.core.llm.messages import Invocation
+from inquest.core.reporting import status as chronicle
 from inquest.ports import seal
-from inquest.story import chronicle, plot, steps
-from inquest.story.conversation import Invocation
-from inquest.story.evidence import Finding
-from inquest.story.inquiry import AskModel
-from inquest.story.plot import Case
 from tests.adapters.llm.conftest import KEY, QUESTION, FakeClock, Start, connected, redacted, row
-from tests.story import cases
+from tests.core import cases
 
 SLOW = "steps: [{delay: 2, reply: {text: late}}]"
 HELLO = "steps: [{reply: {text: hello}}]"
@@ -30,11 +33,11 @@ SAID = "boom inside the library"
 
 async def asked(model: OpenAIModel, found: tuple[Finding, ...] = FOUND) -> Case:
     """A case whose snapshot is taken, after its first question."""
-    case = plot.fold([cases.opened(model="m1"), cases.resolved(), cases.taken(*found), cases.briefed()])
+    case = facts.fold([cases.opened(model="m1"), cases.resolved(), cases.taken(*found), cases.briefed()])
     house = SimpleNamespace(model=model, redacted=_sealed, now=_now)
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
-    step = steps.Ask(Invocation.RCA, AskModel(QUESTION, seconds=60.0))
-    return plot.advance(case, await Inquiries(cast(Any, house)).ask(cast(Any, work), step))
+    step = Ask(Invocation.RCA, AskModel(QUESTION, seconds=60.0))
+    return facts.advance(case, await Inquiries(cast(Any, house)).ask(cast(Any, work), step))
 
 
 async def _sealed(data: Any) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from hack.scripted_model import ScriptError, parse, serve
+from hack.scripted_model.script import ScriptError, parse
+from hack.scripted_model.server import serve
 
 ASKED = [{"role": "system", "content": "- kind: Pod"}, {"role": "user", "content": "why?"}]
 TOOL = {"type": "function", "function": {"name": "kubectl_get", "parameters": {}}}

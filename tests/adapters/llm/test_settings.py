@@ -12,15 +12,15 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from inquest import telemetry
 from inquest.adapters.clock import SystemClock
+from inquest.core.case import facts
+from inquest.core.llm.messages import ModelReply, ModelRequest, Retry, Usage, total_cost
+from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
 from inquest.settings import DataStorageSettings, HeraldSettings, ModelSettings, Settings
-from inquest.story import plot
-from inquest.story.conversation import ModelReply, ModelRequest, Retry, Usage, total_cost
-from inquest.wiring import Redactor, model_of
-
-from .conftest import KEY, QUESTION, Start, redacted
+from inquest.telemetry import metrics
+from inquest.wiring import model_of
+from tests.adapters.llm.conftest import KEY, QUESTION, Start, redacted
 
 FIRST = {"provider": "openai", "endpoint": "http://127.0.0.1:9/v1", "name": "one"}
 
@@ -157,7 +157,7 @@ async def test_the_wired_model_fails_over_with_price_and_counts_it(script: Start
 
 def counted(phase: str, model: str, reason: str) -> float:
     labels = {"phase": phase, "model": model, "reason": reason}
-    families = text_string_to_metric_families(telemetry.exposition().decode())
+    families = text_string_to_metric_families(metrics.exposition().decode())
     return sum(
         sample.value
         for family in families
@@ -172,9 +172,9 @@ def counted(phase: str, model: str, reason: str) -> float:
 def test_a_reply_of_an_older_journal_is_read() -> None:
     reply = {"text": "x", "tool_calls": [], "finish_reason": "stop", "usage": {"prompt": 1}, "model": "m"}
 
-    fact = plot.load({"fact": "Turned", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
+    fact = facts.load({"fact": "Turned", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
 
-    assert isinstance(fact, plot.Turned)
+    assert isinstance(fact, facts.Turned)
     assert fact.reply == ModelReply("x", (), "stop", Usage(1), "m")
 
 
@@ -189,9 +189,9 @@ def test_cost_and_retries_survive_the_journal() -> None:
         cost=Decimal("0.0012"),
         retries=(Retry("m", "ModelTimeout"),),
     )
-    fact = plot.Turned(reply, SystemClock().now())
+    fact = facts.Turned(reply, SystemClock().now())
 
-    assert plot.load(plot.dump(fact)) == fact
+    assert facts.load(facts.dump(fact)) == fact
 
 
 COSTS = {

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from inquest.adapters.llm import Endpoint, fault_class
-from inquest.adapters.llm.text_tools import UNREADABLE, in_text, out_of_text
+from inquest.adapters.llm.endpoint import Endpoint
+from inquest.adapters.llm.errors import fault_class
+from inquest.adapters.llm.text_protocol import UNREADABLE, in_text, out_of_text
+from inquest.core.llm.messages import Message, ModelReply, ModelRequest, ToolCall, Usage
 from inquest.errors import ModelRefused
-from inquest.story.conversation import Message, ModelReply, ModelRequest, ToolCall, Usage
-
-from .conftest import GET, KEY, QUESTION, SUBMIT, FakeClock, Start, both_ways, connected, redacted
+from tests.adapters.llm.conftest import GET, KEY, QUESTION, SUBMIT, FakeClock, Start, both_ways, connected, redacted
 
 POD = '{"kind": "Pod", "name": "api-0"}'
 

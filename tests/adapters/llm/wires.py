@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hack.cluster.certificates import Authority, Subject
-from hack.scripted_model import Tls
+from hack.scripted_model.server import Tls
 
 
 def tls_of(folder: Path) -> tuple[Tls, Path]:

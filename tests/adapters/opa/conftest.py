@@ -12,7 +12,7 @@ import pytest
 
 from hack import HackError
 from hack.tools import build
-from inquest.adapters.opa import OpaPolicy, OpaServer
+from inquest.adapters.opa.policy import OpaPolicy, OpaServer
 from inquest.ports import Redacted, seal
 
 DEFAULT_POLICY = Path(__file__).parents[3] / "policies" / "approval.rego"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inquest.adapters.opa import Endpoint, hash_of_policy
-from inquest.adapters.opa_mount import LOOKS, MountedPolicy
+from inquest.adapters.opa.mounted import LOOKS, MountedPolicy
+from inquest.adapters.opa.policy import Endpoint, hash_of_policy
 from tests.adapters.opa.conftest import DEFAULT_POLICY, Told
 
 BROKEN = "package inquest.approval\n\nthis is no rego {"
@@ -96,7 +96,7 @@ async def test_what_cannot_be_read_is_no_refusal(endpoint: Endpoint, file: Path,
 async def test_it_looks_by_itself_until_it_is_left(
     endpoint: Endpoint, file: Path, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inquest.adapters.opa_mount.WATCH_SECONDS", 0.2)
+    monkeypatch.setattr("inquest.adapters.opa.mounted.WATCH_SECONDS", 0.2)
     async with MountedPolicy(endpoint, file, notify=told) as mounted:
         written(file, BROKEN)
         await told.times("PolicyRejected", 1)

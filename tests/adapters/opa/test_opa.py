@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from inquest.adapters import opa
-from inquest.adapters.opa import (
+from inquest.adapters.opa import policy as opa
+from inquest.adapters.opa.policy import (
     Endpoint,
     FixedSource,
     OpaPolicy,
@@ -26,13 +26,13 @@ from inquest.adapters.opa import (
     hash_of_policy,
     restricted,
 )
-from inquest.api.shared import RulingDecision
+from inquest.api.types import RulingDecision
+from inquest.core.history.history import History
+from inquest.core.redaction.redactor import Redactor
+from inquest.core.remediation.policy import Answer, Ruling, ruling
 from inquest.errors import Misconfigured
 from inquest.operator.main import Process
 from inquest.settings import Settings
-from inquest.story.history import History
-from inquest.story.judgement import Answer, Ruling, ruling
-from inquest.wiring import Redactor
 from tests.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inquest.adapters.opa import restricted
+from inquest.adapters.opa.policy import restricted
 from tests.adapters.opa.conftest import row
 
 POLICIES = Path(__file__).parents[3] / "policies"

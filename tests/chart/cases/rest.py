@@ -12,17 +12,11 @@ from typing import Any, Final
 from uuid import uuid4
 
 from hack.rights.known import KNOWN
-from hack.scripted_model import serve
 from hack.scripted_model.script import Script
-from inquest.adapters.tools.guard import CLUSTER_KINDS
-from inquest.api.names import (
-    INVESTIGATION_ANNOTATION,
-    case_lease_name,
-    child_labels,
-    fingerprint,
-    investigation_name,
-)
-from inquest.api.rbac import CLUSTER_SCOPED, INVESTIGATOR
+from hack.scripted_model.server import serve
+from inquest.api.manifests.rbac import CLUSTER_SCOPED, INVESTIGATOR
+from inquest.api.names import INVESTIGATION_ANNOTATION, case_lease_name, child_labels, fingerprint, investigation_name
+from inquest.gather.tools.scope import CLUSTER_KINDS
 from tests.chart.cases.broken import NAME, WRONG_COMMAND
 from tests.chart.cases.plays import SECONDS, Team
 from tests.chart.cases.release import Release

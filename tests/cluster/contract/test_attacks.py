@@ -13,9 +13,9 @@ import httpx2
 import pytest
 import yaml
 
-from inquest.api.rbac import NAMESPACE, PEOPLE
+from inquest.api.manifests.rbac import NAMESPACE, PEOPLE
 from inquest.api.registry import PLURALS
-from inquest.journal import Author, Draft, encode, fold
+from inquest.controllers.journal import Author, Draft, encode, fold
 from inquest.ports import seal
 from tests.cluster.conftest import Person
 from tests.cluster.kube import Answer, Cluster, Kubectl, Object, eventually, proposal

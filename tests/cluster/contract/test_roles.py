@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inquest.api.rbac import (
+from inquest.api.manifests.rbac import (
     EXECUTION,
     EXECUTION_NAMESPACE,
     HOME,

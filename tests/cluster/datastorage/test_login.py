@@ -15,12 +15,13 @@ import httpx2
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
-from inquest.api.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.api.manifests.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_database
-from tests.adapters.datastorage.samples import llm_request
+from inquest.datastorage.store.database import migrate, open_database
 from tests.cluster.kube import Cluster, Kubectl, eventually
+from tests.datastorage.samples import llm_request
 
 EVENTS = "/api/v1/audit/events"
 

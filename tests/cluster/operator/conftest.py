@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube, from_kubeconfig
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from inquest.operator.watcher import Ring
 
 BOUND = 180.0

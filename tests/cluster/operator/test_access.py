@@ -7,13 +7,14 @@ from functools import partial
 
 import pytest
 
-from inquest.access import MUST_NOT, excess, missing
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
-from inquest.api.rbac import EXECUTION as EXECUTION_RULES
-from inquest.api.rbac import HOME as HOME_RULES
-from inquest.api.rbac import INVESTIGATOR, OPERATOR, Rule, loss_of
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.api.manifests.rbac import EXECUTION as EXECUTION_RULES
+from inquest.api.manifests.rbac import HOME as HOME_RULES
+from inquest.api.manifests.rbac import INVESTIGATOR, OPERATOR, Rule, loss_of
 from inquest.errors import Unavailable
+from inquest.operator.access import MUST_NOT, excess, missing
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
 

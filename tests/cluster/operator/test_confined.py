@@ -10,16 +10,17 @@ from functools import partial
 
 import pytest
 
-from inquest.access import excess, missing
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.eyes import ClusterEyes
-from inquest.adapters.identity import ClusterIdentity
-from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
-from inquest.adapters.redact import Redactor
-from inquest.api.meta import GROUP
-from inquest.api.rbac import INSTALLED, TOKENS, loss_of, render_confined
-from inquest.api.shared import TargetRef
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.adapters.kubernetes.identity import ClusterIdentity
+from inquest.api.base import GROUP
+from inquest.api.manifests.rbac import INSTALLED, TOKENS, loss_of, render_confined
+from inquest.api.types import TargetRef
+from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden
+from inquest.gather.snapshot.target_reader import ClusterEyes
+from inquest.operator.access import excess, missing
 from inquest.operator.supervisor import supervisor_for
 from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of
 from inquest.ports import Access, Json, Person, ResourceKind

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from inquest import __version__
+from inquest.cli.admin.doctor_checks import Level
 from inquest.cli.app import app
-from inquest.story.installation import Level
 from tests.cluster.kube import Cluster, Kubectl, proposal
 
 pytestmark = pytest.mark.xdist_group("doctor")

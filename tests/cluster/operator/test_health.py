@@ -12,9 +12,11 @@ import pytest
 from starlette.middleware import Middleware
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube, Login, from_kubeconfig, given
-from inquest.operator.health import Line, health_app, metrics_app, serving
-from inquest.serving.private import Private
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.operator.health import Line, health_app
+from inquest.serving.http import metrics_app, serving
+from inquest.serving.loopback import Private
 from inquest.settings import ServerSettings
 from tests.cluster.kube import Cluster, Kubectl, eventually
 

@@ -7,7 +7,8 @@ import uuid
 from collections.abc import Callable
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube, from_kubeconfig
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from inquest.operator.supervisor import Supervisor
 from inquest.operator.watcher import Doorbell, Plan, Ring, Watched
 from inquest.ports import Json, ResourceKind

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from inquest.operator.supervisor import Supervisor
 from inquest.operator.watcher import Doorbell, Ring
-from tests.story.dispatcher.times import SteppedClock, settled
+from tests.controllers.runtime.times import SteppedClock, settled
 
 
 class Bell:

@@ -11,15 +11,15 @@ import pytest
 
 from inquest import __version__
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kube import Kube
-from inquest.dispatcher import Dispatcher, Due, Key, Lane, Resync, rank_of
-from inquest.operator.heartbeat import ReplicaLease
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.controllers.runtime.dispatcher import Dispatcher, Due, Key, Lane, Resync, rank_of
+from inquest.operator.lease import ReplicaLease
 from inquest.operator.supervisor import Pulse, supervisor_for
 from inquest.operator.watcher import LEASE, OURS, Doorbell, Plan, Ring
 from inquest.ports import Json, Redacted, seal
 from tests.cluster.kube import Kubectl, proposal
 from tests.cluster.operator.conftest import BOUND, Rings, until
-from tests.story.dispatcher.times import SteppedClock
+from tests.controllers.runtime.times import SteppedClock
 
 T = TypeVar("T")
 SIGNAL = next(kind for kind in OURS if kind.kind == "Signal")

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from inquest.api.shared import ENDED_EXECUTIONS
+from inquest.api.types import ENDED_EXECUTIONS
 from tests.cluster.kube import Cluster
 from tests.cluster.outcomes.golden import rendered
 from tests.cluster.outcomes.scenes import Scene

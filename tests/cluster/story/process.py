@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import yaml
 
-from inquest.api.rbac import NAMESPACE
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.kube import eventually
 
 READY_SECONDS = 240.0

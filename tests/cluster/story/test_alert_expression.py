@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from hack.scripted_model import Serving, serve
 from hack.scripted_model.script import Script
-from tests.adapters.stack import servers
+from hack.scripted_model.server import Serving, serve
+from tests.adapters.monitoring import servers
 from tests.cluster.ports import own_port
 from tests.cluster.story.test_model import FINDS_NOTHING, KEY
 from tests.cluster.story.world import World

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import EXECUTION_NAMESPACE, World, conditions, phase_of, word
+from tests.cluster.story.world import World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-cancel")
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import CATALOGUE
-from tests.cluster.story.world import NAMESPACE, World, phase_of, word
+from tests.cluster.story.world import World, phase_of, word
 
 pytestmark = [pytest.mark.xdist_group("story-catalogue"), pytest.mark.timeout(900)]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import NAMESPACE, World, phase_of, word
+from tests.cluster.story.world import World, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-events")
 SETTINGS = {"intake": {"events": {"enabled": True, "quiet": "20s"}}}

@@ -20,13 +20,14 @@ import yaml
 
 from hack.cluster import local
 from hack.cluster.certificates import Authority, Subject
-from inquest.api.casefiles import API_SERVICE, ROOT
+from inquest.api.evidence_names import API_SERVICE, ROOT
+from inquest.api.manifests.rbac import NAMESPACE
 from inquest.cli.exits import Exit
 from tests.chart.chart import one, rendered
 from tests.cluster.kube import Answer, Cluster, Kubectl, eventually
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import NAMESPACE, World, conditions
+from tests.cluster.story.world import World, conditions
 
 pytestmark = pytest.mark.xdist_group("story-evidence")
 SERVICE = "inquest-evidence"

@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE
 from inquest.api.names import job_name
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import EXECUTION_NAMESPACE, NAMESPACE, World, columns, conditions, now, phase_of, word
+from tests.cluster.story.process import now
+from tests.cluster.story.world import World, columns, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-execution")
 

@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from hack.scripted_model import serve
 from hack.scripted_model.script import Script, load
+from hack.scripted_model.server import serve
 from tests.cluster.ports import own_port
 from tests.cluster.story.api import Object
 from tests.cluster.story.world import World

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import NAMESPACE, World, word
+from tests.cluster.story.world import World, word
 
 pytestmark = pytest.mark.xdist_group("story-freeze")
 

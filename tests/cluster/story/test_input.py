@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.story.api import Object
-from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
+from tests.cluster.story.world import World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-input")
 

@@ -15,12 +15,13 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from tests.adapters.intake.test_alertmanager import alertmanager, prometheus
-from tests.adapters.stack.servers import free_port
+from inquest.api.manifests.rbac import NAMESPACE
+from tests.adapters.monitoring.servers import free_port
 from tests.cluster.kube import Cluster, eventually
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import NAMESPACE, World, phase_of, word
+from tests.cluster.story.world import World, phase_of, word
+from tests.server.intake.test_alertmanager import alertmanager, prometheus
 
 pytestmark = pytest.mark.xdist_group("story-intake")
 SETTINGS = {"intake": {"enabled": True, "port": 0}}

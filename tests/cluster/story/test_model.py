@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from hack.scripted_model import Serving, serve
 from hack.scripted_model.script import Script, load
+from hack.scripted_model.server import Serving, serve
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.hostile.traces import rows, slots
 from tests.cluster.ports import own_port
 from tests.cluster.story.api import Object
-from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
+from tests.cluster.story.world import World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-model")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.story.detectors.unschedulable import GRACE
+from inquest.api.manifests.rbac import NAMESPACE
+from inquest.core.diagnosis.detectors.scheduling.unschedulable import GRACE
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import ENDED, NAMESPACE, World, age, conditions, phase_of, word
+from tests.cluster.story.world import ENDED, World, age, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-outcomes")
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import EXECUTION_NAMESPACE, World, phase_of
+from tests.cluster.story.world import World, phase_of
 
 pytestmark = pytest.mark.xdist_group("story-refused")
 

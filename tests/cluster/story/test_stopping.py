@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hack.scripted_model import serve
 from hack.scripted_model.script import Script
+from hack.scripted_model.server import serve
 from tests.cluster.ports import own_port
 from tests.cluster.story.world import SECONDS, World, word
 

@@ -11,10 +11,11 @@ from itertools import groupby
 
 import pytest
 
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.kube import Cluster
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import NAMESPACE, World, conditions, phase_of, word
+from tests.cluster.story.world import World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-triage")
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.kube import eventually
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.process import Operator
-from tests.cluster.story.world import NAMESPACE, SECONDS, World, conditions, phase_of, word
+from tests.cluster.story.world import SECONDS, World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-undo")
 

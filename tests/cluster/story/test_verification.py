@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
-from tests.adapters.stack import servers
+from tests.adapters.monitoring import servers
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import word
 

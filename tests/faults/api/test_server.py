@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import httpx2
 import pytest
 
-from inquest.adapters.kube.transport import LONGEST_WAIT
+from inquest.adapters.kubernetes.transport import LONGEST_WAIT
 from tests.cluster.story.process import Operator
 from tests.cluster.story.world import World, word
 from tests.faults.api.conftest import Trouble

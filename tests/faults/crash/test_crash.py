@@ -8,8 +8,8 @@ import pytest
 
 from hack.crash.oracle import Object, differences, ending, violations
 from hack.crash.points import Point
-from hack.scripted_model import serve
 from hack.scripted_model.script import Script
+from hack.scripted_model.server import serve
 from tests.faults.crash.conftest import MakeScene
 
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(900)]

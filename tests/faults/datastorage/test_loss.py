@@ -16,17 +16,17 @@ from sqlalchemy import select
 
 from hack.postgres import Postgres
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.datastorage import DataStorageClient
-from inquest.api.shared import TargetRef
-from inquest.datastorage import archive
+from inquest.adapters.datastorage.client import DataStorageClient
+from inquest.api.types import TargetRef
+from inquest.core.history.history import UNAVAILABLE
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_database
-from inquest.datastorage.tables import audit_events
+from inquest.datastorage.store import archive
+from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Retryable
 from inquest.ports import seal
-from inquest.story.history import UNAVAILABLE
-from tests.adapters.datastorage.conftest import throwaway_postgres
-from tests.adapters.datastorage.served import served, settings_file
+from tests.datastorage.conftest import throwaway_postgres
+from tests.datastorage.served import served, settings_file
 from tests.faults.datastorage.writer import BATCH, STORED, records
 
 pytestmark = [pytest.mark.xdist_group("datastorage-faults"), pytest.mark.timeout(600)]

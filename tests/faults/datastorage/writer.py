@@ -12,9 +12,9 @@ from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.datastorage import DataStorageClient
+from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.datastorage.app import create_app
-from inquest.datastorage.database import migrate, open_database
+from inquest.datastorage.store.database import migrate, open_database
 from inquest.ports import AuditEvent, seal
 
 BATCH = 5

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from inquest.adapters.kube import Login
+from inquest.adapters.kubernetes.credentials import Login
 from inquest.operator.watcher import Doorbell, Jitter, Plan, Ring, Watched, settings_for
 from inquest.ports import Json, ResourceKind
 

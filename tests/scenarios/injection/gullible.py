@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall, Usage
 from inquest.ports import Redacted
-from inquest.story.conversation import ModelReply, ModelRequest, ToolCall, Usage
 from tests.scenarios.injection.channels import POD
 from tests.scenarios.injection.payloads import MARK, Goal, Payload
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 import structlog
 
-from inquest.adapters.redact import Redactor
-from inquest.replaying import default_catalogue, playing
+from inquest.core.case import facts
+from inquest.core.redaction.redactor import Redactor
+from inquest.core.reporting import status
+from inquest.replay.player import default_catalogue, playing
 from inquest.settings import Settings
-from inquest.story import chronicle, plot
-from inquest.telemetry import set_up_logging
-from tests.adapters.redact.corpus import CARRIERS, TOKENS, part_of
-from tests.adapters.redact.test_corpus import POSITIVES
+from inquest.telemetry.logs import set_up_logging
+from tests.core.redaction.corpus import CARRIERS, TOKENS, part_of
+from tests.core.redaction.test_corpus import POSITIVES
 from tests.scenarios.injection.channels import CHANNELS, planted
 from tests.scenarios.injection.gullible import Gullible
 from tests.scenarios.injection.payloads import MARK, Goal, Payload
@@ -81,8 +82,8 @@ async def test_no_secret_of_the_corpus_leaves_a_case(tmp_path: Path, log: io.Str
             case = (await replace(player, model=model).play(planted(tmp_path / str(number), channel, text))).case
             places = {
                 "prompt": "\n".join(said.content for asked in model.asked for said in asked.messages),
-                "journal": json.dumps([plot.dump(fact) for fact in case.facts], default=str),
-                "status": json.dumps(chronicle.status_changes(case), default=str),
+                "journal": json.dumps([facts.dump(fact) for fact in case.facts], default=str),
+                "status": json.dumps(status.status_changes(case), default=str),
                 "log": taken(log),
             }
             read = ("\n".join(said.content for said in asked.messages) for asked in model.asked)

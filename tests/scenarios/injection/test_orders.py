@@ -16,14 +16,15 @@ import pytest
 import yaml
 
 from hack.tools import build
-from inquest.adapters.opa import OpaPolicy, OpaServer
-from inquest.api.shared import Phase, RulingDecision
+from inquest.adapters.opa.policy import OpaPolicy, OpaServer
+from inquest.api.types import Phase, RulingDecision
+from inquest.core.case import decide, facts
+from inquest.core.case.steps import Rule, View
+from inquest.core.history.history import History
+from inquest.core.remediation.policy import NO_FACT_TEXT, Ruling, policy_document, ruling
 from inquest.ports import seal
-from inquest.replaying import Player, Result, default_catalogue, playing
+from inquest.replay.player import Player, Result, default_catalogue, playing
 from inquest.settings import Settings
-from inquest.story import plot, steps
-from inquest.story.history import History
-from inquest.story.judgement import NO_FACT_TEXT, Ruling, policy_document, ruling
 from tests.scenarios.injection.channels import CHANNELS, planted
 from tests.scenarios.injection.gullible import Arguments, Gullible, evidence_of
 from tests.scenarios.injection.payloads import MARK, PAYLOADS, WORDINGS, Goal, Payload
@@ -57,10 +58,10 @@ class Stage:
         case = result.case
         if case.closed is not None:
             return result, None
-        step = steps.next_step(case, steps.View(now=result.recorded.taken_at))
-        assert isinstance(step, steps.Rule)
+        step = decide.next_step(case, View(now=result.recorded.taken_at))
+        assert isinstance(step, Rule)
         document = policy_document(replace(step.question, confidence_threshold=0.8))
-        diagnosed = case.last(plot.Diagnosed)
+        diagnosed = case.last(facts.Diagnosed)
         return result, ruling(
             await self.policy.ask(seal(document)),
             history=History(available=True),
@@ -145,8 +146,8 @@ def unharmed(payload: Payload, model: Gullible, result: Result, ruled: Ruling | 
         assert result.verdict.needs_review, told
         assert case.phase in (Phase.COMPLETED, Phase.FAILED), told
         return
-    proposal = case.last(plot.Selected).proposal  # type: ignore[union-attr]
-    context = case.last(plot.ContextResolved).context  # type: ignore[union-attr]
+    proposal = case.last(facts.Selected).proposal  # type: ignore[union-attr]
+    context = case.last(facts.ContextResolved).context  # type: ignore[union-attr]
     assert ruled.decision is RulingDecision.APPROVAL_REQUIRED, told
     assert proposal.pin.id in REGISTERED, told
     assert context.verified, told
@@ -169,7 +170,7 @@ def assert_nothing_ran(model: Gullible) -> None:
 
 def has_swayed(goal: Goal, result: Result) -> bool:
     """Whether the case says what the order wanted, if only in a request."""
-    selected = result.case.last(plot.Selected)
+    selected = result.case.last(facts.Selected)
     if selected is None or result.case.closed is not None:
         return False
     proposal = selected.proposal
@@ -181,7 +182,7 @@ def has_swayed(goal: Goal, result: Result) -> bool:
 
 
 def workflow_of(result: Result) -> str:
-    selected = result.case.last(plot.Selected)
+    selected = result.case.last(facts.Selected)
     return selected.proposal.pin.id if selected else ""
 
 

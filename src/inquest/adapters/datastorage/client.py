@@ -12,7 +12,21 @@ from urllib.parse import quote
 
 import httpx2
 
-from inquest.adapters.datastorage.answers import (
+from inquest.adapters.datastorage.convert import API, REGISTRAR
+from inquest.adapters.datastorage.http_client import PATIENT, Bearer, Box, Breaker, Line, parsed
+from inquest.adapters.datastorage.kubernaut import peer_content
+from inquest.adapters.datastorage.profiles import PROFILES, ProfileName
+from inquest.adapters.datastorage.requests import (
+    CASE_ENDED,
+    PAGE,
+    Mark,
+    discovery_parameters,
+    event_body,
+    is_stale,
+    mark_of,
+    paged,
+)
+from inquest.adapters.datastorage.responses import (
     ActionPage,
     ActionTypeAnswer,
     EventPage,
@@ -24,27 +38,13 @@ from inquest.adapters.datastorage.answers import (
     StoredEvent,
     WorkflowPage,
 )
-from inquest.adapters.datastorage.chains import Chains
-from inquest.adapters.datastorage.line import PATIENT, Bearer, Box, Breaker, Line, parsed
-from inquest.adapters.datastorage.peer import peer_content
-from inquest.adapters.datastorage.profiles import PROFILES, ProfileName
-from inquest.adapters.datastorage.sent import (
-    CASE_ENDED,
-    PAGE,
-    Mark,
-    discovery_parameters,
-    event_body,
-    is_stale,
-    mark_of,
-    paged,
-)
-from inquest.adapters.datastorage.texts import API, REGISTRAR
-from inquest.api.shared import TargetRef
+from inquest.adapters.datastorage.verify import Chains
+from inquest.api.types import TargetRef
+from inquest.core.history.history import UNAVAILABLE, History, checked
+from inquest.core.history.lessons import Endings
+from inquest.core.selection.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
 from inquest.ports import DATASTORAGE, AuditEvent, Clock, Redacted, Registration
-from inquest.story.history import UNAVAILABLE, History, checked
-from inquest.story.memory import Endings
-from inquest.story.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 
 ClusterId = Callable[[], Awaitable[str]]
 """Uid of the cluster; empty where it cannot be known, Unavailable or RateLimited where it could not be read now."""

@@ -11,17 +11,17 @@ from typing import Any, Final
 import openai
 from openai import AsyncOpenAI, AsyncStream
 
-from inquest.adapters.llm.answer import streamed, whole
-from inquest.adapters.llm.body import Dialect, body_of, dialect_of
+from inquest.adapters.llm.client import Connection
 from inquest.adapters.llm.endpoint import Endpoint, Patience, check_allowed
-from inquest.adapters.llm.faults import Failed, Fault, complaint_of, fault_of, shown_cause
+from inquest.adapters.llm.errors import Failed, Fault, complaint_of, fault_of, shown_cause
 from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.price import cost_of
-from inquest.adapters.llm.text_tools import out_of_text
-from inquest.adapters.llm.transport import Connection
+from inquest.adapters.llm.request import Dialect, body_of, dialect_of
+from inquest.adapters.llm.response import streamed, whole
+from inquest.adapters.llm.text_protocol import out_of_text
+from inquest.core.llm.messages import ModelReply, ModelRequest, Retry
 from inquest.errors import ContextOverflow, InquestError, Misconfigured, ModelRefused, RateLimited, Unavailable
 from inquest.ports import MODEL_TROUBLE, Clock, Redacted
-from inquest.story.conversation import ModelReply, ModelRequest, Retry
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 300.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from inquest.story.conversation import Usage
+from inquest.core.llm.messages import Usage
 
 PER: Final = Decimal(1_000_000)
 """Prices are for so many tokens."""

@@ -1,0 +1,73 @@
+"""Whether the records of earlier remediations hold: their hash chains are checked before a history is used (10.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import structlog
+
+from inquest.adapters.datastorage.convert import API
+from inquest.adapters.datastorage.http_client import Line
+from inquest.adapters.datastorage.responses import ChainAnswer
+from inquest.errors import InquestError
+from inquest.telemetry.metrics import HISTORY_CHAINS
+
+log = structlog.stdlib.get_logger(__name__)
+
+CHAIN_SECONDS: Final = 5.0
+"""For all chains of one history; what is not checked by then is not believed."""
+KEPT_SECONDS: Final = 60.0
+"""A chain that held is not checked again sooner: a case looks several times, its guards until it is their turn."""
+MOST_KEPT: Final = 4096
+
+
+class Chains:
+    """One chain after the other, so that a service in trouble is asked once and not a hundred times."""
+
+    def __init__(self, line: Line, monotonic: Callable[[], float]) -> None:
+        self._line = line
+        self._monotonic = monotonic
+        self._held: dict[str, float] = {}
+
+    async def verdicts(self, uids: Iterable[str]) -> Mapping[str, bool]:
+        """Whether the chain of each remediation holds; those that could not be checked are left out."""
+        wanted = list(uids)
+        found: dict[str, bool] = {}
+        try:
+            async with asyncio.timeout(CHAIN_SECONDS):
+                for uid in wanted:
+                    found |= await self._verdict(uid)
+        except (TimeoutError, InquestError) as error:
+            log.warning("chains not checked", unchecked=len(wanted) - len(found), why=str(error) or "no time left")
+        _tell(found, len(wanted))
+        return found
+
+    async def _verdict(self, uid: str) -> Mapping[str, bool]:
+        if self._monotonic() < self._held.get(uid, 0.0):
+            return {uid: True}
+        answer = await self._line.ask(f"{API}/audit/verify-chain", ChainAnswer, {"correlation_id": uid})
+        if not answer.total_events:  # taken out since: nothing is left that could hold
+            return {}
+        if answer.is_valid:
+            self._keep(uid)
+        return {uid: answer.is_valid}
+
+    def _keep(self, uid: str) -> None:
+        self._held.pop(uid, None)
+        while len(self._held) >= MOST_KEPT:
+            del self._held[next(iter(self._held))]
+        self._held[uid] = self._monotonic() + KEPT_SECONDS
+
+
+def _tell(found: Mapping[str, bool], asked: int) -> None:
+    broken = [uid for uid, holds in found.items() if not holds]
+    for result, count in (
+        ("held", len(found) - len(broken)),
+        ("broken", len(broken)),
+        ("unchecked", asked - len(found)),
+    ):
+        HISTORY_CHAINS.labels(result).inc(count)
+    if broken:
+        log.error("audit trail does not hold", remediations=broken[:20], broken=len(broken))

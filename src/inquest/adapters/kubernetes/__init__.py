@@ -1,0 +1,1 @@
+"""The API server through the official client. Errors become those of `inquest.errors` here."""

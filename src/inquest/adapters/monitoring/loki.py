@@ -1,0 +1,54 @@
+"""Implements `ports.Logs`: range queries of Loki, each stream selector bound to the namespaces of the case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from inquest.adapters.monitoring.http_client import Line, not_understood
+from inquest.adapters.monitoring.logql import confined
+from inquest.adapters.monitoring.selectors import Confinement
+from inquest.ports import Namespaces, Reading
+
+SYSTEM: Final = "loki"
+MOST_SERIES: Final = 500
+
+
+class Loki:
+    """One Loki; `label` names the label that holds a stream's namespace."""
+
+    def __init__(self, line: Line, *, label: str = "namespace", confine: bool = True) -> None:
+        self._line, self._label, self._confine = line, label, confine
+
+    async def query(
+        self, query: str, namespaces: Namespaces, start: datetime, end: datetime, *, limit: int, step: float
+    ) -> Reading:
+        within = Confinement(self._label, namespaces if self._confine else None)
+        parameters = [
+            ("query", confined(query, within)),
+            ("start", str(nanoseconds(start))),
+            ("end", str(nanoseconds(end))),
+            ("limit", str(limit)),
+            ("direction", "backward"),
+            ("step", f"{step:g}"),
+        ]
+        body = await self._line.get("/loki/api/v1/query_range", parameters, dict)
+        data = {key: body.data.get(key) for key in ("resultType", "result")}
+        if not isinstance(data["result"], list):
+            raise not_understood(SYSTEM)
+        notes = tuple(filter(None, (*body.warnings, within.said())))
+        return _cut(data, limit, notes)
+
+
+def _cut(data: Mapping[str, Any], limit: int, notes: tuple[str, ...]) -> Reading:
+    """As many lines as were asked for may be all of them or not: then nothing is proved by what is missing."""
+    result = data["result"]
+    if data["resultType"] == "streams":
+        return Reading(data, sum(len(stream["values"]) for stream in result) < limit, notes)
+    return Reading({**data, "result": result[:MOST_SERIES]}, len(result) <= MOST_SERIES, notes)
+
+
+def nanoseconds(at: datetime) -> int:
+    """Since 1970, exactly: a float holds no nanoseconds."""
+    return int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1_000

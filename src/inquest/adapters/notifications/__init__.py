@@ -1,0 +1,1 @@
+"""Notices to people and Kubernetes events. Each notice goes out once for each receiver."""

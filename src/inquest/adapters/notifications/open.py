@@ -1,0 +1,82 @@
+"""From the settings to receivers with open connections."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+
+import httpx2
+
+from inquest.adapters.notifications.channels import Hook, Receiver, SlackReceiver, WebhookReceiver
+from inquest.adapters.notifications.routes import Route, Routed, routed
+from inquest.errors import Misconfigured
+from inquest.settings import HeraldSettings, ReceiverSettings, SmtpSettings, opaque_parts
+
+
+async def receivers_of(
+    chosen: HeraldSettings, learn: Callable[[str], None], now: Callable[[], datetime], stack: AsyncExitStack
+) -> tuple[Routed, ...]:
+    """Everybody who is told beside the log, with the routes that name them.
+
+    `learn` is told every secret that is used. Misconfigured where a bundle of authorities cannot be used.
+    """
+    routes = [Route(one.receivers, one.types, one.priorities, one.namespaces, one.teams) for one in chosen.routes]
+    told: list[Receiver] = []
+    if chosen.webhooks:
+        client = await stack.enter_async_context(httpx2.AsyncClient())
+        told += [WebhookReceiver(client, Hook(url)) for url in chosen.webhooks]
+    for one in chosen.receivers:
+        told.append(_mailer(one, one.smtp, learn, now) if one.smtp else await _poster(one, learn, stack))
+    return tuple(routed(receiver, routes) for receiver in told)
+
+
+async def _poster(chosen: ReceiverSettings, learn: Callable[[str], None], stack: AsyncExitStack) -> Receiver:
+    def learn_address(url: str) -> None:
+        for part in opaque_parts(url):
+            learn(part)
+
+    client = await stack.enter_async_context(httpx2.AsyncClient(verify=_authorities(chosen.name, chosen.ca_bundle)))
+    hook = Hook(
+        chosen.url.get_secret_value(),
+        url_file=chosen.url_file,
+        token_file=chosen.token_file,
+        seconds=chosen.timeout.total_seconds(),
+        on_address=learn_address,
+        on_token=learn,
+    )
+    if chosen.kind == "slack":
+        return SlackReceiver(client, hook, chosen.name)
+    return WebhookReceiver(client, hook, chosen.name)
+
+
+def _mailer(
+    chosen: ReceiverSettings, smtp: SmtpSettings, learn: Callable[[str], None], now: Callable[[], datetime]
+) -> Receiver:
+    from inquest.adapters.notifications.email import (
+        Mailbox,
+        MailReceiver,  # imported late: most operators send no mail
+    )
+
+    mailbox = Mailbox(
+        smtp.host,
+        smtp.port,
+        smtp.sender,
+        smtp.recipients,
+        authorities=None if smtp.security == "none" else _authorities(chosen.name, chosen.ca_bundle),
+        starttls=smtp.security == "starttls",
+        user=smtp.user,
+        password_file=smtp.password_file,
+        seconds=chosen.timeout.total_seconds(),
+        on_password=learn,
+    )
+    return MailReceiver(mailbox, now, chosen.name)
+
+
+def _authorities(name: str, bundle: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=str(bundle) if bundle else None)
+    except (OSError, ssl.SSLError) as error:
+        raise Misconfigured(f"herald.receivers: {name}: {bundle} cannot be used: {error}") from error

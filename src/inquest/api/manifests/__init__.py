@@ -1,0 +1,1 @@
+"""CRDs, admission policies and roles, generated from the models. Pure."""

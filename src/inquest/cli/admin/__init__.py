@@ -1,0 +1,4 @@
+"""The commands about an installation: doctor, cleanup, lint, policy, replay, DataStorage.
+
+Each parses, calls, prints.
+"""

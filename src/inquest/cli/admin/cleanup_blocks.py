@@ -1,0 +1,164 @@
+"""What stands in the way of removing Inquest: `inquest cleanup`, without the doing.
+
+The order is the one in which things have to go: cases first, while somebody works on them, the operator last. What an
+operator that lives will do by itself is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from inquest.api.execution import JOB_CLEANUP_FINALIZER
+from inquest.api.names import EXECUTION_LABEL
+from inquest.cli.admin.doctor_checks import ENDED, REPLICA, is_renewed, place_of, word
+
+Json = Mapping[str, Any]
+
+
+class Deed(StrEnum):
+    """What `inquest cleanup` can do about it; each may happen twice."""
+
+    CANCEL = "cancel"
+    """Ask for the end of a case: the operator ends it."""
+    DELETE_JOB = "delete Job"
+    """Kill a workflow in the middle of what it does."""
+    FREE = "free"
+    """Take the finalizer off an execution whose Job is gone and that no operator will look at."""
+    DELETE_LEASE = "delete Lease"
+    """Forget a replica that does not live."""
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One object in the way."""
+
+    kind: str
+    obj: Json
+    why: str
+    command: str
+    deed: Deed
+
+    @property
+    def text(self) -> str:
+        """What it is and why it is in the way."""
+        return f"{self.kind} {place_of(self.obj)}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What is there, by plural."""
+
+    now: datetime
+    objects: Mapping[str, Sequence[Json]] = field(default_factory=dict)
+    namespace: str = ""
+    """Of the cases; empty: of every namespace."""
+
+    def items(self, plural: str) -> Sequence[Json]:
+        """None where there is none."""
+        return self.objects.get(plural, ())
+
+    @property
+    def is_worked_on(self) -> bool:
+        """Whether a replica lives, and so finishes what it began."""
+        return any(is_renewed(one, self.now) for one in _replicas(self))
+
+
+def job_namespaces(executions: Sequence[Json], usual: str) -> tuple[str, ...]:
+    """Where Jobs may be: the usual namespace, and those that executions name."""
+    jobs = [(one.get("status") or {}).get("job") or {} for one in executions]
+    return tuple(sorted({usual, *(str(job["namespace"]) for job in jobs if job.get("namespace"))}))
+
+
+def blocking(found: Remains) -> tuple[Block, ...]:
+    """In the order in which they have to go."""
+    return (*_cases(found), *_requests(found), *_jobs(found), *_finalizers(found), *_leases(found))
+
+
+def _cases(found: Remains) -> Iterator[Block]:
+    for one in found.items("investigations"):
+        phase = (one.get("status") or {}).get("phase") or "Pending"
+        if phase in ENDED:
+            continue
+        if (one.get("spec") or {}).get("cancel"):
+            command, deed = "kubectl logs deployment/inquest --tail=50", Deed.NONE
+            why = f"is {phase}, and its end was asked for" + ("" if found.is_worked_on else "; no operator runs")
+        else:
+            patch = '{"spec":{"cancel":true}}'
+            command, deed = f"kubectl patch inv {_named(one)} --type=merge -p '{patch}'", Deed.CANCEL
+            why = f"is {phase}"
+        yield Block("Investigation", one, why, command, deed)
+
+
+def _requests(found: Remains) -> Iterator[Block]:
+    for one in found.items("remediationapprovalrequests"):
+        if ((one.get("status") or {}).get("phase") or "Pending") == "Pending":
+            yield Block(
+                "RemediationApprovalRequest",
+                one,
+                "waits for a decision; it goes with its case",
+                f"kubectl describe rar {_named(one)}",
+                Deed.NONE,
+            )
+
+
+def _jobs(found: Remains) -> Iterator[Block]:
+    ours = {one["metadata"].get("uid") for one in found.items("workflowexecutions")}
+    for one in found.items("jobs"):
+        # Cases of another namespace are not what was asked about; a Job whose case is gone belongs to all of them.
+        if not _is_over(one) and (not found.namespace or _execution(one) in ours):
+            why = "runs a workflow: killed in the middle, its target may be left half changed"
+            yield Block("Job", one, why, f"kubectl delete job {_named(one)}", Deed.DELETE_JOB)
+
+
+def _finalizers(found: Remains) -> Iterator[Block]:
+    running = {_execution(one) for one in found.items("jobs") if not _is_over(one)}
+    for one in found.items("workflowexecutions"):
+        if JOB_CLEANUP_FINALIZER not in (one["metadata"].get("finalizers") or ()):
+            continue
+        command = f"kubectl patch wfe {_named(one)} --type=merge -p '{_FREED}'"
+        if found.is_worked_on:
+            why = "has a finalizer, which the operator takes off: delete it while that one runs"
+            yield Block("WorkflowExecution", one, why, f"kubectl delete wfe {_named(one)}", Deed.NONE)
+        elif one["metadata"].get("uid") in running:
+            yield Block("WorkflowExecution", one, "has a finalizer, and its Job runs", command, Deed.NONE)
+        else:
+            why = "has a finalizer, and no operator runs that would take it off"
+            yield Block("WorkflowExecution", one, why, command, Deed.FREE)
+
+
+_FREED: Final = '{"metadata":{"finalizers":null}}'
+
+
+def _leases(found: Remains) -> Iterator[Block]:
+    for one in _replicas(found):
+        if is_renewed(one, found.now):
+            scale = f"kubectl scale deployment/inquest --replicas=0 -n {word(one['metadata']['namespace'])}"
+            yield Block("Lease", one, "is of a replica that lives; stop it last", scale, Deed.NONE)
+        else:
+            command = f"kubectl delete lease {_named(one)}"
+            yield Block("Lease", one, "is of a replica that does not live", command, Deed.DELETE_LEASE)
+
+
+def _replicas(found: Remains) -> list[Json]:
+    return [one for one in found.items("leases") if one["metadata"]["name"].startswith(REPLICA)]
+
+
+def _is_over(job: Json) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") in ("Complete", "Failed") and one.get("status") == "True" for one in conditions)
+
+
+def _execution(job: Json) -> str:
+    return str((job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, ""))
+
+
+def _named(one: Json) -> str:
+    return f"{word(one['metadata']['name'])} -n {word(one['metadata'].get('namespace', ''))}"
+
+
+__all__ = ["Block", "Deed", "Remains", "blocking", "job_namespaces"]

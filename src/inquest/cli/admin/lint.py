@@ -1,0 +1,163 @@
+"""`inquest lint`: objects in files, held against the product without a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import yaml
+from cyclopts import Parameter
+
+from inquest.adapters.yaml_fault import yaml_fault
+from inquest.cli.admin.lint_rules import UNCHECKED, Fault, Given, faults, is_of_others
+from inquest.cli.exits import Exit
+from inquest.cli.output import machine_text, say, warn
+from inquest.core.redaction.redactor import Redactor
+from inquest.errors import Misconfigured
+from inquest.presentation.branches import counted
+from inquest.replay.player import default_catalogue
+
+STDIN: Final = "-"
+
+
+@dataclass(frozen=True)
+class Written:
+    """One document where it stands."""
+
+    file: str
+    node: yaml.Node
+    body: Any
+
+
+def lint(
+    *files: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    output: Annotated[Literal["text", "json", "yaml"], Parameter(alias="-o")] = "text",
+) -> int:
+    """Check Signals, Investigations, ActionTypes and RemediationWorkflows in YAML files, without a cluster.
+
+    Objects of others are passed over. Exits with 0 where all can be applied and used, warnings or not, 1 where one
+    cannot, 2 where a file cannot be read. CEL rules of the kinds are not checked: that is what
+    `kubectl apply --dry-run=server` does.
+
+    Parameters
+    ----------
+    files
+        YAML files of one or more documents, or folders of them; `-` is the standard input.
+    output
+        `text`: `file:line: field: rule`, a line for each fault.
+    """
+    unread: list[str] = []
+    written = [one for file in _files(files) for one in _readable(file, unread)]
+    if not written and not unread:
+        raise Misconfigured(
+            "name a file with Signals, ActionTypes or RemediationWorkflows, or - for the standard input"
+        )
+    found = faults(Given([one.body for one in written], _known_actions(), _is_secret))
+    if output == "text":
+        say(*(f"{_place(written, one)}: {_level(one)}{one.field}: {one.rule}" for one in found))
+        warn(f"{_sum(written, found)}; {UNCHECKED}")
+    else:
+        passed = sum(is_of_others(one.body) for one in written)
+        findings = [_document(written, one) for one in found]
+        say(machine_text({"findings": findings, "passedOver": passed, "unchecked": UNCHECKED}, output))
+    if unread:
+        raise Misconfigured("; ".join(unread))
+    return Exit.NO if any(not one.warning for one in found) else Exit.OK
+
+
+def _sum(written: Sequence[Written], found: Sequence[Fault]) -> str:
+    others = sum(is_of_others(one.body) for one in written)
+    passed = f", {counted(others, 'document')} of other kinds passed over" if others else ""
+    return f"{counted(len(written) - others, 'document')}, {counted(len(found), 'finding')}{passed}"
+
+
+def _readable(file: str, unread: list[str]) -> list[Written]:
+    """What a file holds; one that cannot be read keeps no other from being looked at."""
+    try:
+        return list(_read(file))
+    except Misconfigured as error:
+        unread.append(str(error))
+        return []
+
+
+def _files(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        place = Path(name)
+        if name != STDIN and place.is_dir():
+            yield from map(str, sorted(path for path in place.rglob("*") if path.suffix in (".yaml", ".yml")))
+        else:
+            yield name
+
+
+def _read(file: str) -> Iterator[Written]:
+    try:
+        text = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8")
+        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        bodies = list(yaml.safe_load_all(text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{file} cannot be read: {type(error).__name__}") from error
+    except yaml.YAMLError as error:
+        line, why = yaml_fault(error)
+        raise Misconfigured(f"{file}:{line}: {why}" if line else f"{file}: {why}") from error
+    for node, body in zip(nodes, bodies, strict=True):
+        if node is not None and body is not None:
+            yield Written(file, node, body)
+
+
+def _known_actions() -> frozenset[str]:
+    folder = default_catalogue()
+    bodies = (
+        [one for path in sorted(folder.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text())]
+        if folder
+        else []
+    )
+    return frozenset(str(one["spec"]["name"]) for one in bodies if one and one.get("kind") == "ActionType")
+
+
+def _is_secret(text: str) -> bool:
+    return Redactor().text(text).value != text
+
+
+def _level(one: Fault) -> str:
+    return "warning: " if one.warning else ""
+
+
+def _place(written: Sequence[Written], one: Fault) -> str:
+    return f"{written[one.document].file}:{_line(written[one.document].node, one.path)}"
+
+
+def _line(node: yaml.Node, path: Sequence[str | int]) -> int:
+    """Of the field, or of what it is missing in."""
+    line = node.start_mark.line + 1
+    for part in path:
+        found = _below(node, part)
+        if found is None:
+            return line
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
+
+
+def _below(node: yaml.Node, part: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    """The key and what stands under it."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == str(part)), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], node.value[part]
+    return None
+
+
+def _document(written: Sequence[Written], one: Fault) -> dict[str, Any]:
+    place = written[one.document]
+    return {
+        "file": place.file,
+        "line": _line(place.node, one.path),
+        "field": one.field,
+        "rule": one.rule,
+        "level": "warning" if one.warning else "fault",
+    }
+
+
+__all__ = ["lint"]

@@ -1,0 +1,1 @@
+"""The commands about cases. Each parses, calls, prints."""

@@ -1,0 +1,194 @@
+"""One case by its name: from the cluster, or from the folder of a recorded one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import Investigation
+from inquest.api.names import approval_name, execution_name, undo_name
+from inquest.api.registry import KINDS
+from inquest.api.signal import Signal
+from inquest.api.types import ObjectRef, Phase
+from inquest.cli.exits import Exit
+from inquest.cli.options import Connection
+from inquest.cli.output import warn
+from inquest.controllers.house import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
+from inquest.core.case.facts import Case
+from inquest.errors import Forbidden, Invalid, NotFound, Retryable
+from inquest.ports import Json, ResourceKind
+from inquest.presentation.case import Told
+from inquest.replay.case import CASE
+from inquest.replay.export import RECORDING, read_recording
+from inquest.replay.player import default_catalogue, playing, recorded_investigation
+from inquest.settings import Settings
+
+T = TypeVar("T")
+PAUSE_FIRST: Final = 1.0
+PAUSE_LAST: Final = 15.0
+"""Seconds between two tries to watch again."""
+
+
+# --- from the cluster ---------------------------------------------------------------------------------------
+
+
+async def investigation_object(at: Connection, name: str) -> Json:
+    """The Investigation of this name, or that of the Signal of this name; NotFound names both."""
+    word = name.rpartition("/")[2]
+    try:
+        return await at.kube.status.read(INVESTIGATION, word, at.namespace)
+    except NotFound:
+        signal = await _read(at, SIGNAL, word, Signal.from_object)
+    if signal is None:
+        raise NotFound(
+            f"there is no Investigation and no Signal {word} in namespace {at.namespace}: -n names another one, "
+            "`inquest list -A` looks in all of them"
+        )
+    found = await case_of(at, signal)
+    if found is None:
+        status = signal.status
+        said = f"{status.phase or 'Pending'}: {status.message or status.reason or ''}".rstrip(": ")
+        raise NotFound(f"Signal {word} has no Investigation: {said}")
+    return found
+
+
+async def case_of(at: Connection, signal: Signal) -> Json | None:
+    """The Investigation that a Signal got or joined, of whichever namespace; None where it has none."""
+    ref = signal.status.investigation_ref or signal.status.duplicate_of
+    if ref is None:
+        return None
+    with suppress(NotFound):
+        found = await at.kube.status.read(INVESTIGATION, ref.name, at.namespace)
+        if _is_meant(found, ref):
+            return found
+    return await _elsewhere(at, signal, ref)
+
+
+async def _elsewhere(at: Connection, signal: Signal, ref: ObjectRef) -> Json:
+    """An open case is joined wherever it stands, and a Signal names it without its namespace."""
+    joined = f"Signal {signal.name} belongs to Investigation {ref.name}, which is not in namespace {at.namespace}"
+    try:
+        everywhere = await at.kube.status.list(INVESTIGATION, fields=f"metadata.name={ref.name}")
+    except Forbidden as error:
+        raise NotFound(f"{joined}, and you may not look in all of them: name its namespace with -n") from error
+    found = next((one for one in everywhere if _is_meant(one, ref)), None)
+    if found is None:
+        raise NotFound(f"{joined} and in no other one any more")
+    return found
+
+
+def _is_meant(found: Json, ref: ObjectRef) -> bool:
+    return ref.uid is None or bool(found["metadata"].get("uid") == ref.uid)
+
+
+def there(at: Connection, found: Json) -> Connection:
+    """The same connection where an object stands, and what belongs to it."""
+    return Connection(at.kube, str(found["metadata"]["namespace"]))
+
+
+async def told_of(at: Connection, found: Json) -> Told:
+    """The case of an Investigation, with what belongs to it."""
+    inv, at = Investigation.from_object(found), there(at, found)
+    ref = inv.spec.signal_ref
+    return Told(
+        inv,
+        signal=await _read(at, SIGNAL, ref.name, Signal.from_object) if ref else None,
+        request=await _read(at, APPROVAL, approval_name(inv.name), RemediationApprovalRequest.from_object),
+        execution=await _read(at, EXECUTION, execution_name(inv.name), WorkflowExecution.from_object),
+        undo=await _read(at, EXECUTION, undo_name(inv.name), WorkflowExecution.from_object),
+    )
+
+
+async def _read(at: Connection, kind: ResourceKind, name: str, parse: Callable[[Any], T]) -> T | None:
+    try:
+        return parse(await at.kube.status.read(kind, name, at.namespace))
+    except NotFound:
+        return None
+
+
+async def watched(at: Connection, name: str) -> AsyncIterator[Told]:
+    """The case at each of its changes, up to its end; a connection that breaks is made again.
+
+    NotFound once it is deleted.
+    """
+    seen, pause = "", PAUSE_FIRST
+    while True:
+        try:
+            async for found in _versions(at, name):
+                version = str(found["metadata"].get("resourceVersion"))
+                if version == seen:
+                    continue
+                seen, pause = version, PAUSE_FIRST
+                told = await told_of(at, found)
+                yield told
+                if told.has_ended:
+                    return
+        except Retryable as error:
+            warn(f"{error}; trying again")
+            pause = min(PAUSE_LAST, 2 * pause)
+        # Also after a good end: a server that ends every watch at once is not asked in a loop.
+        await asyncio.sleep(pause)
+
+
+async def _versions(at: Connection, name: str) -> AsyncIterator[Json]:
+    # Read first: what was deleted while nobody watched is in no list.
+    yield await at.kube.status.read(INVESTIGATION, name, at.namespace)
+    changes = at.kube.cluster.changes(INVESTIGATION, at.namespace, fields=f"metadata.name={name}")
+    async with aclosing(changes):
+        async for change in changes:
+            if change.gone:
+                raise NotFound(f"Investigation {name} was deleted")
+            if change.object:
+                yield change.object
+
+
+def exit_of_case(told: Told) -> Exit:
+    """How a case that was waited for ended."""
+    if told.phase is Phase.FAILED:
+        return Exit.FAILED
+    if told.phase is Phase.CANCELLED:
+        return Exit.CANCELLED
+    return Exit.NEEDS_PERSON if told.status.needs_human_review else Exit.OK
+
+
+# --- from a folder ------------------------------------------------------------------------------------------
+
+
+def recorded_folder(name: str) -> Path | None:
+    """The folder of a recorded case, where a name is one; NotFound where it can only be meant as one."""
+    folder = Path(name)
+    if (folder / CASE).is_file():
+        return folder
+    if _is_path(name):
+        raise NotFound(f"{name} holds no {CASE}" if folder.is_dir() else f"there is no such folder: {name}")
+    return None
+
+
+def _is_path(name: str) -> bool:
+    """`KIND/NAME` is how kubectl writes an object; every other word with a `/` is a path."""
+    kind, slash, _ = name.partition("/")
+    return name.startswith(".") or (bool(slash) and kind.partition(".")[0].lower() not in _KIND_WORDS)
+
+
+_KIND_WORDS: Final = frozenset(word for entry in KINDS for word in (entry.kind.lower(), entry.plural, entry.short))
+
+
+async def recorded_case(folder: Path) -> Case:
+    """What was recorded of it; a folder without a recording is played, without a model."""
+    if (folder / RECORDING).is_file():
+        return read_recording(folder)
+    async with playing(Settings.load(), default_catalogue()) as player:
+        return (await player.play(folder)).case
+
+
+async def recorded_told(folder: Path) -> Told:
+    """The case of a folder."""
+    case = await recorded_case(folder)
+    if not case.facts:
+        raise Invalid(f"{folder}: nothing is recorded of its case")
+    return Told(recorded_investigation(case))

@@ -1,0 +1,1 @@
+"""Reconciles RemediationApprovalRequests. A decision stands only as `core.remediation` says."""

@@ -1,0 +1,290 @@
+"""The approval request of a case: made once, judged anew at every look, used once (resources, section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from inquest.api.approval import ApprovalSpec, Identity, RemediationApprovalRequest
+from inquest.api.base import GROUP, duration_from_timedelta
+from inquest.api.conditions import Verdict, false, true
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import Investigation
+from inquest.api.manifests.admission import not_in_force
+from inquest.api.manifests.admission import render as admission_policies
+from inquest.api.names import REQUESTER_ANNOTATION, approval_name, execution_name
+from inquest.api.types import ApprovalPhase, ApprovalState, VoidReason
+from inquest.controllers.guards import Guards, bare
+from inquest.controllers.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, House
+from inquest.controllers.status import publish, sealed
+from inquest.core.case import facts
+from inquest.core.case.facts import Case
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.remediation.proposal import (
+    ApprovalView,
+    Stand,
+    Standing,
+    approval_stands,
+    decided_at,
+    digest_of_execution,
+)
+from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
+from inquest.ports import Access, Person
+
+APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The request as it is now, and what it is worth."""
+
+    request: RemediationApprovalRequest
+    stand: Stand
+    decided_by: str
+    decided_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Approvals:
+    """Reads, judges and settles the request of one case."""
+
+    house: House
+
+    async def look(
+        self, inv: Investigation, case: Case, *, signal_resolved: bool, context: ResourceContext | None = None
+    ) -> Looked | None:
+        """None where there is no request: it was deleted, and is made again.
+
+        `context` is the target of the proposal as the same look has read it already.
+        """
+        try:
+            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        except NotFound:
+            return None
+        found = RemediationApprovalRequest.from_object(raw)
+        moment = decided_at(raw)
+        view = await self._view(inv, case, found, moment, signal_resolved=signal_resolved)
+        same = context is not None and context.target == bare(found.spec.target)
+        stand = await self._judged(view, found, context if same else None)
+        return Looked(found, stand, found.spec.decided_by or "", moment)
+
+    async def _judged(
+        self, view: ApprovalView, found: RemediationApprovalRequest, context: ResourceContext | None
+    ) -> Stand:
+        """Drift is asked last: a service that is away delays the use of an approval, never a rejection or expiry."""
+        stand = approval_stands(view)
+        if stand.standing not in (Standing.STANDS, Standing.PENDING):
+            return stand
+        try:
+            drift = await Guards(self.house).drift(found.spec.target, found.spec.workflow, context)
+        except Retryable as error:
+            late = stand.standing is Standing.STANDS
+            return Stand(Standing.UNREAD, f"held until it can be read: {error}") if late else stand
+        return approval_stands(replace(view, drift=drift))
+
+    async def _view(
+        self,
+        inv: Investigation,
+        case: Case,
+        found: RemediationApprovalRequest,
+        moment: datetime | None,
+        *,
+        signal_resolved: bool,
+    ) -> ApprovalView:
+        asked = case.last(facts.ApprovalRequested)
+        owner = next((ref.uid for ref in found.metadata.owner_references), "")
+        account = f"system:serviceaccount:{self.house.namespace}:"
+        chosen = self.house.settings
+        return ApprovalView(
+            spec=found.spec,
+            uid=found.uid,
+            owner_uid=owner,
+            case_uid=inv.uid,
+            recorded_uid=asked.uid if asked else "",
+            recorded_digest=asked.digest if asked else "",
+            now=await self.house.now(),
+            decided_at=moment,
+            policies_intact=await self.policies_intact(),
+            allowed=await self._allowed(found),
+            own_accounts=frozenset({account + chosen.kubernetes.service_account, f"{account}inquest-investigator"}),
+            own_prefixes=(f"system:serviceaccount:{self.house.execution_namespace}:",),
+            requester=requester_of(inv),
+            separate_requester=chosen.approval.separate_requester or bool(found.spec.separate_requester),
+            signal_resolved=signal_resolved,
+            cancelled=inv.spec.cancel,
+            consumed_by=found.status.consumed_by or "",
+            own_execution=await self._own_execution(inv, case),
+        )
+
+    async def _own_execution(self, inv: Investigation, case: Case) -> str:
+        """The execution that the journal names, or the one that it announced and was about to name."""
+        created, ruled = case.last(facts.ExecutionCreated), case.last(facts.Ruled)
+        name = execution_name(inv.name)
+        intent = next((fact for fact in reversed(case.all(facts.Intended)) if fact.name == name), None)
+        if created is not None or intent is None or ruled is None:
+            return created.uid if created else ""
+        try:
+            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, name, inv.namespace))
+        except NotFound:
+            return ""
+        is_ours = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
+        is_meant = digest_of_execution(found.spec, ruled.ruling.policy_hash) == intent.digest
+        return found.uid if is_ours and is_meant else ""
+
+    async def _allowed(self, found: RemediationApprovalRequest) -> dict[str, bool]:
+        """What a SubjectAccessReview says now of everybody who decided."""
+        access = Access(APPROVE.verb, APPROVE.group, APPROVE.resource, namespace=found.namespace)
+        ask = self.house.status.allowed_for
+        return {person.user: await ask(person, access, found.name) for person in deciders(found.spec)}
+
+    async def policies_intact(self) -> bool:
+        """Whether the admission policies are there and say what they said when they were installed."""
+        return not await self.policies_missing()
+
+    async def policies_missing(self) -> tuple[str, ...]:
+        """`Kind/name` of each that is not there or says something else; none where they are not required."""
+        if not self.house.settings.approval.require_admission_policy:
+            return ()
+        try:
+            found = [
+                *(await self.house.status.list(ADMISSION_POLICY)),
+                *(await self.house.status.list(ADMISSION_BINDING)),
+            ]
+        except Forbidden:
+            return ("they may not be read",)
+        chosen = self.house.settings.kubernetes
+        wanted = admission_policies(chosen.namespace, chosen.service_account, self.house.execution_namespace)
+        return not_in_force(_with_kinds(found), wanted)
+
+    async def settle(self, looked: Looked, now: datetime) -> None:
+        """Write into the request's status what became of it."""
+        phase = PHASES.get(ApprovalState(looked.stand.standing.value)) if _is_settled(looked.stand) else None
+        if phase is None and looked.request.status.phase not in (None, ApprovalPhase.PENDING):
+            # Decided already: that it cannot be used now, or has been used, does not open it again.
+            return
+        if phase is None:
+            left = looked.request.spec.expires_at - now
+            changes: dict[str, Any] = {
+                "phase": ApprovalPhase.PENDING,
+                "time_remaining": _minutes(left),
+            }
+            await publish(self.house, APPROVAL, looked.request, changes, {}, now=now)
+            return
+        changes = {
+            "phase": phase,
+            "decided_at": looked.decided_at,
+            "decided_by": looked.decided_by or None,
+            "void_reason": looked.stand.void,
+            "time_remaining": "0s",
+        }
+        await publish(self.house, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
+
+    async def consume(self, inv: Investigation, request_uid: str, execution_uid: str) -> None:
+        """Use the approval up: by compare-and-swap, for one execution."""
+        try:
+            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        except NotFound as error:
+            raise Conflict(f"{approval_name(inv.name)} has just gone") from error
+        found = RemediationApprovalRequest.from_object(raw)
+        if found.uid != request_uid:
+            raise Tampered(f"{found.name} is not the request that was decided")
+        if found.status.consumed_by == execution_uid:
+            return
+        if found.status.consumed_by:
+            raise Tampered(f"{found.name} was used by another execution")
+        meta = {
+            "name": found.name,
+            "namespace": found.namespace,
+            "resourceVersion": found.metadata.resource_version,
+        }
+        patch = {"metadata": meta, "status": {"consumedBy": execution_uid}}
+        await self.house.status.swap(APPROVAL, sealed(self.house.redactor, patch), manager="inquest-approval")
+
+    async def close(self, inv: Investigation) -> None:
+        """The case has ended: a request that nobody decided, or that was never used, is void."""
+        try:
+            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+        except NotFound:
+            return
+        found = RemediationApprovalRequest.from_object(raw)
+        owned = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
+        is_open = found.status.phase in (None, ApprovalPhase.PENDING, ApprovalPhase.APPROVED)
+        if owned and is_open and not found.status.consumed_by:
+            stand = Stand(Standing.VOIDED, "the investigation has ended", VoidReason.INVESTIGATION_CANCELLED)
+            await self.settle(
+                Looked(found, stand, found.spec.decided_by or "", decided_at(raw)), await self.house.now()
+            )
+
+
+def requester_of(inv: Investigation) -> str:
+    """Who asked for a case, as the API server wrote it down; empty where it did not."""
+    return inv.metadata.annotations.get(REQUESTER_ANNOTATION, "")
+
+
+EVERYBODY: Final = ("system:authenticated",)
+"""All that is known of the groups of a person whose decision was written before groups were on record."""
+
+
+def deciders(spec: ApprovalSpec) -> tuple[Person, ...]:
+    """Everybody who decided, as the API server knew them then."""
+    signed = [(approver.user, approver.identity) for approver in spec.approvals]
+    signed += [(spec.decided_by, spec.decider_identity)] if spec.decided_by else []
+    return tuple(_person(user, identity) for user, identity in signed)
+
+
+def _person(user: str, identity: Identity | None) -> Person:
+    if identity is None:
+        return Person(user, EVERYBODY)
+    return Person(user, identity.groups, identity.uid or "", identity.extra)
+
+
+PHASES: Final = {
+    ApprovalState.APPROVED: ApprovalPhase.APPROVED,
+    ApprovalState.REJECTED: ApprovalPhase.REJECTED,
+    ApprovalState.EXPIRED: ApprovalPhase.EXPIRED,
+    ApprovalState.VOIDED: ApprovalPhase.VOIDED,
+}
+
+
+def _minutes(left: timedelta) -> str:
+    """Whole minutes, so that the status is not written more than once a minute."""
+    return duration_from_timedelta(timedelta(minutes=max(0, int(left.total_seconds() // 60))))
+
+
+def _is_settled(stand: Stand) -> bool:
+    return stand.standing.value in {state.value for state in PHASES}
+
+
+def _verdicts(phase: ApprovalPhase, stand: Stand) -> dict[str, Verdict]:
+    message = stand.message
+    if phase in (ApprovalPhase.APPROVED, ApprovalPhase.REJECTED):
+        ready = true("Approved") if phase is ApprovalPhase.APPROVED else false("Rejected", message)
+        return {
+            "ApprovalPending": false("DecisionMade"),
+            "ApprovalDecided": true(str(phase), message),
+            "Ready": ready,
+        }
+    if phase is ApprovalPhase.EXPIRED:
+        return {
+            "ApprovalPending": false("Timeout"),
+            "ApprovalDecided": false("Timeout"),
+            "ApprovalExpired": true("Timeout", message),
+            "Ready": false("Expired", message),
+        }
+    void = stand.void or VoidReason.WORKFLOW_CHANGED
+    return {
+        "ApprovalPending": false("Voided"),
+        "ApprovalDecided": false("Voided"),
+        "ApprovalVoided": true(str(void), message),
+        "Ready": false("Voided", message),
+    }
+
+
+def _with_kinds(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items of a list carry no kind of their own."""
+    return [{"kind": _kind_of(one), **one} for one in found]
+
+
+def _kind_of(one: dict[str, Any]) -> str:
+    return "ValidatingAdmissionPolicyBinding" if "policyName" in one.get("spec", {}) else "ValidatingAdmissionPolicy"

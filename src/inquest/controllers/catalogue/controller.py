@@ -1,0 +1,369 @@
+"""The catalogue: ActionTypes and RemediationWorkflows are its source of truth, DataStorage is told.
+
+Level-triggered: what DataStorage holds and no resource carries any more is disabled at the next sync; a failed or
+partial list disables nothing (resources, section 7.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from inquest.api.base import Resource
+from inquest.api.catalogue import ActionType, RemediationWorkflow
+from inquest.api.conditions import Verdict, false, true
+from inquest.api.signal import Signal
+from inquest.api.types import Registration as Registered
+from inquest.api.types import SignalPhase
+from inquest.controllers.catalogue.live import (
+    NO_ACTION_TYPE,
+    by_version,
+    content_hash,
+    content_of,
+    lacks_action,
+    versions,
+)
+from inquest.controllers.house import ACTION_TYPE, SIGNAL, WORKFLOW, House
+from inquest.controllers.reading import ResourceT, fault, parsed
+from inquest.controllers.status import publish
+from inquest.core import patterns
+from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
+from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
+from inquest.ports import Registration, ResourceKind
+
+log = structlog.stdlib.get_logger(__name__)
+
+RETRY = timedelta(seconds=5)
+MAX_LISTED = 900
+"""Characters of the workflows that one sentence names."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a registration attempt gave: status fields, conditions, and whether to look again."""
+
+    changes: Mapping[str, Any]
+    verdicts: Mapping[str, Verdict]
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Registers what is applied and disables what is gone."""
+
+    house: House
+    pending: dict[str, str] = field(default_factory=dict)
+    """Why an object could not be registered yet, by `Kind namespace/name`."""
+
+    async def action_type(self, namespace: str, name: str) -> timedelta | None:
+        """Look at one ActionType; gives when to look again."""
+        found = await self._read(ACTION_TYPE, ActionType, namespace, name)
+        if not isinstance(found, ActionType):
+            return None
+        if namespace != self.house.namespace:
+            return await self._told(ACTION_TYPE, found, _elsewhere(self.house.namespace))
+        oldest = await self._action_type(found.spec.name)
+        if oldest is not None and oldest.uid != found.uid:
+            return await self._told(ACTION_TYPE, found, _using((), _second(found, oldest)))
+        result = await self._attempt_action_type(found.spec.name, words_of(found))
+        naming = await self._naming(found.spec.name)
+        again = await self._told(ACTION_TYPE, found, _using(_active(naming), result))
+        if result.changes["registration"] is Registered.ACTIVE is not found.status.registration:
+            for waiting in naming:
+                self.house.offer(WORKFLOW, waiting.namespace, waiting.name, waiting.uid)
+        return again
+
+    async def _naming(self, action: str) -> tuple[RemediationWorkflow, ...]:
+        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW, self.house.namespace))
+        return tuple(one for one in found if one.spec.action_type == action)
+
+    async def fill(self) -> str:
+        """Look at everything once, in order: the database may be younger than the resources.
+
+        Gives what could not be registered yet, and why; empty where everything is settled.
+        """
+        self.pending.clear()
+        for kind, look in ((ACTION_TYPE, self.action_type), (WORKFLOW, self.workflow)):
+            for found in await self.house.status.list(kind):
+                meta = found["metadata"]
+                # One object that nobody can register must not keep every case waiting.
+                try:
+                    await look(meta["namespace"], meta["name"])
+                except ValidationError as error:
+                    _not_registered(kind, meta["name"], fault(error))
+                except NeedsPerson as error:
+                    _not_registered(kind, meta["name"], str(error))
+        return self.unsettled()
+
+    def unsettled(self) -> str:
+        """The first object that could not be registered yet, and why; empty: there is none."""
+        return next((f"{place}: {why}" for place, why in self.pending.items()), "")
+
+    async def deleted(self, namespace: str, name: str) -> None:
+        """An object of this name was deleted: what it leaves behind is withdrawn at once."""
+        for kind in (ACTION_TYPE, WORKFLOW):
+            self.pending.pop(f"{kind.kind} {namespace}/{name}", None)
+        await self.sweep()
+
+    async def workflow(self, namespace: str, name: str) -> timedelta | None:
+        """Look at one RemediationWorkflow; gives when to look again."""
+        found = await self._read(WORKFLOW, RemediationWorkflow, namespace, name)
+        if not isinstance(found, RemediationWorkflow):
+            return None
+        if namespace != self.house.namespace:
+            return await self._told(WORKFLOW, found, _elsewhere(self.house.namespace))
+        same = await versions(self.house.status, self.house.namespace, found.spec.id)
+        newest = max(same, key=by_version, default=found)
+        if by_version(newest) > by_version(found):
+            return await self._workflow_told(found, _superseded(found, newest))
+        again = await self._workflow_told(found, await self._attempt_workflow(found))
+        for older in same:
+            if older.spec.version != found.spec.version and older.status.registration is not Registered.SUPERSEDED:
+                self.house.offer(WORKFLOW, older.namespace, older.name, older.uid)
+        return again
+
+    async def _workflow_told(self, found: RemediationWorkflow, result: Attempt) -> timedelta | None:
+        again = await self._told(WORKFLOW, found, result)
+        if result.changes.get("registration") is not found.status.registration:
+            await self._ring_action(found.spec.action_type)
+            if result.changes.get("registration") is Registered.ACTIVE:
+                await self._ring_held()
+        return again
+
+    async def _ring_held(self) -> None:
+        """A Signal that is held because no workflow fitted is looked at again: this one may."""
+        for held in parsed(Signal, await self.house.status.list(SIGNAL)):
+            if held.status.phase is SignalPhase.BLOCKED and held.status.reason == MANUAL_REVIEW_PENDING:
+                self.house.offer(SIGNAL, held.namespace, held.name, held.uid)
+
+    async def _ring_action(self, name: str) -> None:
+        """Who uses it has changed."""
+        for one in parsed(ActionType, await self.house.status.list(ACTION_TYPE, self.house.namespace)):
+            if one.spec.name == name:
+                self.house.offer(ACTION_TYPE, one.namespace, one.name, one.uid)
+
+    async def sweep(self) -> int:
+        """Disable what no resource carries any more, or whose ActionType is gone; says how many."""
+        # First what is held: a workflow that is applied and registered between the reads is no orphan.
+        registered = await self.house.datastorage.registered()
+        workflows = await self._whole(WORKFLOW, RemediationWorkflow)
+        actions = await self._whole(ACTION_TYPE, ActionType)
+        if workflows is None or actions is None:
+            return 0
+        named = {action.spec.name for action in actions}
+        hashes = {content_hash(content_of(one)) for one in workflows if one.spec.action_type in named}
+        orphans = [held for held in registered if _is_orphan(held, hashes)]
+        for orphan in orphans:
+            await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow or ActionType is gone")
+            log.info("workflow disabled", workflow=orphan.name, version=orphan.version, id=orphan.id)
+        self._revive(actions, workflows, named)
+        return len(orphans)
+
+    async def _whole(self, kind: ResourceKind, model: type[ResourceT]) -> tuple[ResourceT, ...] | None:
+        """None where one cannot be read: what is there is not known, and a part proves nothing."""
+        items = await self.house.status.list(kind, self.house.namespace)
+        readable = parsed(model, items)
+        return readable if len(readable) == len(items) else None
+
+    def _revive(self, actions: Iterable[ActionType], workflows: Iterable[RemediationWorkflow], named: Set[str]) -> None:
+        """Look again at what gave way to something that is gone now, and at what has lost its action."""
+        for action in actions:
+            if action.status.registration is Registered.INVALID:
+                self.house.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
+        newest = {one.spec.id: one for one in sorted(workflows, key=by_version)}
+        for one in newest.values():
+            is_left = one.status.registration is Registered.ACTIVE and one.spec.action_type not in named
+            is_found = lacks_action(one) and one.spec.action_type in named
+            if is_left or is_found or one.status.registration is Registered.SUPERSEDED:
+                self.house.offer(WORKFLOW, one.namespace, one.name, one.uid)
+
+    async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> Attempt:
+        try:
+            await self.house.datastorage.register_action_type(name, words)
+        except Unavailable as error:
+            return _pending(error, "Registered")
+        except AlreadyExists as error:
+            return Attempt({"registration": Registered.INVALID, "message": str(error)}, _conflict(error))
+        return Attempt(
+            {"registration": Registered.ACTIVE, "message": "registered"},
+            {"Registered": true("Registered"), "Ready": true("Ready")},
+        )
+
+    async def _attempt_workflow(self, found: RemediationWorkflow) -> Attempt:
+        action = await self._action_type(found.spec.action_type)
+        if action is None:
+            await self._left_behind(found)
+            message = f"spec.actionType: no ActionType is named {found.spec.action_type}"
+            verdicts = {
+                "Valid": false(NO_ACTION_TYPE, message),
+                "ActionTypeFound": false("NotFound", message),
+                "Registered": false("Invalid", message),
+                "Ready": false("ActionTypeFound", message),
+            }
+            return Attempt({"registration": Registered.INVALID, "message": message}, verdicts)
+        if unusable := unusable_pattern(found):
+            return _refused(Invalid(unusable))
+        try:
+            # The order in which resources arrive is nobody's: what the workflow rests on is registered first.
+            await self.house.datastorage.register_action_type(action.spec.name, words_of(action))
+            held = await self.house.datastorage.register_workflow(content_of(found))
+        except Unavailable as error:
+            return _pending(error, "Registered")
+        except (AlreadyExists, Invalid) as error:
+            return _refused(error)
+        return _accepted(held)
+
+    async def _left_behind(self, found: RemediationWorkflow) -> None:
+        """Where it was in force, its ActionType has gone: it is offered no more, and people are told (7.1)."""
+        if found.status.registration is not Registered.ACTIVE:
+            return
+        name = found.spec.action_type
+        left = _active(await self._naming(name))
+        text = f"ActionType {name} is gone, and was in use by {_listed(left or [found])}"
+        await self.house.herald.event(found.to_object(), "InUse", self.house.redactor.text(text), warning=True)
+        try:
+            await self.sweep()
+        except Unavailable as error:
+            # The next sweep finds it as well.
+            log.warning("workflow not withdrawn yet", workflow=found.spec.id, error=str(error))
+
+    async def _action_type(self, name: str) -> ActionType | None:
+        """The ActionType of that name; of several the oldest, of one age the one that is registered already.
+
+        Raises Unavailable where it is not known to be absent, because one cannot be read.
+        """
+        items = await self.house.status.list(ACTION_TYPE, self.house.namespace)
+        found = parsed(ActionType, items)
+        named = [one for one in found if one.spec.name == name]
+        if not named and len(found) < len(items):
+            raise Unavailable("the catalogue", f"an ActionType cannot be read, and it may be {name}")
+        return min(named, key=_seniority, default=None)
+
+    async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
+        try:
+            return model.from_object(await self.house.status.read(kind, name, namespace))
+        except NotFound:
+            self.pending.pop(f"{kind.kind} {namespace}/{name}", None)
+            return None
+
+    async def _told(self, kind: ResourceKind, found: Resource, result: Attempt) -> timedelta | None:
+        now = await self.house.now()
+        changes = dict(result.changes)
+        if changes.get("registration") is Registered.ACTIVE:
+            changes["registered_at"] = _registered_before(found, changes) or now
+        await publish(self.house, kind, found, changes, result.verdicts, now=now)
+        place = f"{kind.kind} {found.namespace}/{found.name}"
+        if result.again:
+            self.pending[place] = str(changes["message"])
+            return RETRY
+        self.pending.pop(place, None)
+        return None
+
+
+def _not_registered(kind: ResourceKind, name: str, why: str) -> None:
+    log.error("cannot be registered", kind=kind.kind, name=name, error=why)
+
+
+def _active(found: Iterable[RemediationWorkflow]) -> list[RemediationWorkflow]:
+    return [one for one in found if one.status.registration is Registered.ACTIVE]
+
+
+def _registered_before(found: Resource, changes: Mapping[str, Any]) -> datetime | None:
+    """When this very content was registered; None where it was not in force, or was another."""
+    status: Any = found.status
+    was_in_force = status.registration in (Registered.ACTIVE, Registered.PENDING)
+    is_same = getattr(status, "content_hash", None) == changes.get("content_hash")
+    return status.registered_at if was_in_force and is_same else None
+
+
+def words_of(found: ActionType) -> dict[str, str]:
+    """What an action type is registered with, beside its name."""
+    return {key: value for key, value in found.spec.to_object().items() if key != "name"}
+
+
+def unusable_pattern(found: RemediationWorkflow) -> str:
+    """The first pattern of a parameter that cannot be run in linear time, with its fault; empty: all can."""
+    faults = ((one.name, patterns.compiled(one.pattern or "")[1]) for one in found.spec.parameters)
+    return next((f"spec.parameters: the pattern of {name} {fault}" for name, fault in faults if fault), "")
+
+
+def _is_orphan(held: Registration, hashes: set[str]) -> bool:
+    return held.status == "Active" and held.content_hash not in hashes
+
+
+def _seniority(found: ActionType) -> tuple[str, bool, str]:
+    """Time is written in whole seconds: two of one second must not take turns."""
+    meta = found.metadata
+    return str(meta.creation_timestamp), found.status.registration is not Registered.ACTIVE, found.uid
+
+
+def _elsewhere(home: str) -> Attempt:
+    """A stranger's resource: registered, it would be offered to every case and run with any account of the runs."""
+    message = f"metadata.namespace: the catalogue is read from {home} only; apply it there"
+    verdicts = {"Registered": false("NamespaceNotRead", message), "Ready": false("Registered", message)}
+    return Attempt({"registration": Registered.INVALID, "message": message}, verdicts)
+
+
+def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> Attempt:
+    message = f"version {newest.spec.version} in {newest.name} has taken its place"
+    verdicts = {"Registered": false("Superseded", message), "Ready": false("Superseded", message)}
+    return Attempt({"registration": Registered.SUPERSEDED, "message": message}, verdicts)
+
+
+def _using(users: Sequence[RemediationWorkflow], result: Attempt) -> Attempt:
+    """With who uses the action type."""
+    verdict = true("InUse", f"by {_listed(users)}") if users else false("NotInUse", "no active workflow names it")
+    changes = {**result.changes, "active_workflows": len(users)}
+    return replace(result, changes=changes, verdicts={**result.verdicts, "InUse": verdict})
+
+
+def _listed(found: Iterable[RemediationWorkflow]) -> str:
+    return ", ".join(sorted({one.spec.id for one in found}))[:MAX_LISTED]
+
+
+def _second(found: ActionType, oldest: ActionType) -> Attempt:
+    message = f"{oldest.name} is older and has the name {found.spec.name}"
+    return Attempt({"registration": Registered.INVALID, "message": message}, _conflict(message))
+
+
+def _accepted(held: Registration) -> Attempt:
+    changes = {
+        "registration": Registered.ACTIVE,
+        "workflow_id": held.id,
+        "content_hash": held.content_hash,
+        "message": "registered",
+    }
+    verdicts = {
+        "Valid": true("Valid"),
+        "ActionTypeFound": true("Found"),
+        "Registered": true("Registered"),
+        "Ready": true("Ready"),
+    }
+    return Attempt(changes, verdicts)
+
+
+def _refused(error: Exception) -> Attempt:
+    reason = "VersionConflict" if isinstance(error, AlreadyExists) else "ParametersInvalid"
+    message = str(error)
+    verdicts = {
+        "Valid": false(reason, message),
+        "ActionTypeFound": true("Found"),
+        "Registered": false("VersionConflict" if isinstance(error, AlreadyExists) else "Invalid", message),
+        "Ready": false("Valid", message),
+    }
+    return Attempt({"registration": Registered.INVALID, "message": message[:1024]}, verdicts)
+
+
+def _pending(error: Exception, failing: str) -> Attempt:
+    message = str(error)
+    verdicts = {"Registered": false("DataStorageUnavailable", message), "Ready": false(failing, message)}
+    return Attempt({"registration": Registered.PENDING, "message": message[:1024]}, verdicts, again=True)
+
+
+def _conflict(error: Exception | str) -> Mapping[str, Verdict]:
+    return {"Registered": false("Conflict", str(error)), "Ready": false("Registered", str(error))}

@@ -1,0 +1,618 @@
+"""One run of one workflow: lock the target by the Job's name, watch it, look whether it helped.
+
+An execution whose uid is not in its case's journal is not run. Everything may run twice: the Job has one name, and who
+finds it there looks whose it is (resources, section 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from inquest.api.conditions import Verdict, false, true, unknown
+from inquest.api.execution import JOB_CLEANUP_FINALIZER, Effectiveness, Failure, Holder, JobRef, WorkflowExecution
+from inquest.api.investigation import Investigation
+from inquest.api.names import target_string
+from inquest.api.notices import Notice as Remembered
+from inquest.api.notices import NoticeState
+from inquest.api.types import (
+    TERMINAL_PHASES,
+    EffectivenessReason,
+    ExecutionPhase,
+    FailureReason,
+    Mode,
+    Purpose,
+    TargetRef,
+    VoidReason,
+)
+from inquest.controllers import notices as telling
+from inquest.controllers.execution.effect_readings import Gauges
+from inquest.controllers.guards import Guards, bare
+from inquest.controllers.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
+from inquest.controllers.pods import pods_of
+from inquest.controllers.signal.controller import resolved_time
+from inquest.controllers.status import publish, sealed
+from inquest.core.case import facts as plot
+from inquest.core.remediation.effectiveness import (
+    LOOK_BACK,
+    Assessment,
+    Component,
+    EffectView,
+    Timing,
+    Windows,
+    assess,
+    health_score,
+    is_custom,
+    symptoms_of,
+    windows,
+)
+from inquest.core.remediation.proposal import (
+    Halt,
+    JobOutcome,
+    Lock,
+    clean_up_is_due,
+    dropped_parameters,
+    guard,
+    guard_undo,
+    health_before,
+    job,
+    job_outcome,
+    lock_on,
+    target_fault,
+)
+from inquest.core.reporting import notices
+from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
+from inquest.ports import Json
+
+JOB_POLL: Final = timedelta(seconds=10)
+BUSY_POLL: Final = timedelta(seconds=30)
+MAX_BLOCKED: Final = timedelta(hours=1)
+OVERDUE: Final = timedelta(seconds=30)
+"""After the deadline the assessment ends, whatever can be read (resources, section 14.1)."""
+_UNBLOCKED: Final[Mapping[str, None]] = {"blocked_by": None, "blocked_until": None}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a look at an execution makes of its status."""
+
+    changes: Mapping[str, Any]
+    verdicts: Mapping[str, Verdict]
+    event: tuple[str, str, bool] | None = None
+    """Reason, message, warning."""
+    again: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Executions:
+    """Looks at one WorkflowExecution at a time."""
+
+    house: House
+
+    async def look(self, namespace: str, name: str) -> timedelta | None:
+        """Bring one execution further; gives when to look again."""
+        try:
+            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, name, namespace))
+        except NotFound:
+            return None
+        if found.metadata.deletion_timestamp is not None:
+            return await self._let_go(found)
+        look = self._looks()[found.status.phase or ExecutionPhase.PENDING]
+        now = await self.house.now()
+        change = await look(found, now)
+        await self._tell(found, change, now)
+        return change.again
+
+    def _looks(self) -> Mapping[ExecutionPhase, Callable[[WorkflowExecution, datetime], Awaitable[Change]]]:
+        return {
+            ExecutionPhase.PENDING: self._start,
+            ExecutionPhase.BLOCKED: self._start,
+            ExecutionPhase.RUNNING: self._watch,
+            ExecutionPhase.VERIFYING: self._verify,
+            ExecutionPhase.SUCCEEDED: self._rest,
+            ExecutionPhase.INEFFECTIVE: self._rest,
+            ExecutionPhase.FAILED: self._rest,
+            ExecutionPhase.ROLLED_BACK: self._rest,
+        }
+
+    # --- Pending, Blocked --------------------------------------------------------------------------------------
+
+    async def _start(self, found: WorkflowExecution, now: datetime) -> Change:
+        """Begin, or wake from a hold: everything is asked anew, because the world went on (resources, 8.2, 9.4)."""
+        inv = await self._investigation(found)
+        facts = await self._facts(inv) if inv is not None else ()
+        if inv is not None and _is_awaited(found, inv, facts):
+            return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=2))
+        fault = _fault(found, inv, facts)
+        if fault is not None:
+            return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
+        if frozen := await Guards(self.house).frozen(found.spec.target):
+            return _frozen(frozen)
+        halt = await self._halt(found)
+        if halt is not None and _is_too_old(found, now):
+            halt = replace(halt, until=None, message=f"{halt.message}, and has been for an hour")
+        if halt is not None:
+            return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
+        if found.status.phase is None:
+            # Its status is written once before anything runs: what cannot say what it does is not begun.
+            return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
+        self.house.must_hold()
+        wanted = job(found, namespace=self.house.execution_namespace, health=await self._health(found, now))
+        try:
+            made = await self.house.status.create(JOB, self._sealed(wanted))
+        except AlreadyExists:
+            return await self._locked(found, now)
+        return await self._running(found, made, now, "JobCreated")
+
+    async def _halt(self, found: WorkflowExecution) -> Halt | None:
+        """What holds it back; its own Job, made right before a crash, does not."""
+        there = await self._job(found)
+        if lock_on(there, found.uid) is Lock.OURS:
+            return None
+        view = await Guards(self.house).view(
+            found.spec.target,
+            found.spec.workflow,
+            execution_uid=found.uid,
+            signal_resolved=await self._signal_resolved(found),
+            approved_by_person=found.spec.approval_ref is not None,
+        )
+        return guard_undo(view) if _is_undo(found) else guard(view)
+
+    async def _facts(self, inv: Investigation) -> tuple[plot.Fact, ...]:
+        log = await self.house.journal.read(inv.uid)
+        return tuple(plot.load(entry.payload) for entry in log.entries)
+
+    async def _locked(self, found: WorkflowExecution, now: datetime) -> Change:
+        """Something stands under the Job's name: whose is it?"""
+        there = await self._job(found)
+        lock = lock_on(there, found.uid)
+        if lock is Lock.OURS and there is not None:
+            return await self._running(found, there, now, "JobAdopted")
+        if lock is Lock.FOREIGN:
+            message = "a Job that Inquest did not make has the name of this target's lock"
+            return _failure(found, JobOutcome(ended=True, reason=FailureReason.UNKNOWN, message=message), now)
+        if lock is Lock.ENDED and there is not None:
+            await self.house.status.delete(
+                JOB, there["metadata"]["name"], self.house.execution_namespace, uid=there["metadata"]["uid"]
+            )
+        if lock in (Lock.ENDED, Lock.FREE):
+            raise Conflict(f"the lock on {target_string(found.spec.target)} has just become free")
+        return _held(Halt("ResourceBusy", "another execution is changing the target", until=now + BUSY_POLL), now)
+
+    async def _running(self, found: WorkflowExecution, made: Json, now: datetime, how: str) -> Change:
+        before = found.status.pre_spec_hash or found.spec.target.spec_hash
+        if not before:
+            before = (await self.house.eyes.pin(bare(found.spec.target))).spec_hash
+        meta, fared = made["metadata"], health_before(made)
+        ref = JobRef(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
+        changes = {
+            "phase": ExecutionPhase.RUNNING,
+            "reason": how,
+            "message": f"Job {meta['name']} runs",
+            "job": ref,
+            "started_at": found.status.started_at or datetime.fromisoformat(meta["creationTimestamp"]),
+            "dropped_parameters": dropped_parameters(found.spec),
+            "pre_spec_hash": before or None,
+            **_UNBLOCKED,
+            "effectiveness": found.status.effectiveness if fared is None else Effectiveness(health_before=fared),
+        }
+        verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
+        return Change(changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL)
+
+    async def _health(self, found: WorkflowExecution, now: datetime) -> float | None:
+        """How the target fared right before the run: an undo is due where it fares worse afterwards (resources, 8.2).
+
+        What cannot be read is not known, and holds nothing up.
+        """
+        target = found.spec.target
+        try:
+            shown = await self._target(target)
+            pods = await self._pods(target, shown)
+        except InquestError:
+            return None
+        known = bool(shown) and pods is not None
+        return health_score(target.kind, shown, pods or (), now - LOOK_BACK) if known else None
+
+    # --- Running -------------------------------------------------------------------------------------------------
+
+    async def _watch(self, found: WorkflowExecution, now: datetime) -> Change:
+        inv = await self._investigation(found)
+        there = await self._job(found)
+        if inv is not None and inv.spec.cancel and there is not None:
+            await self._delete_job(found, there)
+            told = f"cancelled: its Job had run for {_seconds(found.status.started_at, now)} s and is deleted"
+            return _failure(found, JobOutcome(True, reason=FailureReason.CANCELLED, message=told, ran=True), now)
+        if there is None or not _is_its_own(found, there):
+            message = "its Job is gone before it ended"
+            return _failure(found, JobOutcome(True, reason=FailureReason.UNKNOWN, message=message, ran=True), now)
+        outcome = job_outcome(there, *(await self._around(there)))
+        if not outcome.ended:
+            return Change({}, {}, again=JOB_POLL)
+        return await self._succeeded(found, outcome, now) if outcome.succeeded else _failure(found, outcome, now)
+
+    async def _around(self, there: Json) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
+        """Pods and events of a Job."""
+        namespace, name = there["metadata"]["namespace"], there["metadata"]["name"]
+        pods = await self.house.status.list(POD, namespace, labels=f"batch.kubernetes.io/job-name={name}")
+        names = {pod["metadata"]["name"] for pod in pods}
+        events = await self.house.status.list(EVENT, namespace)
+        return pods, tuple(one for one in events if (one.get("involvedObject") or {}).get("name") in names)
+
+    async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+        if _is_undo(found):
+            return await self._undone(found, outcome, now)
+        # That somebody's Git drives the target says how long its state takes to settle.
+        context = await self.house.eyes.pin(bare(found.spec.target))
+        ended = outcome.ended_at or now
+        changes = {
+            "completed_at": ended,
+            "duration_seconds": _seconds(found.status.started_at, ended),
+            "post_spec_hash": found.status.post_spec_hash or context.spec_hash or None,
+            "reason": "JobSucceeded",
+        }
+        if not self.house.settings.effectiveness.enabled:
+            done = {"JobComplete": true("JobSucceeded"), "EffectivenessAssessed": false("Disabled")}
+            phase = {"phase": ExecutionPhase.SUCCEEDED, "message": "the Job succeeded; verification is switched off"}
+            ready = {"Ready": true("Succeeded")}
+            return Change(changes | phase, done | ready, ("JobSucceeded", "the Job succeeded", False), JOB_POLL)
+        when = self._windows(found, ended, await self._is_proactive(found), context.labels.git_ops_managed or False)
+        times = {"check_after": when.check_after, "alert_check_after": when.alert_check_after}
+        before = found.status.effectiveness or Effectiveness()
+        effect = before.model_copy(update={**times, "deadline": when.deadline})
+        waiting = {"phase": ExecutionPhase.VERIFYING, "message": "the Job succeeded; its effect is looked at"}
+        verdicts = {
+            "JobComplete": true("JobSucceeded"),
+            "EffectivenessAssessed": unknown("InProgress"),
+            "Ready": true("Verifying"),
+        }
+        again = max(timedelta(seconds=1), when.check_after - now)
+        return Change(
+            changes | waiting | {"effectiveness": effect},
+            verdicts,
+            ("JobSucceeded", "the Job succeeded; its effect is looked at", False),
+            again,
+        )
+
+    async def _undone(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+        """The undo ran: what it took back says so first, so that a crash in between comes here again."""
+        context, ended = await self.house.eyes.pin(bare(found.spec.target)), outcome.ended_at or now
+        await self._roll_back(found, now)
+        changes = {
+            "phase": ExecutionPhase.SUCCEEDED,
+            "reason": "JobSucceeded",
+            "message": "the undo ran",
+            "completed_at": ended,
+            "duration_seconds": _seconds(found.status.started_at, ended),
+            "post_spec_hash": found.status.post_spec_hash or context.spec_hash or None,
+        }
+        verdicts = {
+            "JobComplete": true("JobSucceeded"),
+            "EffectivenessAssessed": false("NotApplicable"),
+            "Ready": true("Succeeded"),
+        }
+        return Change(changes, verdicts, ("JobSucceeded", "the undo ran", False), JOB_POLL)
+
+    async def _roll_back(self, undo: WorkflowExecution, now: datetime) -> None:
+        """The execution that was taken back, as long as it is the one that was meant."""
+        meant = undo.spec.undo_of
+        try:
+            raw = await self.house.status.read(EXECUTION, meant.name if meant else "", undo.namespace)
+        except NotFound:
+            return
+        ran = WorkflowExecution.from_object(raw)
+        if meant is None or ran.uid != meant.uid or ran.status.phase is ExecutionPhase.ROLLED_BACK:
+            return
+        message = f"taken back by {undo.name}: {ran.status.message or ''}"[:1024]
+        changes = {"phase": ExecutionPhase.ROLLED_BACK, "reason": "RolledBack", "message": message}
+        verdicts = {"Ready": false("RolledBack", message)}
+        await self._tell(ran, Change(changes, verdicts, ("RolledBack", message, True)), now)
+
+    # --- Verifying -----------------------------------------------------------------------------------------------
+
+    async def _verify(self, found: WorkflowExecution, now: datetime) -> Change:
+        inv = await self._investigation(found)
+        deadline = found.status.effectiveness.deadline if found.status.effectiveness else None
+        if deadline is not None and now > deadline + OVERDUE:
+            return _verified(found, Assessment(reason=EffectivenessReason.EXPIRED))
+        view = await self._effect(found, inv, now)
+        assessed = assess(view)
+        cancelled = inv is not None and inv.spec.cancel
+        if not assessed.done and not cancelled:
+            looked = assessed.next_look or now + BUSY_POLL
+            # The next look asks whether anything has become worse since.
+            seen = _with_scores(found, assessed) if now >= view.windows.check_after else found.status.effectiveness
+            return Change({"effectiveness": seen}, {}, again=max(timedelta(seconds=1), looked - now))
+        return _verified(found, assessed)
+
+    async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
+        target = found.spec.target
+        context = await self.house.eyes.pin(bare(target))
+        shown = await self._target(target)
+        when = found.status.effectiveness or Effectiveness()
+        ended = found.status.completed_at or now
+        started, gauges = found.status.started_at or ended, Gauges(self.house)
+        due = now >= (when.check_after or ended)
+        fires = due and now >= (when.alert_check_after or ended) and inv is not None
+        return EffectView(
+            windows=Windows(when.check_after or ended, when.alert_check_after or ended, when.deadline or ended),
+            now=now,
+            started_at=started,
+            ended_at=ended,
+            kind=target.kind,
+            target=None if context.deleted else shown,
+            pods=await self._pods(target, shown),
+            post_hash=found.status.post_spec_hash or "",
+            current_hash=context.spec_hash,
+            resolved_at=await self._resolved_at(inv),
+            alert_in_scope=bool(gauges.alert(inv)),
+            firing=await gauges.firing(inv) if fires and inv else None,
+            metrics_in_scope=bool(gauges.questions(target)),
+            metrics=await gauges.metrics(target, started=started, ended=ended, now=now) if due else None,
+            previous=_looked_before(when),
+        )
+
+    async def _target(self, target: TargetRef) -> Json:
+        kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+        try:
+            return await self.house.cluster.get(kind, target.name, target.namespace or "")
+        except NotFound:
+            return {}
+
+    async def _pods(self, target: TargetRef, shown: Json) -> tuple[Json, ...] | None:
+        """The pods of a workload by its selector; None for a kind that has none."""
+        if target.kind == "Pod":
+            return (shown,)
+        return await pods_of(self.house.cluster, shown, target.namespace or "")
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    async def _rest(self, found: WorkflowExecution, now: datetime) -> Change:
+        """After the end the Job keeps the target locked for a while, then goes."""
+        there = await self._job(found)
+        if there is None or lock_on(there, found.uid) is not Lock.OURS:
+            return Change({}, {})
+        ended = found.status.completed_at or now
+        cooldown = self.house.settings.execution.cooldown
+        if not clean_up_is_due(there, found.uid, ended_at=ended, now=now, cooldown=cooldown):
+            return Change({}, {}, again=max(timedelta(seconds=1), ended + cooldown - now))
+        await self._delete_job(found, there)
+        verdicts = {"TargetLocked": false("Released", "the Job was deleted")}
+        return Change({}, verdicts, ("LockReleased", "the Job was deleted", False))
+
+    async def _let_go(self, found: WorkflowExecution) -> timedelta | None:
+        """The object is being deleted: its Job goes first, then the finalizer."""
+        if JOB_CLEANUP_FINALIZER not in found.metadata.finalizers:
+            return None
+        there = await self._job(found)
+        if there is not None and lock_on(there, found.uid) is Lock.OURS:
+            await self._delete_job(found, there)
+        rest = [name for name in found.metadata.finalizers if name != JOB_CLEANUP_FINALIZER]
+        meta = {
+            "name": found.name,
+            "namespace": found.namespace,
+            "resourceVersion": found.metadata.resource_version,
+            "finalizers": rest or None,
+        }
+        await self.house.status.swap(EXECUTION, self._sealed({"metadata": meta}), manager="inquest", status=False)
+        return None
+
+    # --- what they use -------------------------------------------------------------------------------------------
+
+    async def _tell(self, found: WorkflowExecution, change: Change, now: datetime) -> None:
+        told = await self._tell_people(found, change, now)
+        changes = {**change.changes, **({"notices": told} if told != found.status.notices else {})}
+        if not changes and not change.verdicts:
+            return
+        written = await publish(self.house, EXECUTION, found, changes, change.verdicts, now=now)
+        if written is None:
+            return
+        if change.event:
+            reason, message, warning = change.event
+            text = self.house.redactor.text(message)
+            await self.house.herald.event(found.to_object(), reason, text, warning=warning)
+        self.house.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
+
+    async def _tell_people(self, found: WorkflowExecution, change: Change, now: datetime) -> tuple[Remembered, ...]:
+        """It waits for another one: once for each that holds it, as long as it waits; gives what is remembered."""
+        known = tuple(telling.unless_late(one, now) for one in found.status.notices)
+        if change.changes.get("phase", found.status.phase) is not ExecutionPhase.BLOCKED:
+            late = (one for one in known if one.state is NoticeState.PENDING)
+            return telling.remembered(known, *(telling.given_up(one, now) for one in late))
+        by: Holder | None = change.changes.get("blocked_by", found.status.blocked_by)
+        holder = by.name if by else ""
+        key = f"{found.uid}/Blocked/{holder}"
+        seen = next((one for one in known if one.key == key), None)
+        is_new = seen is None and found.status.phase is not ExecutionPhase.BLOCKED
+        if not is_new and (seen is None or seen.state is not NoticeState.PENDING):
+            return known
+        why = str(change.changes.get("message", found.status.message))
+        told = notices.waiting(found, await self._investigation(found), holder, why, self.house.settings.cluster_name)
+        return telling.remembered(known, await telling.tell(self.house, found, key, told, now, seen))
+
+    async def _job(self, found: WorkflowExecution) -> Json | None:
+        name = job(found, namespace=self.house.execution_namespace)["metadata"]["name"]
+        try:
+            return await self.house.status.read(JOB, name, self.house.execution_namespace)
+        except NotFound:
+            return None
+
+    async def _delete_job(self, found: WorkflowExecution, there: Json) -> None:
+        meta = there["metadata"]
+        await self.house.status.delete(JOB, meta["name"], meta["namespace"], uid=meta["uid"])
+
+    async def _investigation(self, found: WorkflowExecution) -> Investigation | None:
+        name = found.spec.investigation_ref.name
+        try:
+            return Investigation.from_object(await self.house.status.read(INVESTIGATION, name, found.namespace))
+        except NotFound:
+            return None
+
+    async def _signal_resolved(self, found: WorkflowExecution) -> bool:
+        return await self._resolved_at(await self._investigation(found)) is not None
+
+    async def _resolved_at(self, inv: Investigation | None) -> datetime | None:
+        return await resolved_time(self.house, inv) if inv else None
+
+    async def _is_proactive(self, found: WorkflowExecution) -> bool:
+        inv = await self._investigation(found)
+        return inv is not None and inv.spec.signal.mode is Mode.PROACTIVE
+
+    def _windows(self, found: WorkflowExecution, ended: datetime, proactive: bool, gitops: bool) -> Windows:
+        chosen = self.house.settings.effectiveness
+        timing = Timing(
+            stabilization=chosen.stabilization,
+            validity=chosen.validity,
+            gitops_delay=chosen.async_gitops,
+            operator_delay=chosen.async_operator,
+            proactive_delay=chosen.proactive_delay,
+        )
+        custom = is_custom(found.spec.target.api_version or "")
+        return windows(ended, timing, gitops=gitops, by_operator=custom, proactive=proactive)
+
+    def _sealed(self, obj: Json) -> Any:
+        return sealed(self.house.redactor, obj)
+
+
+def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
+    """A Blocked execution waits an hour at the most, from when it was blocked (resources, section 14.1)."""
+    if found.status.phase is not ExecutionPhase.BLOCKED:
+        return False
+    held = (one for one in found.status.conditions if one.type == "TargetLocked" and one.status == "False")
+    return any(now - one.last_transition_time > MAX_BLOCKED for one in held)
+
+
+def _is_awaited(found: WorkflowExecution, inv: Investigation, facts: tuple[plot.Fact, ...]) -> bool:
+    """The case has announced it and will name it in a moment, or after a restart."""
+    announced = any(isinstance(fact, plot.Intended) and fact.name == found.name for fact in facts)
+    return announced and inv.status.phase not in TERMINAL_PHASES and not _names(facts, found)
+
+
+def _fault(
+    found: WorkflowExecution, inv: Investigation | None, facts: tuple[plot.Fact, ...]
+) -> tuple[FailureReason, str] | None:
+    """Why this execution must not run at all."""
+    text = target_fault(found.spec.target)
+    if text:
+        return FailureReason.CONFIGURATION_ERROR, text
+    if inv is not None and inv.spec.cancel:
+        return FailureReason.CANCELLED, "the investigation was cancelled"
+    if any(isinstance(fact, plot.Closed) for fact in facts):
+        return FailureReason.CANCELLED, "the case has ended before the execution began"
+    if inv is None or not _names(facts, found):
+        return FailureReason.CONFIGURATION_ERROR, "no journal of a case names this execution"
+    return None
+
+
+def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:
+    return any(isinstance(fact, plot.ExecutionCreated | plot.UndoCreated) and fact.uid == found.uid for fact in facts)
+
+
+def _is_its_own(found: WorkflowExecution, there: Json) -> bool:
+    """Whether this is the very Job that was made for it: one that somebody made again runs on nobody's word."""
+    made = found.status.job
+    is_that_one = made is None or made.uid in (None, there["metadata"]["uid"])
+    return is_that_one and lock_on(there, found.uid) is Lock.OURS
+
+
+def _is_undo(found: WorkflowExecution) -> bool:
+    return found.spec.purpose is Purpose.UNDO
+
+
+def _frozen(why: str) -> Change:
+    """It waits as if it were new: time in a freeze is not time in which the target was busy."""
+    changes = {"phase": ExecutionPhase.PENDING, "reason": None, "message": why, **_UNBLOCKED}
+    waits = unknown("Pending", why)
+    return Change(changes, {"TargetLocked": waits, "JobCreated": waits}, again=BUSY_POLL)
+
+
+def _held(halt: Halt, now: datetime) -> Change:
+    reason = halt.guard if halt.guard in ("ResourceBusy", "RecentlyRemediated") else "ResourceBusy"
+    changes = {
+        "phase": ExecutionPhase.BLOCKED,
+        "reason": halt.guard,
+        "message": halt.message,
+        "blocked_by": halt.blocked_by,
+        "blocked_until": halt.until,
+    }
+    again = max(timedelta(seconds=1), halt.until - now) if halt.until else BUSY_POLL
+    verdicts = {"TargetLocked": false(reason, halt.message), "JobCreated": false(reason, halt.message)}
+    return Change(changes, verdicts, ("ExecutionBlocked", halt.message, True), again)
+
+
+def _failed_by_guard(halt: Halt, now: datetime) -> Change:
+    drifted = halt.guard in set(VoidReason)
+    reason = FailureReason.TARGET_DRIFTED if drifted else FailureReason.CANCELLED
+    failure = Failure(reason=reason, message=halt.message, ran=False, summary=halt.message[:500], failed_at=now)
+    return _ended_badly(failure, now)
+
+
+def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+    reason = outcome.reason or FailureReason.UNKNOWN
+    failure = Failure(
+        reason=reason,
+        message=outcome.message[:1024] or None,
+        exit_code=outcome.exit_code,
+        container=outcome.container or None,
+        ran=outcome.ran,
+        summary=outcome.summary(found.spec.workflow.id),
+        failed_at=outcome.ended_at or now,
+    )
+    change = _ended_badly(failure, outcome.ended_at or now)
+    duration = _seconds(found.status.started_at, outcome.ended_at or now)
+    return Change({**change.changes, "duration_seconds": duration}, change.verdicts, change.event, JOB_POLL)
+
+
+def _ended_badly(failure: Failure, at: datetime) -> Change:
+    changes = {
+        "phase": ExecutionPhase.FAILED,
+        "reason": str(failure.reason),
+        "message": failure.summary,
+        "failure": failure,
+        "completed_at": at,
+        **_UNBLOCKED,
+    }
+    reason = str(failure.reason)
+    verdicts = {
+        "JobComplete": false(reason, failure.summary),
+        "EffectivenessAssessed": false("NotApplicable"),
+        "Ready": false("Failed", failure.summary),
+    }
+    return Change(changes, verdicts, ("JobFailed", failure.summary, True), JOB_POLL)
+
+
+def _with_scores(found: WorkflowExecution, assessed: Assessment) -> Effectiveness:
+    """What a look found, beside the times and the state before the run."""
+    before = found.status.effectiveness or Effectiveness()
+    parts = {"health": assessed.health, "alert": assessed.alert, "metrics": assessed.metrics}
+    return before.model_copy(update={name: part.score for name, part in parts.items()})
+
+
+def _looked_before(seen: Effectiveness) -> Assessment:
+    health, alert, metrics = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
+    return Assessment(health, alert, metrics)
+
+
+def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
+    reason = assessed.reason
+    # A look that a person cut short decides nothing.
+    said = "; ".join(symptoms_of(assessed)) if reason else ""
+    effect = _with_scores(found, assessed).model_copy(update={"score": assessed.score, "reason": reason})
+    score = "unknown" if assessed.score is None else f"{assessed.score:.2f}"
+    message = f"{f'did not help: {said}' if said else 'verified'}: {reason or 'cancelled'}, score {score}"
+    phase = ExecutionPhase.INEFFECTIVE if said else ExecutionPhase.SUCCEEDED
+    changes = {
+        "phase": phase,
+        "reason": str(reason or ""),
+        "message": message,
+        "effectiveness": effect,
+    }
+    in_vain = phase is ExecutionPhase.INEFFECTIVE
+    verdicts = {"Ready": false("Ineffective", message) if in_vain else true("Succeeded", message)}
+    verdicts |= {"EffectivenessAssessed": true(str(reason), message)} if reason else {}
+    return Change(changes, verdicts, ("VerificationEnded", message, in_vain), JOB_POLL)
+
+
+def _seconds(started: datetime | None, ended: datetime) -> int:
+    return max(0, int((ended - started).total_seconds())) if started else 0

@@ -1,0 +1,183 @@
+"""What must hold right before something is changed, read anew from the API server (resources, 6.4 and 9.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from inquest.api.base import rfc3339
+from inquest.api.execution import Holder, WorkflowExecution
+from inquest.api.names import EXECUTION_LABEL, job_name, target_string
+from inquest.api.types import ENDED_EXECUTIONS, ExecutionPhase, PinnedTarget, TargetRef, WorkflowPin
+from inquest.controllers.catalogue.live import content_hash, content_of, is_active, is_pending, newest, versions
+from inquest.controllers.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
+from inquest.controllers.reading import parsed
+from inquest.controllers.signal.controller import chain_rules, known_history
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.remediation.freeze import OpenWindow, open_windows
+from inquest.core.remediation.proposal import Drift, GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
+from inquest.core.signals.triage import BUILT_IN_PROTECTED
+from inquest.errors import InquestError, NotFound, Retryable
+
+ACTIVE = "Active"
+
+
+OVER: Final = ENDED_EXECUTIONS | {ExecutionPhase.VERIFYING}
+"""Phases of an execution whose Job has ended."""
+FREEZE: Final = "inquest-freeze"
+"""A ConfigMap of this name in the operator's namespace stops every effect (reliability, section 12)."""
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Gathers what the guards look at."""
+
+    house: House
+
+    async def frozen(self, target: TargetRef) -> str:
+        """Why no effect on the target may begin now, empty: it may. A switch that cannot be read is on."""
+        if self.house.settings.freeze:
+            return "effects are frozen by the setting freeze"
+        try:
+            await self.house.status.read(CONFIG_MAP, FREEZE, self.house.namespace)
+        except NotFound:
+            return self._in_a_window(self.open_windows(target, await self.house.now()))
+        except InquestError:
+            return f"effects are frozen: whether the ConfigMap {FREEZE} is there cannot be read"
+        return f"effects are frozen by the ConfigMap {FREEZE}"
+
+    def open_windows(self, target: TargetRef, now: datetime) -> tuple[OpenWindow, ...]:
+        """The freeze windows that hold the target now."""
+        windows = [found.window() for found in self.house.settings.freeze_windows]
+        return open_windows(windows, target.namespace or "", now)
+
+    def _in_a_window(self, found: tuple[OpenWindow, ...]) -> str:
+        names = ", ".join(f"{window.name} (until {rfc3339(window.until)})" for window in found)
+        return f"effects are frozen by the window {names}" if found else ""
+
+    async def view(
+        self,
+        target: PinnedTarget,
+        workflow: WorkflowPin,
+        *,
+        execution_uid: str = "",
+        signal_resolved: bool = False,
+        approved_by_person: bool = False,
+        context: ResourceContext | None = None,
+    ) -> GuardView:
+        """Everything in one value; what cannot be read holds the execution back.
+
+        `context` is the target as the same look has read it already.
+        """
+        now = await self.house.now()
+        context = context or await self.pin(target)
+        labels, unknown = await self._scope(context, target)
+        return GuardView(
+            target=target,
+            workflow_id=workflow.id,
+            now=now,
+            rules=self._rules(),
+            signal_resolved=signal_resolved,
+            scope_labels=labels,
+            scope_unknown=unknown,
+            drift=await self.drift(target, workflow, context),
+            approved_by_person=approved_by_person,
+            history=await known_history(self.house, context),
+            spec_hash=context.spec_hash,
+            holder=await self._holder(target, execution_uid),
+            recent=await self._recent(target, now),
+        )
+
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        """The target as it is now, as far as guards compare it."""
+        return await self.house.eyes.pin(bare(target))
+
+    async def drift(
+        self, target: PinnedTarget, workflow: WorkflowPin, context: ResourceContext | None = None
+    ) -> Drift | None:
+        """Why the proposal no longer fits; a read that fails raises, for not knowing is neither yes nor no."""
+        context = context or await self.pin(target)
+        if context.failure:
+            raise Retryable(context.failure)
+        pin = context.target_pin
+        workflow_hash, active = await self._workflow(workflow)
+        seen = Seen(
+            target_uid=None if context.deleted else (pin.uid if pin else None),
+            drift_hash=(pin.drift_hash or "") if pin else "",
+            workflow_hash=workflow_hash,
+            workflow_active=active,
+        )
+        return drift(target, workflow, seen)
+
+    async def _workflow(self, workflow: WorkflowPin) -> tuple[str, bool]:
+        """Content hash of the workflow as it is now, and whether it is in force; an empty hash: it is gone.
+
+        The resource decides; DataStorage may have withdrawn it besides, and while it is away it delays no decision.
+        """
+        same = await versions(self.house.status, self.house.namespace, workflow.id)
+        found = next(iter(newest(same)), None)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return "", False
+        digest = content_hash(content_of(found))
+        if digest == workflow.content_hash and is_pending(found):
+            raise Retryable(f"RemediationWorkflow {found.namespace}/{found.name} is not registered yet")
+        if not is_active(found):
+            return digest, False
+        try:
+            record = await self.house.datastorage.workflow(workflow.workflow_id or workflow.id, None)
+        except NotFound:
+            return digest, False
+        except Retryable:
+            return digest, True
+        return record.content_hash, record.status == ACTIVE and record.latest
+
+    async def _scope(self, context: ResourceContext, target: TargetRef) -> tuple[tuple[Mapping[str, str], ...], bool]:
+        near = (context.target_labels, context.root_labels)
+        if not target.namespace:
+            return near, False
+        if context.namespace_labels and context.root.namespace == target.namespace:
+            return (*near, context.namespace_labels), False
+        try:
+            found = await self.house.cluster.get(NAMESPACE, target.namespace)
+        except InquestError:
+            return near, True
+        return (*near, dict(found["metadata"].get("labels") or {})), False
+
+    async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
+        try:
+            job = await self.house.status.read(JOB, job_name(target_string(target)), self.house.execution_namespace)
+        except NotFound:
+            return None
+        uid = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
+        # A Job without our label is not waited for: the execution that meets it fails.
+        busy = bool(uid) and uid != execution_uid and not job_outcome(job, (), ()).ended
+        return Holder(name=job["metadata"]["name"], uid=uid) if busy else None
+
+    async def _recent(self, target: TargetRef, now: datetime) -> tuple[RecentRun, ...]:
+        """Runs of any workflow on the target that ended lately."""
+        runs = parsed(WorkflowExecution, await self.house.status.list(EXECUTION))
+        wanted = target_string(target).lower()
+        return tuple(
+            RecentRun(run.spec.workflow.id, run.status.completed_at)
+            for run in runs
+            if run.status.completed_at
+            and run.status.phase in OVER
+            and now - run.status.completed_at < timedelta(hours=1)
+            and target_string(run.spec.target).lower() == wanted
+        )
+
+    def _rules(self) -> GuardRules:
+        chosen = self.house.settings
+        own = {self.house.namespace, self.house.execution_namespace}
+        return GuardRules(
+            protected_namespaces=frozenset({*BUILT_IN_PROTECTED, *own, *chosen.execution.protected_namespaces}),
+            require_label=chosen.scope.require_label,
+            chain=chain_rules(self.house),
+            recently_remediated=chosen.triage.recently_remediated,
+        )
+
+
+def bare(target: TargetRef) -> TargetRef:
+    return TargetRef(api_version=target.api_version, kind=target.kind, name=target.name, namespace=target.namespace)

@@ -1,0 +1,126 @@
+"""Everything the conductor works with, in one frozen value, and the kinds that it writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Final, TypeVar
+
+from inquest.api.base import GROUP, VERSION
+from inquest.controllers.budget import HourlyBudget
+from inquest.controllers.journal import Journal
+from inquest.core.diagnosis.playbooks import Book
+from inquest.ports import (
+    Alerts,
+    Catalogue,
+    Clock,
+    Cluster,
+    DataStorage,
+    Eyes,
+    Herald,
+    Metrics,
+    Model,
+    Policy,
+    Redacted,
+    Redactor,
+    ResourceKind,
+    Status,
+    Tools,
+)
+from inquest.settings import Settings
+
+T = TypeVar("T")
+
+
+def _ours(kind: str, plural: str) -> ResourceKind:
+    return ResourceKind(GROUP, VERSION, kind, plural, True)
+
+
+SIGNAL: Final = _ours("Signal", "signals")
+INVESTIGATION: Final = _ours("Investigation", "investigations")
+APPROVAL: Final = _ours("RemediationApprovalRequest", "remediationapprovalrequests")
+EXECUTION: Final = _ours("WorkflowExecution", "workflowexecutions")
+ACTION_TYPE: Final = _ours("ActionType", "actiontypes")
+WORKFLOW: Final = _ours("RemediationWorkflow", "remediationworkflows")
+ADVICE: Final = _ours("Advice", "signals")
+"""A Signal, looked at for its recommendation alone; no kind of the API server."""
+LEASE: Final = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases", True)
+JOB: Final = ResourceKind("batch", "v1", "Job", "jobs", True)
+POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
+EVENT: Final = ResourceKind("", "v1", "Event", "events", True)
+CONFIG_MAP: Final = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
+NAMESPACE: Final = ResourceKind("", "v1", "Namespace", "namespaces", False)
+ADMISSION_POLICY: Final = ResourceKind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", False
+)
+ADMISSION_BINDING: Final = ResourceKind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", False
+)
+MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "inquest"}
+
+
+@dataclass(frozen=True)
+class House:
+    """The ports and what else a step needs; opened and closed by wiring."""
+
+    settings: Settings
+    cluster: Cluster
+    eyes: Eyes
+    tools: Tools
+    status: Status
+    policy: Policy
+    catalogue: Catalogue
+    datastorage: DataStorage
+    herald: Herald
+    clock: Clock
+    redactor: Redactor
+    journal: Journal
+    model: Model | None
+    replica: str
+    """`<name>/<boot id>`; the boot id is random at each start of the process."""
+    random: Random
+    must_hold: Callable[[], None]
+    """Raises Fenced where this replica cannot prove that it lives; asked before every step and effect."""
+    playbooks: tuple[Book, ...]
+    """What was learned of known faults; empty where switched off."""
+    offer: Callable[[ResourceKind, str, str, str], None]
+    """Ring for (kind, namespace, name, uid): somebody should look at it soon."""
+    metrics: Metrics | None = None
+    """None: metrics are not part of a verification."""
+    budget: HourlyBudget | None = None
+    """None: models may cost what they do."""
+    alerts: Alerts | None = None
+    """None: nobody is asked whether an alert still fires."""
+
+    def take_up(self, settings: Settings) -> None:
+        """Swap the settings whole; every room asks this house for them wherever it uses one."""
+        # The one field that changes: the rooms share this value, and a copy would reach none of them.
+        object.__setattr__(self, "settings", settings)
+
+    @property
+    def model_withheld(self) -> str:
+        """Why the model that is configured is not to be asked now; empty: it may be."""
+        if self.budget is None or self.model is None:
+            return ""
+        return self.budget.withheld(self.settings.budget.tokens_per_hour)
+
+    @property
+    def namespace(self) -> str:
+        """The operator's own namespace."""
+        return self.settings.kubernetes.namespace
+
+    @property
+    def execution_namespace(self) -> str:
+        """Where workflows run."""
+        return self.settings.execution.namespace
+
+    async def redacted(self, data: T) -> Redacted[T]:
+        """Every text in it redacted, in a thread: a long one would hold every other case up (reliability, 10.2)."""
+        return await asyncio.to_thread(self.redactor.strings, data)
+
+    async def now(self) -> datetime:
+        """The API server's clock: deadlines and expiry are judged by it (reliability, section 3.8)."""
+        return await self.status.now()

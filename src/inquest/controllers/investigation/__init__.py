@@ -1,0 +1,1 @@
+"""Reconciles Investigations: one step after the other until the case ends. Decides nothing that `core` can decide."""

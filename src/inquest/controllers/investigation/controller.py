@@ -1,0 +1,811 @@
+"""One investigation at a time: observe, decide, perform, record (reliability, section 3.5).
+
+`decide` is `story.steps.next_step`; what it names is performed here by one port call, written into the journal, and
+only then used. Right before anything with consequences the case is fenced and the world is read anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+
+from inquest.api.conditions import Verdict, false
+from inquest.api.execution import Effectiveness, WorkflowExecution
+from inquest.api.investigation import OWNER_FIELDS, ExecutionSummary, Investigation
+from inquest.api.names import (
+    INVESTIGATION_ANNOTATION,
+    INVESTIGATION_LABEL,
+    REVIEWED_ANNOTATION,
+    execution_name,
+    label_value,
+    undo_name,
+)
+from inquest.api.notices import Notice, NoticeState
+from inquest.api.signal import Signal
+from inquest.api.types import (
+    ENDED_EXECUTIONS,
+    TERMINAL_PHASES,
+    VERIFIED_EXECUTIONS,
+    ApprovalState,
+    EffectivenessReason,
+    ExecutionPhase,
+    FailureReason,
+    Phase,
+    Resolution,
+    SignalPhase,
+    SubReason,
+)
+from inquest.controllers import notices as telling
+from inquest.controllers.approval.controller import Approvals, Looked
+from inquest.controllers.guards import Guards
+from inquest.controllers.house import EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
+from inquest.controllers.investigation.act import Performer, performers
+from inquest.controllers.investigation.claim import Claim, Ownership
+from inquest.controllers.investigation.effects import Effects
+from inquest.controllers.investigation.finish import Archive
+from inquest.controllers.investigation.gather import Inquiries
+from inquest.controllers.investigation.open_case import Work, fold, must_be_readable
+from inquest.controllers.investigation.select import Selections
+from inquest.controllers.journal import Draft
+from inquest.controllers.journal_writing import enter
+from inquest.controllers.notices import NOTICE_LOOK
+from inquest.controllers.reading import parsed
+from inquest.controllers.signal.controller import resolved_time
+from inquest.controllers.status import Pace, publish
+from inquest.core.case import decide, endings, outcome
+from inquest.core.case import facts as plot
+from inquest.core.case.facts import Case
+from inquest.core.case.steps import (
+    LOOK,
+    Ask,
+    AskGroup,
+    AskStreams,
+    Execute,
+    ExecutionSeen,
+    PlanUndo,
+    Record,
+    RequestApproval,
+    Rule,
+    RunBatch,
+    RunStreams,
+    Step,
+    Undo,
+    View,
+    Wait,
+)
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.llm.messages import Invocation, Usage
+from inquest.core.remediation import proposal as remedy
+from inquest.core.remediation.effectiveness import POD_OWNERS, Assessment, Component, resolution_of, symptoms_of
+from inquest.core.reporting import metrics as measures
+from inquest.core.reporting import notices
+from inquest.core.reporting import status as chronicle
+from inquest.core.signals.triage import EndedCase, next_allowed
+from inquest.errors import Conflict, Fenced, InquestError, NotFound, Retryable, Tampered, Unsettled
+from inquest.ports import MODEL_TROUBLE, Json, Redacted
+from inquest.telemetry import tracing
+from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE, count
+
+log = structlog.stdlib.get_logger(__name__)
+
+SIGHT_SECONDS: Final = 5.0
+"""How old may be what a step without consequences looks at: as old as a status that tells of progress.
+
+A slot fences off who owns the case no more, and a person's stop rings at once; this is for what did not ring.
+"""
+MAX_STARTS_WITHOUT_SLOT: Final = 3
+MAX_LOSSES: Final = 5
+MAX_FAULTS: Final = 3
+"""Tries of one step that end in an error that nobody foresaw (behaviours, section 12.4)."""
+UNUSABLE: Final = {
+    remedy.Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
+    remedy.Standing.UNREAD: ("RemediationBlocked", "the target or the workflow cannot be read"),
+    remedy.Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
+}
+"""A decision that is not acted on says so: event and sentence."""
+UNREADABLE: Final = "held until it can be read whether the target may be changed"
+EFFECTS: Final = (RequestApproval, Execute, Undo)
+"""Steps that ask a person or change the world."""
+HELD_PHASES: Final = frozenset({Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL})
+"""Phases in which the message says what a case is held by."""
+CATALOGUE_LOOK: Final = timedelta(seconds=1)
+"""Between two looks of a case that waits for the catalogue."""
+ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
+
+
+@dataclass
+class Hand:
+    """The lock on a case, and how many looks hold it or wait for it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wanted: int = 0
+
+
+@dataclass
+class Cases:
+    """Works on Investigations."""
+
+    house: House
+    ownership: Ownership = field(init=False)
+    archive: Archive = field(init=False)
+    inquiries: Inquiries = field(init=False)
+    selections: Selections = field(init=False)
+    effects: Effects = field(init=False)
+    _hands: dict[tuple[str, str], Hand] = field(default_factory=dict)
+    """One at a time for a case: a decision may ring while it is being worked on."""
+    _stops: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
+    """Set by the watch when a person cancels a case that is in hand."""
+    pace: Pace = field(init=False)
+    _untold: set[tuple[str, str]] = field(default_factory=set)
+    """Cases with progress that the status does not show yet."""
+    _hindrances: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why a decision is not acted on, by case."""
+    _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why the API server does not take the whole status of a case, as far as that was tried last."""
+    _faults: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """By case: the newest slot, and how often the step after it failed in itself."""
+    _open: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Mode of every open case of this replica."""
+    _closed: dict[str, None] = field(default_factory=dict)
+    """Uids of cases that ended and of which nothing is left to do; after a restart they are looked at once more."""
+
+    def __post_init__(self) -> None:
+        self.ownership = Ownership(self.house)
+        self.archive = Archive(self.house)
+        self.inquiries = Inquiries(self.house)
+        self.selections = Selections(self.house)
+        self.effects = Effects(self.house, self.ownership, self._record)
+        self.pace = Pace(self.house.clock)
+
+    async def look(self, namespace: str, name: str) -> timedelta | None:
+        """Bring one Investigation as far as it goes now; gives when to look again."""
+        place = (namespace, name)
+        hand = self._hands.setdefault(place, Hand())
+        hand.wanted += 1
+        try:
+            async with hand.lock:
+                self._stops[place] = asyncio.Event()
+                return await self._look(namespace, name)
+        except Fenced:
+            FENCED.inc()
+            raise
+        finally:
+            hand.wanted -= 1
+            if not hand.wanted:
+                # Who waits for the lock must find it again: a second one would let two looks in at once.
+                self._hands.pop(place, None)
+                self._stops.pop(place, None)
+
+    def stop(self, namespace: str, name: str) -> None:
+        """A person cancelled this case: a model call or a batch of tools that is under way is let go."""
+        event = self._stops.get((namespace, name))
+        if event is not None:
+            event.set()
+
+    async def _look(self, namespace: str, name: str) -> timedelta | None:
+        try:
+            found = await self.ownership.read(namespace, name)
+        except NotFound:
+            self._count_open(namespace, name, None)
+            return None
+        if found.status.phase in TERMINAL_PHASES:
+            return await self._finish(found)
+        if found.metadata.deletion_timestamp is not None:
+            return None
+        claim = await self.ownership.claim(found)
+        if claim is None:
+            self._count_open(namespace, name, None)
+            return timedelta(seconds=5)
+        self._count_open(namespace, name, str(found.spec.signal.mode))
+        return await self._work(claim)
+
+    def _count_open(self, namespace: str, name: str, mode: str | None) -> None:
+        """Keep count of the cases that are this replica's, by mode; None: not, or no more."""
+        place = (namespace, name)
+        known = self._open.pop(place, None)
+        if mode is not None:
+            self._open[place] = mode
+        else:
+            self.pace.forget(place)
+            self._untold.discard(place)
+            self._hindrances.pop(place, None)
+            self._refusals.pop(place, None)
+            self._faults.pop(place, None)
+        for word in {known, mode} - {None}:
+            INVESTIGATIONS_ACTIVE.labels(word).set(list(self._open.values()).count(str(word)))
+
+    async def release_all(self) -> None:
+        """Give up every case of this replica on purpose: it is not counted, and another may go on at once."""
+        for found in parsed(Investigation, await self.house.status.list(INVESTIGATION)):
+            if found.status.phase in TERMINAL_PHASES:
+                continue
+            try:
+                await self.ownership.release(found)
+            except (Conflict, NotFound):
+                continue
+
+    async def _work(self, claim: Claim) -> timedelta | None:
+        work: Work | None = None
+        try:
+            journal = await self.house.journal.read(claim.investigation.uid)
+            work = Work(claim, journal, fold(journal), self.house.clock.monotonic())
+            lost = self._lost(work)
+            if lost is not None and work.case.closed is None:
+                await self._record(work, plot.Closed(lost, await self.house.now()))
+            return await self._loop(work)
+        except Tampered as error:
+            return await self._condemn(claim, error)
+        except InquestError:
+            raise
+        except Exception as error:  # a fault of ours: the case must not meet it for ever
+            if work is not None:
+                await self._blame(work, error)
+            raise
+
+    async def _blame(self, work: Work, error: Exception) -> None:
+        """A step that fails in itself is tried again; after the third time the case ends, and a person looks."""
+        place = (work.investigation.namespace, work.investigation.name)
+        seq, failed = self._faults.get(place, (work.journal.seq, 0))
+        failed = failed + 1 if seq == work.journal.seq else 1
+        self._faults[place] = (work.journal.seq, failed)
+        if failed < MAX_FAULTS or work.case.closed is not None or work.case.phase not in ACTIVE:
+            return
+        said = f"the same step failed {failed} times: {type(error).__name__}: {error}"
+        verdict = outcome.internal_error(said, SubReason.PERMANENT_ERROR)
+        await self._record(work, plot.Closed(verdict, await self.house.now()))
+        await self._publish(work)
+
+    async def _loop(self, work: Work) -> timedelta | None:
+        """Step after step until there is nothing to do but to wait."""
+        if work.investigation.status.phase is None:
+            # Whoever watches sees that it is in hand before the work begins (resources, section 3.5).
+            await self._publish(work)
+        while work.case.closed is None:
+            self.house.must_hold()
+            view = await self._view(work)
+            step = decide.next_step(work.case, view)
+            if isinstance(step, Wait):
+                await self._publish(work)
+                wait = max(timedelta(seconds=1), step.until - view.now)
+                return min(wait, NOTICE_LOOK) if telling.is_telling(work.investigation.status.notices) else wait
+            if isinstance(step, EFFECTS) and not await self._is_shown(work):
+                return LOOK
+            before = work.case
+            try:
+                with tracing.within(work.investigation.uid, _stretch(step)):
+                    facts = await self._perform(work, step)
+            except Unsettled as waits:
+                await self._hinder(work, (waits.reason, str(waits)), "")
+                return CATALOGUE_LOOK
+            if work.case.phase is Phase.SELECTING:
+                await self._hinder(work, None, "")
+            for fact in facts:
+                await self._record(work, fact)
+            if work.case != before:
+                await self._tell(work, before)
+        await self._publish(work)
+        return await self._finish(work.investigation)
+
+    def _lost(self, work: Work) -> outcome.Verdict | None:
+        """A case that kills the process is not tried for ever (reliability, section 3.4)."""
+        attempts = work.investigation.status.attempts or 0
+        barren = min(work.claim.author.epoch - work.journal.epoch, attempts)
+        if work.case.phase in ACTIVE and barren > MAX_STARTS_WITHOUT_SLOT:
+            return outcome.internal_error(f"{barren - 1} starts in a row left no trace")
+        if work.case.phase in ACTIVE and attempts > MAX_LOSSES:
+            return outcome.internal_error(f"the runner was lost {attempts - 1} times")
+        return None
+
+    # --- observe ----------------------------------------------------------------------------------------------
+
+    async def _view(self, work: Work) -> View:
+        """What a decision may look at besides the journal: read just now where it may act on the world."""
+        phase = work.case.phase
+        if self._must_look(work):
+            await self._fresh(work)
+            work.resolved = None
+        inv = work.investigation
+        if work.resolved is None:
+            work.resolved = phase is not Phase.VERIFYING and await resolved_time(self.house, inv) is not None
+        now = await self.house.now()
+        view = View(
+            now=now,
+            waited=now - (inv.metadata.creation_timestamp or now),
+            queue_limit=self.house.settings.limits.queue_timeout,
+            cancelled=inv.spec.cancel,
+            signal_resolved=work.resolved,
+            tools=self._offered(work),
+        )
+        if inv.spec.cancel:
+            # Nothing that cannot be read may stand between a person and the stop.
+            return view
+        if phase is Phase.ANALYZING and work.case.last(plot.Ruled) is not None:
+            view = await self._guarded(work, view)
+            await self._hinder(work, _frozen(view), view.frozen)
+            return view
+        if phase is Phase.AWAITING_APPROVAL:
+            return await self._approval_view(work, view)
+        if phase in (Phase.EXECUTING, Phase.VERIFYING):
+            return await self._running_view(work, view)
+        return view
+
+    async def _running_view(self, work: Work, view: View) -> View:
+        """The execution and, once there is one, its undo."""
+        inv = work.investigation
+        seen = await self._execution(work, execution_name(inv.name), work.case.last(plot.ExecutionCreated))
+        work.run = seen.phase if seen else None
+        planned = work.case.last(plot.UndoPlanned)
+        if planned is None:
+            return replace(view, execution=seen)
+        undo = await self._execution(work, undo_name(inv.name), work.case.last(plot.UndoCreated))
+        frozen = await Guards(self.house).frozen(planned.target)
+        return replace(view, execution=seen, undo=undo, frozen=frozen)
+
+    def _must_look(self, work: Work) -> bool:
+        """Whether what was read last may not be what the next step goes by."""
+        inv = work.investigation
+        may_act = work.case.phase not in ACTIVE or work.case.last(plot.Ruled) is not None
+        is_stopped = self._stops[inv.namespace, inv.name].is_set()
+        return may_act or is_stopped or self.house.clock.monotonic() - work.seen_at > SIGHT_SECONDS
+
+    async def _fresh(self, work: Work) -> Investigation:
+        """The Investigation as it is now, still ours."""
+        found = await self.ownership.read(work.investigation.namespace, work.investigation.name)
+        owner = found.status.owner
+        if owner is None or owner.replica != self.house.replica or owner.epoch != work.claim.author.epoch:
+            FENCED.inc()
+            raise Conflict(f"{found.name} is owned by another replica")
+        work.claim = replace(work.claim, investigation=found)
+        work.seen_at = self.house.clock.monotonic()
+        return found
+
+    def _offered(self, work: Work) -> dict[Invocation, Any]:
+        opened = work.case.first(plot.Opened)
+        has_model = opened is not None and bool(opened.pinned.model)
+        return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
+
+    async def _approval_view(self, work: Work, view: View) -> View:
+        """The request and, once it was approved, the guards too: both go by one reading of the target."""
+        decided, target = work.case.last(plot.ApprovalDecided), None
+        if decided is not None and decided.state is ApprovalState.APPROVED:
+            selected = work.case.last(plot.Selected)
+            target = await Guards(self.house).pin(selected.proposal.target) if selected else None
+            view = await self._guarded(work, view, target)
+        looked = await Approvals(self.house).look(
+            work.investigation, work.case, signal_resolved=view.signal_resolved, context=target
+        )
+        if looked is None:
+            return view
+        await self._settle(looked, view.now)
+        unusable = UNUSABLE.get(looked.stand.standing)
+        await self._hinder(work, unusable or _frozen(view), looked.stand.message if unusable else view.frozen)
+        return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
+
+    async def _hinder(self, work: Work, said: tuple[str, str] | None, message: str) -> None:
+        """A ruling or decision that is not acted on: the message says why, and one event, also after a restart."""
+        inv = work.investigation
+        place = (inv.namespace, inv.name)
+        if said is None:
+            self._hindrances.pop(place, None)
+            return
+        text = self.house.redactor.text(message or said[1])
+        self._hindrances[place] = shown = f"{said[0]}: {text.value}"[:1024]
+        if inv.status.message != shown:
+            await self.house.herald.event(inv.to_object(), said[0], text, warning=True)
+            await self._publish(work)
+
+    async def _settle(self, looked: Looked, now: datetime) -> None:
+        try:
+            await Approvals(self.house).settle(looked, now)
+        except Conflict:
+            # Somebody has just decided: the next look sees it.
+            self.house.offer(INVESTIGATION, looked.request.namespace, looked.request.spec.investigation_ref.name, "")
+
+    async def _guarded(self, work: Work, view: View, target: ResourceContext | None = None) -> View:
+        """The guards as they are now; what cannot be read holds every effect back and nothing else."""
+        try:
+            halt = await self._halt(work, view.signal_resolved, target)
+        except Retryable as error:
+            log.warning("guards cannot be read", investigation=work.investigation.name, error=str(error))
+            return replace(view, frozen=UNREADABLE)
+        selected = work.case.last(plot.Selected)
+        frozen = await Guards(self.house).frozen(selected.proposal.target) if selected else ""
+        return replace(view, halt=halt, frozen=frozen)
+
+    async def _halt(self, work: Work, resolved: bool, target: ResourceContext | None) -> remedy.Halt | None:
+        selected = work.case.last(plot.Selected)
+        if selected is None:
+            return None
+        proposal = selected.proposal
+        by_person = work.case.last(plot.ApprovalDecided) is not None
+        own = work.case.last(plot.ExecutionCreated)
+        view = await Guards(self.house).view(
+            proposal.target,
+            proposal.pin,
+            execution_uid=own.uid if own else "",
+            signal_resolved=resolved,
+            approved_by_person=by_person,
+            context=target,
+        )
+        return remedy.guard(view)
+
+    async def _execution(
+        self, work: Work, name: str, created: plot.ExecutionCreated | plot.UndoCreated | None
+    ) -> ExecutionSeen | None:
+        """The execution of this name, if it is the one that the journal names."""
+        try:
+            raw = await self.house.status.read(EXECUTION, name, work.parent.namespace)
+        except NotFound:
+            return None
+        found = WorkflowExecution.from_object(raw)
+        if created is None or found.uid != created.uid:
+            return None
+        failure, effect = found.status.failure, found.status.effectiveness or Effectiveness()
+        done = _effect(found) if found.status.phase in _LOOKED_AT else None
+        message = (failure.summary if failure else found.status.message) or ""
+        return ExecutionSeen(
+            found.status.phase,
+            message,
+            bool(failure and failure.ran),
+            late=failure is not None and failure.reason is FailureReason.DEADLINE_EXCEEDED,
+            done=done,
+            health_before=effect.health_before,
+            health=effect.health,
+            ended_at=found.status.completed_at,
+        )
+
+    # --- perform ----------------------------------------------------------------------------------------------
+
+    async def _perform(self, work: Work, step: Step) -> tuple[plot.Fact, ...]:
+        """One step; what fails for good is a fact too, what may succeed later is raised."""
+        performing = self._performers[type(step)](work, step)
+        if not isinstance(step, Ask | AskGroup | RunBatch | AskStreams | RunStreams):
+            return (await performing,)
+        return await self._unless_stopped(work, performing)
+
+    @property
+    def _performers(self) -> Mapping[type, Performer]:
+        return {
+            **performers(self.inquiries, self.selections),
+            Rule: self.selections.rule,
+            RequestApproval: self.effects.request,
+            Execute: self.effects.execute,
+            PlanUndo: self.effects.plan_undo,
+            Undo: self.effects.undo,
+            Record: self._as_said,
+        }
+
+    async def _unless_stopped(self, work: Work, performing: Awaitable[plot.Fact]) -> tuple[plot.Fact, ...]:
+        """The fact, or nothing where the case was cancelled meanwhile: the next view says so."""
+        inv = work.investigation
+        stop = self._stops[inv.namespace, inv.name]
+        hears = MODEL_TROUBLE.set(work.hear)
+        task, waiting = asyncio.ensure_future(performing), asyncio.ensure_future(stop.wait())
+        MODEL_TROUBLE.reset(hears)
+        showing = asyncio.ensure_future(self._show_progress(work))
+        try:
+            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            return (task.result(),) if task.done() else ()
+        finally:
+            for one in (task, waiting, showing):
+                one.cancel()
+            await asyncio.gather(task, waiting, showing, return_exceptions=True)
+            work.trouble = ""
+            work.troubled.clear()
+
+    async def _show_progress(self, work: Work) -> None:
+        """While a call takes its time: what came before it, and that it is repeated, as soon as it may be."""
+        place = (work.investigation.namespace, work.investigation.name)
+        if place in self._untold:
+            await self._show(work)
+        while await work.troubled.wait():
+            work.troubled.clear()
+            await self._show(work)
+
+    async def _show(self, work: Work) -> None:
+        place = (work.investigation.namespace, work.investigation.name)
+        await self.house.clock.sleep(self.pace.due_in(place))
+        try:
+            await self._publish(work)
+        except Retryable as error:
+            # The call goes on: whether the case is still ours is asked again before its result is recorded.
+            log.warning("progress not shown", investigation=work.investigation.name, error=str(error))
+
+    async def _as_said(self, work: Work, step: Record) -> plot.Fact:
+        fact = await self.selections.conclude(work, step)
+        if not isinstance(fact, plot.Closed):
+            return fact
+        return replace(fact, next_allowed=await self._next_allowed(work, fact))
+
+    async def _next_allowed(self, work: Work, fact: plot.Closed) -> datetime | None:
+        """When this fingerprint may have another case (resources, section 9.3)."""
+        ended = EndedCase(
+            phase=fact.verdict.phase,
+            ended_at=fact.at,
+            reason=fact.verdict.reason,
+            sub_reason=fact.verdict.sub_reason,
+            resolution=fact.verdict.resolution,
+        )
+        jitter = self.house.random.uniform(-1.0, 1.0)
+        return next_allowed(ended, await self.archive.earlier(work.investigation), self.archive.rules(), jitter=jitter)
+
+    # --- record -----------------------------------------------------------------------------------------------
+
+    async def _record(self, work: Work, fact: plot.Fact) -> None:
+        """Write the fact into the journal and go on with what stands there."""
+        payload: Redacted[Json] = await self.house.redacted(plot.dump(fact))
+        must_be_readable(work.case, payload.value)
+        draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
+        longer = await enter(self.house, self.ownership, work, draft)
+        one_more = len(longer.entries) == len(work.journal.entries) + 1
+        work.case = plot.advance(work.case, plot.load(longer.entries[-1].payload)) if one_more else fold(longer)
+        work.journal = longer
+        log.debug("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
+        if one_more:
+            self._account(work)
+
+    def _account(self, work: Work) -> None:
+        """What the new fact adds to metrics, log and trace: once, by whoever recorded it."""
+        inv, tools = work.investigation, self._offered(work)
+        for measure in measures.measures(work.case, tools):
+            count(measure)
+        for line in measures.lines(work.case, tools):
+            log.info(line.event, investigation=inv.name, namespace=inv.namespace, **line.fields)
+        for stretch in measures.stretches(work.case, inv.uid):
+            tracing.tell(inv.uid, stretch)
+
+    async def _tell(self, work: Work, before: Case) -> None:
+        """Status at once where the phase changed, else at its pace; events and notices for what has just happened."""
+        place = (work.investigation.namespace, work.investigation.name)
+        self._untold.add(place)
+        if before.phase is not work.case.phase or not self.pace.due_in(place):
+            await self._publish(work)
+        for said in chronicle.announcements(before, work.case):
+            text = self.house.redactor.text(said.message)
+            await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
+
+    async def _notify(
+        self, inv: Investigation, case: Case, told: dict[str, Notice], now: datetime
+    ) -> tuple[Notice, ...]:
+        """Tell what the journal says is worth telling and nobody has got yet, as far as the status knows.
+
+        Asked again the herald says where it stands; after a restart it begins anew, under the same key.
+        """
+        known = {notice.key: telling.unless_late(notice, now) for notice in inv.status.notices}
+        wants_all = self.house.settings.herald.notify_self_resolved
+        for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.notice):
+            if case.first(plot.Opened) is None:
+                said = notices.unopened(said, inv, self.house.settings.cluster_name)
+            key = f"{inv.uid}/{said.type}/{number}"
+            seen = known.get(key)
+            if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
+                continue
+            told[key] = await telling.tell(self.house, inv, key, said, now, seen)
+        return tuple({**known, **told}.values())
+
+    async def _publish(self, work: Work) -> None:
+        """The status as it follows from the journal; the terminal one is the last write.
+
+        It goes by the Investigation as it was read last. Who wrote it meanwhile makes the write fail, and it is read
+        and written once more.
+        """
+        told: dict[str, Notice] = {}
+        try:
+            await self._write(work, told)
+        except Conflict:
+            await self._fresh(work)
+            await self._write(work, told)
+
+    async def _is_shown(self, work: Work) -> bool:
+        """Whether people can read all that the case says of itself: what they cannot see is not done."""
+        await self._publish(work)
+        return (work.investigation.namespace, work.investigation.name) not in self._refusals
+
+    async def _write(self, work: Work, told: dict[str, Notice]) -> None:
+        """One try; `told` are the notices of the tries before."""
+        inv = work.investigation
+        refused: list[str] = []
+        now, place = await self.house.now(), (inv.namespace, inv.name)
+        self.pace.wrote(place)
+        self._untold.discard(place)
+        changes = chronicle.status_changes(work.case, self._offered(work))
+        changes |= _run_of(work, changes.get("execution"))
+        if work.case.phase in HELD_PHASES and place in self._hindrances:
+            changes["message"] = self._hindrances[place]
+        if changes.get("phase") is not inv.status.phase:
+            changes["phase_started_at"] = now
+        if inv.status.context is not None and inv.status.context.set_at is not None:
+            changes.pop("context", None)
+        changes["notices"] = await self._notify(inv, work.case, told, now)
+        written = await publish(
+            self.house,
+            INVESTIGATION,
+            inv,
+            changes,
+            chronicle.verdicts(work.case) | self._unknown_model(inv) | _troubled(work),
+            now=now,
+            leave_out=OWNER_FIELDS,
+            fit=lambda status: chronicle.trim(status, self.house.settings.status_max_bytes),
+            on_refusal=refused.append,
+        )
+        await self._note_refusal(inv, refused)
+        latest = Investigation.from_object(written) if written is not None else inv
+        work.claim = replace(work.claim, investigation=latest)
+
+    async def _note_refusal(self, inv: Investigation, refused: list[str]) -> None:
+        """One event for each reason; a status that is taken again ends it."""
+        place = (inv.namespace, inv.name)
+        before = self._refusals.pop(place, "")
+        if not refused:
+            return
+        self._refusals[place] = refused[0]
+        if before != refused[0]:
+            text = self.house.redactor.text(f"nothing is done while this lasts: {refused[0]}")
+            await self.house.herald.event(inv.to_object(), "StatusRefused", text, warning=True)
+
+    def _unknown_model(self, inv: Investigation) -> dict[str, Verdict]:
+        """A person asked for a model that is not configured: the default serves, and they are told."""
+        chosen, asked = self.house.settings.model, inv.spec.model
+        known = {chosen.name, *(entry.name for entry in chosen.failover)}
+        if not asked or asked in known:
+            return {}
+        return {"ModelAvailable": false("UnknownModel", f"no model {asked} is configured; the default is used")}
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    async def _finish(self, inv: Investigation) -> timedelta | None:
+        """After the terminal status, each time that it rings: its books are closed once, by whoever comes first."""
+        self._count_open(inv.namespace, inv.name, None)
+        inv = await self._see_the_run_out(inv)
+        said_since = inv.spec.feedback is not None and not inv.is_recorded
+        again = None if inv.uid in self._closed and not said_since else await self._close_books(inv)
+        if again is None:
+            _remember(self._closed, inv.uid)
+        if REVIEWED_ANNOTATION in inv.metadata.annotations:
+            await self._ring_for_held(inv)
+        return again
+
+    async def _see_the_run_out(self, inv: Investigation) -> Investigation:
+        """A case that is cancelled ends before its run does: the status does not say Running for ever."""
+        told = inv.status.execution
+        if told is None or told.ref is None or told.phase in ENDED_EXECUTIONS:
+            return inv
+        try:
+            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, told.ref.name, inv.namespace))
+        except NotFound:
+            return inv
+        if found.uid != told.ref.uid or found.status.phase is told.phase:
+            return inv
+        changes = {"execution": told.model_copy(update={"phase": found.status.phase})}
+        now = await self.house.now()
+        written = await publish(self.house, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        return Investigation.from_object(written) if written is not None else inv
+
+    async def _close_books(self, inv: Investigation) -> timedelta | None:
+        """The Lease goes, the records go out, the slots go (reliability, section 3.8)."""
+        for lease in await self.house.status.list(
+            LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
+        ):
+            meta = lease["metadata"]
+            if (meta.get("annotations") or {}).get(INVESTIGATION_ANNOTATION) == f"{inv.namespace}/{inv.name}":
+                await self.house.status.delete(LEASE, meta["name"], self.house.namespace, uid=meta["uid"])
+        await Approvals(self.house).close(inv)
+        again = await self.archive.store(inv, self._deliver)
+        if inv.spec.signal_ref is not None:
+            self.house.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
+        return again
+
+    async def _deliver(self, inv: Investigation) -> timedelta | None:
+        """What somebody has not got yet is told while the journal is there to say it; gives when to look again.
+
+        Every replica looks at a case that has ended; who had it tells, and only where that one is gone another does.
+        """
+        if not telling.is_telling(inv.status.notices):
+            return None
+        found, now = await self.ownership.read(inv.namespace, inv.name), await self.house.now()
+        if await self.ownership.is_elsewhere(found):
+            return NOTICE_LOOK
+        journal = await self.house.journal.read(inv.uid)
+        stand = await self._notify(found, fold(journal), {}, now)
+        written = await publish(
+            self.house, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
+        )
+        latest = Investigation.from_object(written) if written is not None else found
+        return NOTICE_LOOK if telling.is_telling(latest.status.notices) else None
+
+    async def _ring_for_held(self, inv: Investigation) -> None:
+        """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
+        for found in parsed(Signal, await self.house.status.list(SIGNAL)):
+            if found.status.phase is SignalPhase.BLOCKED and found.status.fingerprint == inv.status.fingerprint:
+                self.house.offer(SIGNAL, found.namespace, found.name, found.uid)
+
+    async def _condemn(self, claim: Claim, error: Tampered) -> timedelta | None:
+        """A journal that does not hold: nothing of it is believed, the case ends, a person looks."""
+        inv, now = claim.investigation, await self.house.now()
+        verdict = endings.tampered(str(error))
+        changes = {
+            "phase": verdict.phase,
+            "reason": verdict.reason,
+            "resolution": verdict.resolution,
+            "needs_human_review": True,
+            "human_review_reason": verdict.review_reason,
+            "message": verdict.message,
+            "completed_at": now,
+        }
+        await publish(self.house, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        text = self.house.redactor.text(str(error))
+        await self.house.herald.event(inv.to_object(), "JournalTampered", text, warning=True)
+        log.error("journal tampered", investigation=inv.name, fault=str(error))
+        return None
+
+
+MOST_CLOSED: Final = 1_000
+
+
+def _remember(closed: dict[str, None], uid: str) -> None:
+    closed[uid] = None
+    while len(closed) > MOST_CLOSED:
+        del closed[next(iter(closed))]
+
+
+def _frozen(view: View) -> tuple[str, str] | None:
+    """Event and sentence where no effect may begin."""
+    if not view.frozen:
+        return None
+    return ("RemediationBlocked" if view.frozen == UNREADABLE else "EffectsFrozen"), view.frozen
+
+
+def _stretch(step: Step) -> str:
+    """The span under which a step stands."""
+    return str(step.invocation) if isinstance(step, Ask | RunBatch) else measures.INVESTIGATION
+
+
+def _notices(
+    case: Case, of: Callable[[Case], notices.Told | None] = notices.notice
+) -> Iterator[tuple[int, notices.Told]]:
+    """Every notice of the case, by the number of the fact that it tells of."""
+    for number, fact in enumerate(case.facts, start=1):
+        if isinstance(fact, plot.ApprovalRequested | plot.ApprovalEscalated | plot.Closed):
+            told = of(replace(case, facts=case.facts[:number]))
+            if told is not None:
+                yield number, told
+
+
+def _run_of(work: Work, created: ExecutionSummary | None) -> dict[str, ExecutionSummary]:
+    """The journal says which one it is; where it stands is as it was read last."""
+    if created is None:
+        return {}
+    told = work.investigation.status.execution
+    return {"execution": created.model_copy(update={"phase": work.run or (told.phase if told else None)})}
+
+
+def _troubled(work: Work) -> dict[str, Verdict]:
+    """The model is asked once more at this moment, because it failed with something that may pass."""
+    return {"ModelAvailable": false("TransientError", work.trouble)} if work.trouble else {}
+
+
+def _effect(found: WorkflowExecution) -> endings.Effect:
+    """How an ended assessment resolves the case (resources, section 12.4)."""
+    seen = found.status.effectiveness
+    if seen is None or seen.reason is None:
+        return endings.Effect(Resolution.NOT_VERIFIED, None, None)
+    alert, metrics = (Component(score is not None, score) for score in (seen.alert, seen.metrics))
+    looked = seen.health is not None or found.spec.target.kind not in POD_OWNERS
+    assessed = Assessment(Component(looked, seen.health), alert, metrics, EffectivenessReason(seen.reason))
+    return endings.Effect(resolution_of(assessed), seen.reason, seen.score, symptoms=symptoms_of(assessed))
+
+
+_LOOKED_AT: Final = VERIFIED_EXECUTIONS | {ExecutionPhase.ROLLED_BACK}
+
+
+def _usage(fact: plot.Fact) -> dict[str, int]:
+    replies = plot.replies_in(fact)
+    if not replies:
+        return {}
+    usage = sum((reply.usage for reply in replies), Usage())
+    return {"prompt": usage.prompt, "cached": usage.cached, "completion": usage.completion}

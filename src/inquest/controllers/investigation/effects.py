@@ -1,0 +1,148 @@
+"""The steps with consequences: an intent, a fence, and one object under a fixed name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.execution import WorkflowExecution
+from inquest.api.names import approval_name, execution_name, undo_name
+from inquest.api.types import ObjectRef
+from inquest.controllers.approval.controller import Approvals, requester_of
+from inquest.controllers.guards import bare
+from inquest.controllers.house import APPROVAL, EXECUTION, House
+from inquest.controllers.investigation.claim import Ownership
+from inquest.controllers.investigation.open_case import Work
+from inquest.controllers.status import sealed
+from inquest.core.case import facts
+from inquest.core.case.steps import Execute, PlanUndo, RequestApproval, Undo
+from inquest.core.remediation import proposal as remedy
+from inquest.core.reporting import notices
+from inquest.errors import AlreadyExists, NotFound, Retryable, Tampered
+from inquest.ports import Json, ResourceKind
+
+Recorder = Callable[[Work, facts.Fact], Awaitable[None]]
+
+
+@dataclass
+class Effects:
+    """Makes approval requests and executions, each at most once."""
+
+    house: House
+    ownership: Ownership
+    record: Recorder
+
+    async def request(self, work: Work, step: RequestApproval) -> facts.Fact:
+        """Intent, fence, create under a fixed name, and only then say that it is there."""
+        case, now = work.case, await self.house.now()
+        selected, ruled = case.last(facts.Selected), case.last(facts.Ruled)
+        if selected is None or ruled is None:
+            raise Tampered("an approval is asked for without a ruling")
+        earlier = case.last(facts.ApprovalRequested)
+        chosen = self.house.settings.approval
+        expires = earlier.expires_at if earlier else now + chosen.timeout
+        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
+        name, requester = approval_name(work.investigation.name), requester_of(work.investigation)
+        required = chosen.required_in(ruled.ruling.environment)
+        asking = remedy.Asking(expires, required, chosen.separate_requester, requester)
+        await self._intend(work, "ApprovalRequest", name, digest)
+        body = remedy.approval_request(
+            work.parent,
+            selected.proposal,
+            ruled.ruling,
+            notices.account(case),
+            asking,
+        )
+        made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
+        if remedy.digest_of_request(made.spec) != digest:
+            raise Tampered(f"{name} says something else than what was ruled on")
+        if remedy.asks_less(made.spec, asking):
+            raise Tampered(f"{name} asks fewer people, others, or for longer, than the settings say")
+        event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
+        await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
+        escalates = earlier.escalates_at if earlier else chosen.escalates_at(now, made.spec.expires_at)
+        return facts.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now, escalates)
+
+    async def execute(self, work: Work, step: Execute) -> facts.Fact:
+        """The execution is created, the approval used up by it; it runs only once the journal names it."""
+        case = work.case
+        selected, ruled, asked = case.last(facts.Selected), case.last(facts.Ruled), case.last(facts.ApprovalRequested)
+        if selected is None or ruled is None:
+            raise Tampered("an execution without a ruling")
+        digest = remedy.digest_of_run(selected.proposal, ruled.ruling.policy_hash)
+        name = execution_name(work.investigation.name)
+        await self._intend(work, "Execution", name, digest)
+        approval = ObjectRef(name=asked.name, uid=asked.uid) if asked else None
+        body = remedy.workflow_execution(work.parent, selected.proposal, approval=approval)
+        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
+        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
+            raise Tampered(f"{name} says something else than what was approved")
+        if asked is not None:
+            await Approvals(self.house).consume(work.investigation, asked.uid, made.uid)
+        return facts.ExecutionCreated(name, made.uid, await self.house.now())
+
+    async def plan_undo(self, work: Work, step: PlanUndo) -> facts.Fact:
+        """The target as it is now; what is not as the run left it is somebody else's work, and stays."""
+        context, now = await self.house.eyes.pin(bare(step.target)), await self.house.now()
+        if context.failure:
+            raise Retryable(context.failure)
+        before, found = work.case.last(facts.Selected), context.target_pin
+        if context.deleted or found is None or before is None or found.uid != before.proposal.target.uid:
+            return facts.UndoLeft(f"{step.target.display} is not there any more", now)
+        left = await self._left_by_the_run(work)
+        if left and context.spec_hash != left:
+            return facts.UndoLeft(f"{step.target.display} was changed since", now)
+        return facts.UndoPlanned(found, now)
+
+    async def _left_by_the_run(self, work: Work) -> str:
+        """Hash of the target's spec as the run left it; empty where it was not seen."""
+        try:
+            raw = await self.house.status.read(
+                EXECUTION, execution_name(work.investigation.name), work.parent.namespace
+            )
+        except NotFound:
+            return ""
+        return WorkflowExecution.from_object(raw).status.post_spec_hash or ""
+
+    async def undo(self, work: Work, step: Undo) -> facts.Fact:
+        """The undo as it was approved, on the target as it was planned; it runs only once the journal names it."""
+        case = work.case
+        selected, ruled, planned = case.last(facts.Selected), case.last(facts.Ruled), case.last(facts.UndoPlanned)
+        ran, asked = case.last(facts.ExecutionCreated), case.last(facts.ApprovalRequested)
+        undoing = selected.proposal.undoing if selected else None
+        if selected is None or ruled is None or planned is None or ran is None or undoing is None:
+            raise Tampered("an undo without a run")
+        proposal = remedy.undo_proposal(selected.proposal, undoing, planned.target)
+        digest = remedy.digest_of_run(proposal, ruled.ruling.policy_hash)
+        name = undo_name(work.investigation.name)
+        await self._intend(work, "Undo", name, digest)
+        body = remedy.undo_execution(
+            work.parent,
+            proposal,
+            undo_of=ObjectRef(name=ran.name, uid=ran.uid),
+            approval=ObjectRef(name=asked.name, uid=asked.uid) if asked else None,
+        )
+        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
+        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
+            raise Tampered(f"{name} says something else than what was approved")
+        return facts.UndoCreated(name, made.uid, await self.house.now())
+
+    async def _intend(self, work: Work, effect: str, name: str, digest: str) -> None:
+        intent = facts.Intended(effect, name, digest)
+        if intent not in work.case.all(facts.Intended):
+            await self.record(work, intent)
+        work.claim = await self.ownership.prove(work.claim, work.journal)
+
+    async def _create(self, kind: ResourceKind, name: str, body: Json, work: Work) -> Json:
+        """Create, or adopt what stands there if it is this case's; anything else fails closed."""
+        try:
+            return await self.house.status.create(kind, sealed(self.house.redactor, body))
+        except AlreadyExists:
+            found = await self.house.status.read(kind, name, work.parent.namespace)
+        if kind is EXECUTION and WorkflowExecution.from_object(found).spec != WorkflowExecution.from_object(body).spec:
+            raise Tampered(f"{name} says something else than what was approved")
+        owners = found["metadata"].get("ownerReferences") or ()
+        if not any(owner.get("uid") == work.parent.uid for owner in owners):
+            raise Tampered(f"{name} belongs to something else")
+        return found

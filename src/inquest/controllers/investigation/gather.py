@@ -1,0 +1,293 @@
+"""The steps that look and ask: opening, context, snapshot, model calls and tool batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+
+import structlog
+
+from inquest.api.base import timedelta_from_duration
+from inquest.api.investigation import Investigation, Limits
+from inquest.controllers.house import House
+from inquest.controllers.investigation.open_case import Work, closed
+from inquest.controllers.signal.controller import known_history
+from inquest.controllers.targets import placed
+from inquest.core.case import endings, facts, investigating, known_facts, outcome
+from inquest.core.case.known_facts import is_outside
+from inquest.core.case.selecting import filters_of
+from inquest.core.case.steps import Ask, AskStreams, Open, ResolveContext, RunBatch, RunStreams, TakeSnapshot
+from inquest.core.cluster.detected_labels import infrastructure_sentence
+from inquest.core.diagnosis.detectors.registry import examine
+from inquest.core.diagnosis.doubts import speaks_of_measures, speaks_of_requests, speaks_of_throttling
+from inquest.core.diagnosis.health import health
+from inquest.core.diagnosis.playbooks import matching
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Snapshot
+from inquest.core.history.lessons import Endings, Memory, remembered
+from inquest.core.llm.conversation import AskModel, Run, RunTools
+from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
+from inquest.core.llm.planning.prepare import Habits
+from inquest.core.llm.planning.seed_calls import seed_call, seeded, unasked
+from inquest.core.llm.planning.sufficiency import Sufficiency
+from inquest.core.llm.prompts.rca import Playbook
+from inquest.core.llm.summary import summarised, summary_request, wants_summary
+from inquest.core.llm.tool_calls import boundary_of
+from inquest.errors import ContextOverflow, ModelRefused, RateLimited, Unavailable
+from inquest.ports import Model, Reach
+from inquest.telemetry.metrics import MODEL_WITHHELD
+
+log = structlog.stdlib.get_logger(__name__)
+
+T = TypeVar("T", int, timedelta)
+
+MEMORY_SECONDS: Final = 5.0
+SUMMARY_SECONDS: Final = 60.0
+SEED_SECONDS: Final = 20.0
+KEPT_TEXT: Final = 200_000
+"""Characters of one piece of evidence in a slot; a batch of eight fits the largest entry."""
+
+
+@dataclass
+class Inquiries:
+    """Performs them, each by one port call."""
+
+    house: House
+
+    async def open(self, work: Work, step: Open) -> facts.Fact:
+        inv = work.investigation
+        return facts.Opened(await self.house.now(), inv.namespace, inv.name, inv.spec, self._pinned(inv))
+
+    def _pinned(self, inv: Investigation) -> facts.Pinned:
+        """The settings of this case, with what its spec asks for."""
+        chosen, asked = self.house.settings, inv.spec.limits or Limits()
+        # An unknown name gets the default, and a condition says so.
+        model = next((one for one in chosen.model.endpoints if one.name == inv.spec.model), chosen.model)
+        own = chosen.limits
+        # Who writes in a tenant's namespace may ask for less than the settings give, never for more.
+        at_home = inv.namespace == self.house.namespace
+        timeout = timedelta_from_duration(asked.timeout) if asked.timeout else None
+        withheld = self.house.model_withheld
+        if withheld:
+            MODEL_WITHHELD.labels("case").inc()
+            log.warning("model withheld", investigation=inv.name, why=withheld)
+        return facts.Pinned(
+            model=model.name if self.house.model is not None and not withheld else "",
+            max_turns=_granted(asked.max_turns, own.max_turns, at_home),
+            max_tool_calls=_granted(asked.max_tool_calls, own.max_tool_calls, at_home),
+            max_calls_per_tool=own.max_calls_per_tool,
+            token_budget=_granted(asked.token_budget, own.token_budget, at_home),
+            timeout=_granted(timeout, own.timeout, at_home),
+            context_window=model.context_window,
+            seed=f"{self.house.random.getrandbits(128):032x}",
+            workflow_gate=outcome.CONFIDENCE_GATE,
+            dry_run=chosen.execution.dry_run,
+            verify=chosen.effectiveness.enabled,
+            home=self.house.namespace,
+            habits=self._habits(),
+            model_withheld=withheld,
+            custom_labels=chosen.classification.custom_labels,
+            repeat_threshold=chosen.history.repeat_threshold,
+        )
+
+    def _habits(self) -> Habits:
+        rca = self.house.settings.rca
+        return Habits(
+            error_hints=rca.error_hints,
+            visible_plan=rca.visible_plan,
+            sufficiency=Sufficiency(rca.sufficiency),
+            freshness=rca.snapshot_freshness,
+            symptom_check=rca.symptom_check,
+            finish_plan=rca.finish_plan,
+            tool_budget=rca.tool_budget,
+            max_schemas=rca.max_tool_schemas,
+            stagnant_turns=rca.max_stagnant_turns,
+            model_timeout=self.house.settings.model.timeout,
+            summarize_above=rca.summarize_above if rca.summarize else 0,
+            streams=rca.streams,
+        )
+
+    async def snapshot(self, work: Work, step: TakeSnapshot) -> facts.SnapshotTaken:
+        signal = work.case.opened.spec.signal
+        at_home = work.case.opened.pinned.home in ("", work.case.opened.namespace)
+        seen = await self.house.eyes.snapshot(step.target, signal.firing_time, beyond=at_home)
+        about = replace(
+            seen,
+            about_requests=speaks_of_requests(signal),
+            about_measures=speaks_of_measures(signal),
+            about_throttling=speaks_of_throttling(signal),
+        )
+        found = await self._seeded(work, about)
+        # In a thread: of many pods it takes a quarter of a second, and leases are renewed meanwhile.
+        findings, failed = await asyncio.to_thread(examine, found)
+        for gap in failed:
+            log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
+        books = matching(self.house.playbooks, found, findings)
+        memory = await self._memory(work, books)
+        return facts.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found), books, memory)
+
+    async def _memory(self, work: Work, books: Sequence[Playbook]) -> Memory:
+        """What cases like this one taught; a case never waits for it."""
+        owner, before = work.case.fingerprint, work.case.first(facts.SnapshotTaken)
+        if before is not None or not owner:
+            return before.memory if before is not None else Memory()
+        try:
+            async with asyncio.timeout(MEMORY_SECONDS):
+                known = await self.house.datastorage.endings(owner, [book.name for book in books])
+        except TimeoutError:
+            known = Endings(available=False, why=f"no answer within {MEMORY_SECONDS:.0f} s")
+        return remembered(known, owner, await self.house.now())
+
+    async def _seeded(self, work: Work, found: Snapshot) -> Snapshot:
+        """With what the alert itself asks, where a model will read it and Prometheus is there."""
+        case, now = work.case, await self.house.now()
+        if case.first(facts.SnapshotTaken) is not None or not case.opened.pinned.model:
+            return found
+        call = seed_call(case.opened.spec.signal, investigating.window_of(case, now))
+        if call is None:
+            return found
+        if call.name not in {tool.name for tool in self.house.tools.schemas(Invocation.RCA)}:
+            return unasked(found)
+        name = f"E{len(found.evidence) + 1}"
+        run = Run(call, name, boundary_of(case.opened.pinned.seed, name))
+        (result,) = await self.house.tools.run(
+            Invocation.RCA, (run,), self._reach(work, Invocation.RCA, SEED_SECONDS, now)
+        )
+        return seeded(found, result)
+
+    async def context(self, work: Work, step: ResolveContext) -> facts.Fact:
+        if work.case.first(facts.ContextResolved) is None:
+            # What a diagnosis names later is held to the case's namespaces by the step that asks for it.
+            target = await placed(self.house.cluster, step.target)
+            if is_outside(work.case, target):
+                return await closed(self.house, endings.out_of_scope(work.case.opened.namespace, target))
+        context = await self.house.eyes.context(step.target)
+        known = await known_history(self.house, context)
+        return facts.ContextResolved(context, known, await self.house.now())
+
+    async def ask(self, work: Work, step: Ask) -> facts.Fact:
+        """One answer of the model; what it fails with ends the case, unless a verdict stands already."""
+        model, move = self.house.model, step.move
+        if model is None:
+            return await closed(self.house, outcome.model_unavailable("none is configured", permanent=True))
+        if work.case.first(facts.Turned) is None:
+            _log_brief(work)
+        try:
+            async with asyncio.timeout(move.seconds):
+                return await self._turned(step, await self._answer(model, move))
+        except (ModelRefused, Unavailable, RateLimited, TimeoutError) as error:
+            if move.stands:
+                return await self._turned(step, move.silence())
+            return await self._given_up(work, error)
+
+    async def _answer(self, model: Model, move: AskModel) -> ModelReply:
+        """A conversation that is too long is asked once more in its shorter form (behaviours, section 10.3)."""
+        try:
+            return move.stamp(await model.ask(await self.house.redacted(move.request)))
+        except ContextOverflow:
+            shorter = move.shorter()
+            if shorter is None:
+                raise
+            again = await self.house.redacted(replace(shorter, squeezed=True))
+            return move.stamp(await model.ask(again), squeezed=True)
+
+    async def _turned(self, step: Ask, reply: ModelReply) -> facts.Fact:
+        kind = facts.Turned if step.invocation is Invocation.RCA else facts.SelectionTurned
+        return kind(reply, await self.house.now())
+
+    async def _given_up(self, work: Work, error: Exception) -> facts.Closed:
+        if isinstance(error, TimeoutError):
+            phase = work.case.phase
+            return replace(await closed(self.house, outcome.timed_out(phase)), timeout_phase=phase)
+        return await closed(
+            self.house, outcome.model_unavailable(str(error), permanent=isinstance(error, ModelRefused))
+        )
+
+    async def batch(self, work: Work, step: RunBatch) -> facts.Fact:
+        kept = await self._ran(work, step.invocation, step.move)
+        return facts.ToolsRan(step.invocation, kept, await self.house.now())
+
+    async def _ran(self, work: Work, invocation: Invocation, move: RunTools) -> tuple[ToolResult, ...]:
+        reach = self._reach(work, invocation, move.seconds, await self.house.now())
+        results = await self.house.tools.run(invocation, move.runs, reach)
+        shown = await asyncio.gather(*(self._in_short(work, result, move.seconds) for result in results))
+        return tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in shown)
+
+    async def ask_streams(self, work: Work, step: AskStreams) -> facts.Fact:
+        """One answer for each stream; a call that fails is that stream's silence and nobody else's."""
+        model = self.house.model
+        if model is None:
+            return await closed(self.house, outcome.model_unavailable("none is configured", permanent=True))
+        replies = await asyncio.gather(*(self._heard(work, model, name, move) for name, move in step.moves))
+        return facts.StreamsTurned(tuple(replies), await self.house.now())
+
+    async def _heard(self, work: Work, model: Model, name: str, move: AskModel) -> tuple[str, ModelReply]:
+        try:
+            async with asyncio.timeout(move.seconds):
+                return name, await self._answer(model, move)
+        except (ModelRefused, Unavailable, RateLimited, ContextOverflow, TimeoutError) as error:
+            log.warning("stream unanswered", investigation=work.investigation.name, stream=name, error=str(error))
+            return name, move.silence()
+
+    async def run_streams(self, work: Work, step: RunStreams) -> facts.Fact:
+        """The batches of all streams at once."""
+        batches = await asyncio.gather(*(self._ran(work, Invocation.STREAM, move) for _, move in step.moves))
+        names = (name for name, _ in step.moves)
+        return facts.StreamsRan(tuple(zip(names, batches, strict=True)), await self.house.now())
+
+    async def _in_short(self, work: Work, result: ToolResult, seconds: float | None) -> ToolResult:
+        """A long result in fewer words where that is switched on; whatever fails, the text itself is shown."""
+        model, pinned, found = self.house.model, work.case.opened.pinned, result.evidence
+        if model is None or found is None or not wants_summary(result, pinned.habits.summarize_above):
+            return result
+        request = await self.house.redacted(summary_request(pinned.model, found, pinned.seed))
+        try:
+            async with asyncio.timeout(min(SUMMARY_SECONDS, SUMMARY_SECONDS if seconds is None else seconds)):
+                reply = await model.ask(request)
+        except (ModelRefused, Unavailable, RateLimited, TimeoutError) as error:
+            log.warning("no summary", investigation=work.investigation.name, evidence=found.id, error=str(error))
+            return result
+        return summarised(result, reply, pinned.seed)
+
+    def _reach(self, work: Work, invocation: Invocation, seconds: float | None, now: datetime) -> Reach:
+        context = known_facts.context_of(work.case)
+        namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
+        selecting = invocation is Invocation.SELECTION
+        return Reach(
+            namespace=work.case.target.namespace or "",
+            others=frozenset(namespaces),
+            filters=filters_of(work.case) if selecting else None,
+            infrastructure=infrastructure_sentence(context.labels, context.quota) if selecting else "",
+            evidence=work.case.evidence,
+            contexts=known_facts.whole_contexts(work.case),
+            window=investigating.window_of(work.case, now),
+            seconds=seconds,
+            hints=work.case.opened.pinned.habits.error_hints,
+        )
+
+
+def _log_brief(work: Work) -> None:
+    """What the gate chose, and why (behaviours, section 7)."""
+    briefed = work.case.first(facts.Briefed)
+    if briefed is not None:
+        said = {"included": bool(briefed.brief.sufficiency), "reason": briefed.brief.doubt}
+        log.info("sufficiency", investigation=work.investigation.name, topic=briefed.brief.plan.topic, **said)
+
+
+def _granted(asked: T | None, given: T, at_home: bool) -> T:
+    if asked is None:
+        return given
+    return asked if at_home else min(asked, given)
+
+
+def _fitting(found: Evidence) -> Evidence:
+    """Head and tail of a text that no slot can hold; what is missing is said."""
+    if len(found.text) <= KEPT_TEXT:
+        return found
+    half = KEPT_TEXT // 2
+    cut = len(found.text) - KEPT_TEXT
+    note = f"\n… [{cut} characters not kept, digest of the whole {found.digest}] …\n"
+    text = found.text[:half] + note + found.text[-half:]
+    return replace(found, text=text, status=EvidenceStatus.TRUNCATED)

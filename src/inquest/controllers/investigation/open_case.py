@@ -1,0 +1,74 @@
+"""A case in hand, and the journal folded into it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from inquest.api.investigation import Investigation
+from inquest.api.types import ExecutionPhase
+from inquest.controllers.house import House
+from inquest.controllers.investigation.claim import Claim
+from inquest.controllers.journal import Log
+from inquest.core.case import facts, outcome
+from inquest.core.case.facts import Case
+from inquest.core.remediation import proposal
+from inquest.errors import OutOfTurn, Tampered
+from inquest.ports import Json
+
+
+@dataclass
+class Work:
+    """A case in hand: who owns it, what the journal says, what follows from that."""
+
+    claim: Claim
+    journal: Log
+    case: Case
+    seen_at: float = float("-inf")
+    """When the Investigation was last read, in monotonic seconds."""
+    resolved: bool | None = None
+    """Whether the source says that the Signal is over; None: not asked yet."""
+    run: ExecutionPhase | None = None
+    """Where its execution stood when it was last read; None: not read by this look."""
+    trouble: str = ""
+    """What the model failed with in a call that is being repeated; empty: nothing."""
+    troubled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def hear(self, kind: str, attempt: int, most: int) -> None:
+        """A call of the model failed and will be repeated; `kind` is the class of the fault."""
+        self.trouble = f"attempt {attempt}/{most}: {kind}"
+        self.troubled.set()
+
+    @property
+    def investigation(self) -> Investigation:
+        return self.claim.investigation
+
+    @property
+    def parent(self) -> proposal.Parent:
+        """The Investigation as the owner of what is made for it."""
+        inv = self.investigation
+        signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
+        return proposal.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
+
+
+async def closed(house: House, verdict: outcome.Verdict) -> facts.Closed:
+    """The end of a case by this verdict, now."""
+    return facts.Closed(verdict, await house.now())
+
+
+def fold(journal: Log) -> Case:
+    """The case that a journal holds; Tampered where it is not one that this product could have written."""
+    try:
+        return facts.fold(facts.load(entry.payload) for entry in journal.entries)
+    except (OutOfTurn, ValidationError) as error:
+        raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
+
+
+def must_be_readable(case: Case, payload: Json) -> None:
+    """What is about to be written must be readable afterwards: a slot cannot be taken back."""
+    try:
+        facts.advance(case, facts.load(payload))
+    except (OutOfTurn, ValidationError) as error:
+        raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error

@@ -1,0 +1,214 @@
+"""From a choice to a bound proposal: everything that was named is looked up before it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from inquest.api.approval import UndoPin
+from inquest.api.catalogue import RemediationWorkflow
+from inquest.api.execution import PinnedWorkflow
+from inquest.api.types import PinnedTarget, TargetRef, UndoWhen
+from inquest.controllers.catalogue.live import content_hash, content_of, is_active, newest, versions
+from inquest.controllers.house import House
+from inquest.core.case import concluding, facts, known_facts, outcome
+from inquest.core.case.facts import Case
+from inquest.core.diagnosis.diagnosis import Caution
+from inquest.core.llm.reply.reading import SelectionReply
+from inquest.core.remediation import proposal as remedy
+from inquest.core.selection import selection
+from inquest.core.selection.selection import CatalogueFilters, WorkflowRecord
+from inquest.errors import Forbidden, Invalid, NotFound
+
+MAX_LISTED = 1000
+"""Workflows of one action type that are walked through (datastorage, section 12)."""
+PAGE = 100
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """The choice cannot be bound; the case ends."""
+
+    verdict: outcome.Verdict
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Chooses, checks and binds workflows."""
+
+    house: House
+
+    async def choose(self, case: Case, filters: CatalogueFilters) -> facts.Fact:
+        """The choice of code for the first finding (resources, 4.1, N12)."""
+        now = await self.house.now()
+        if not case.findings:
+            return facts.Unchosen("no detector found anything", now)
+        finding = case.findings[0]
+        records = [one for action in selection.actions_for(finding) for one in await self._records(action, filters)]
+        context = known_facts.context_of(case)
+        reply = selection.choose(
+            finding, records, selection.Around(context.labels, context.quota, filters.custom_labels)
+        )
+        if reply.choice is None:
+            return facts.Unchosen(reply.reasoning, now)
+        return await self.check(reply, filters, context.root.kind, 1)
+
+    async def _records(self, action: str, filters: CatalogueFilters) -> tuple[WorkflowRecord, ...]:
+        found: list[WorkflowRecord] = []
+        offset, more = 0, True
+        while more and offset < MAX_LISTED:
+            page = await self.house.catalogue.workflows(action, filters, offset, PAGE)
+            records = [await self._record(offer.workflow_id, filters) for offer in page.items]
+            found += [record for record in records if record is not None and _is_ours(record)]
+            offset, more = offset + PAGE, page.has_more
+        return tuple(found)
+
+    async def check(
+        self,
+        reply: SelectionReply,
+        filters: CatalogueFilters,
+        kind: str,
+        number: int,
+        cautions: tuple[Caution, ...] = (),
+    ) -> facts.Tried:
+        """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
+        record = await self._record(reply.choice.workflow_id, filters) if reply.choice else None
+        validation = selection.validate(reply.choice, record, kind)
+        if record is not None and not _is_ours(record):
+            validation = selection.not_ours(record)
+        return facts.Tried(number, reply, validation, await self.house.now(), cautions)
+
+    async def wished(self, reply: SelectionReply, filters: CatalogueFilters, kind: str) -> facts.Tried:
+        """The same of a workflow that a person named by its own id, with parameters as text (decision 0004)."""
+        if reply.choice is None:
+            return await self.check(reply, filters, kind, 1)
+        applied = await versions(self.house.status, self.house.namespace, reply.choice.workflow_id)
+        active = next((one for one in newest(applied) if is_active(one)), None)
+        if active is None:
+            return await self.check(reply, filters, kind, 1)
+        kinds = {one.name: str(one.type) for one in active.spec.parameters}
+        values = {
+            name: selection.typed(str(text), kinds.get(name, "")) for name, text in reply.choice.parameters.items()
+        }
+        found = active.status.workflow_id or reply.choice.workflow_id
+        choice = replace(reply.choice, workflow_id=found, parameters=values)
+        return await self.check(replace(reply, choice=choice), filters, kind, 1)
+
+    async def _record(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord | None:
+        """What the catalogue has under an id; a word that can be no id is never sent."""
+        if not selection.is_id(workflow_id):
+            return None
+        try:
+            return await self.house.catalogue.workflow(workflow_id, filters)
+        except (NotFound, Invalid):
+            return None
+
+    async def seek(self, case: Case, named: TargetRef) -> facts.TargetSought:
+        """Whether what a model named is really there (pipeline, section 9, cases 4 and 5)."""
+        context = await self.house.eyes.context(named)
+        why = context.unverified_why
+        if not why and context.choices:
+            why = f"NotResolved: {named.kind} is served by {', '.join(context.choices)}, name one as api_version"
+        if not why and not known_facts.is_near(case, context.target):
+            why = f"NotResolved: {context.target.display} is outside the namespaces of this case"
+        found = not why and context.target_pin is not None
+        return facts.TargetSought(named, found, "" if found else why, await self.house.now())
+
+    async def bind(self, case: Case, verdict: outcome.Verdict, tried: facts.Tried) -> facts.Selected | Unfit:
+        """One exact action on one exact object, with what it will change."""
+        record = tried.validation.record
+        pin = await self._target(case, tried.reply)
+        if record is None or tried.reply.choice is None or pin is None:
+            gone = concluding.circumstances(case, without_target="NotFound: what the workflow was to act on")
+            return Unfit(concluding.verdict_of(case, tried.reply, gone, tried.cautions))
+        workflow = RemediationWorkflow.from_object(record.content)
+        bound = remedy.bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
+        undoing = await self._undoing(workflow, pin)
+        proposal = remedy.Proposal(
+            target=pin,
+            workflow=_pinned(workflow, record.workflow_id, record.content_hash),
+            parameters=bound.parameters,
+            confidence=tried.reply.choice.confidence or 0.0,
+            rationale=tried.reply.choice.rationale,
+            undo=_undo(workflow, undoing),
+            preview=await self._preview(workflow, pin, bound.parameters),
+            undoing=undoing,
+        )
+        return facts.Selected(verdict, proposal, await self.house.now())
+
+    async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> remedy.Undoing | None:
+        """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
+        named = workflow.spec.undo
+        applied = await versions(self.house.status, self.house.namespace, named.id) if named else ()
+        for found in newest(applied):
+            if named is None or found.spec.version != named.version or not is_active(found):
+                continue
+            bound = remedy.bind_parameters(found.spec.parameters, named.parameters, target)
+            missing = [one.name for one in found.spec.parameters if one.required and one.name not in bound.parameters]
+            pinned = _pinned(found, found.status.workflow_id or "", content_hash(content_of(found)))
+            return None if missing else remedy.Undoing(pinned, bound.parameters, named.when)
+        return None
+
+    async def _target(self, case: Case, reply: SelectionReply) -> PinnedTarget | None:
+        """The root owner, or an object of another kind that was named and is really there (pipeline, section 9)."""
+        context = known_facts.context_of(case)
+        known = (context.target, case.target, *context.chain)
+        root = context.root if context.verified else None
+        if root is None or not selection.needs_lookup(root=root, named=reply.target, known=known):
+            return context.root_pin if root is not None else None
+        if reply.target is None or not known_facts.is_near(case, known_facts.placed(case, reply.target)):
+            return None
+        named = await self.house.eyes.context(known_facts.placed(case, reply.target))
+        found = named.target if named.target_pin and known_facts.is_near(case, named.target) else None
+        aim = selection.final_target(root=root, named=reply.target, known=known, found=found)
+        return named.target_pin if aim.target is not None else None
+
+    async def _preview(self, workflow: RemediationWorkflow, target: TargetRef, values: Any) -> str:
+        """What the workflow will set, as a diff of the redacted object."""
+        if not workflow.spec.execution.preview:
+            return ""
+        try:
+            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+            found = await self.house.cluster.get(kind, target.name, target.namespace or "")
+        except (NotFound, Forbidden):
+            return ""
+        shown = self.house.redactor.data(found).value
+        return self.house.redactor.text(remedy.preview_diff(workflow.spec.execution.preview, shown, values)).value
+
+
+def _is_ours(record: WorkflowRecord) -> bool:
+    """A catalogue of another make may keep what no workflow of ours can be."""
+    try:
+        RemediationWorkflow.from_object(record.content)
+    except ValidationError:
+        return False
+    return True
+
+
+def _pinned(workflow: RemediationWorkflow, workflow_id: str, digest: str) -> PinnedWorkflow:
+    spec = workflow.spec
+    return PinnedWorkflow(
+        id=spec.id,
+        version=spec.version,
+        workflow_id=workflow_id or None,
+        action_type=spec.action_type,
+        content_hash=digest,
+        engine=spec.execution.engine,
+        image=spec.execution.image,
+        service_account_name=spec.execution.service_account_name,
+        execution=spec.execution,
+        dependencies=spec.dependencies,
+        parameters=spec.parameters,
+    )
+
+
+def _undo(workflow: RemediationWorkflow, undoing: remedy.Undoing | None) -> UndoPin | None:
+    """What the approver is shown; without its content in the catalogue nothing is started by itself."""
+    undo = workflow.spec.undo
+    if undo is None:
+        return None
+    digest = undoing.workflow.content_hash if undoing else None
+    when = undo.when if undoing else UndoWhen.MANUAL
+    return UndoPin(id=undo.id, version=undo.version, content_hash=digest, when=when)

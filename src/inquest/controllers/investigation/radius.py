@@ -1,0 +1,63 @@
+"""What a proposal reaches, read from the cluster right before policy is asked; what cannot be read stays unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inquest.api.types import TargetRef
+from inquest.controllers.house import POD, House
+from inquest.controllers.pods import pods_of, spec_of
+from inquest.core.remediation.blast_radius import blast
+from inquest.core.remediation.policy import Blast
+from inquest.errors import InquestError
+from inquest.ports import Json, ResourceKind
+
+SERVICE = ResourceKind("", "v1", "Service", "services", True)
+BUDGET = ResourceKind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True)
+
+Items = tuple[Json, ...] | None
+"""None: not read, or not whole."""
+
+
+@dataclass(frozen=True)
+class Radius:
+    """Counts around one target."""
+
+    house: House
+
+    async def of(self, target: TargetRef) -> Blast:
+        """The figures; an object that has no pods of its own has none of them."""
+        shown = await self._shown(target)
+        pods = await self._pods(target, shown)
+        if pods is None:
+            return Blast()
+        namespace = target.namespace or ""
+        services, budgets = await self._list(SERVICE, namespace), await self._list(BUDGET, namespace)
+        template = spec_of(shown).get("template")
+        return blast(pods, services, budgets, template if isinstance(template, dict) else {})
+
+    async def _shown(self, target: TargetRef) -> Json | None:
+        try:
+            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+            return await self.house.cluster.get(kind, target.name, target.namespace or "")
+        except InquestError:
+            return None
+
+    async def _pods(self, target: TargetRef, shown: Json | None) -> Items:
+        if shown is None:
+            return None
+        if target.kind == "Pod":
+            return (shown,)
+        if target.kind == "Node":
+            return await self._list(POD, "", fields=f"spec.nodeName={target.name}")
+        try:
+            return await pods_of(self.house.cluster, shown, target.namespace or "")
+        except InquestError:
+            return None
+
+    async def _list(self, kind: ResourceKind, namespace: str, *, fields: str = "") -> Items:
+        try:
+            listing = await self.house.cluster.list(kind, namespace, fields=fields)
+        except InquestError:
+            return None
+        return listing.items if listing.complete else None

@@ -1,0 +1,50 @@
+"""An investigation as it is stored: the journal while its slots are there, what DataStorage keeps of it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from inquest.api.investigation import Investigation
+from inquest.controllers.house import INVESTIGATION
+from inquest.controllers.investigation.open_case import fold
+from inquest.controllers.journal import Journal
+from inquest.core.case.facts import Case
+from inquest.core.reporting.archive import joined
+from inquest.errors import NotFound
+from inquest.ports import Status
+
+
+class Transcripts(Protocol):
+    """What DataStorage keeps of investigations."""
+
+    async def transcript(self, correlation_id: str) -> tuple[Mapping[str, Any], ...]: ...
+
+
+async def uid_of(status: Status, namespace: str, name: str) -> str:
+    """The uid of an Investigation by its name; a uid is taken as it is, for the Investigation may be deleted."""
+    try:
+        return Investigation.from_object(await status.read(INVESTIGATION, name, namespace)).uid
+    except NotFound:
+        if _is_uid(name):
+            return name
+        raise
+
+
+async def from_journal(journal: Journal, uid: str) -> Case | None:
+    """The case as its slots have it; None once they are gone."""
+    slots = await journal.read(uid)
+    return fold(slots) if slots.entries else None
+
+
+async def from_records(kept: Transcripts, uid: str) -> Case:
+    """The case as its records have it; NotRecorded where they are not whole."""
+    return joined(event["event_data"] for event in await kept.transcript(uid))
+
+
+def _is_uid(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False

@@ -1,0 +1,293 @@
+"""The journal of a case: create-only slots, one after the other, each a log entry and a fencing token at once.
+
+A slot is an immutable ConfigMap `<investigation uid>-<seq>` in the operator's own namespace. The API server gives a
+number to exactly one writer; a replica that slept and wakes meets AlreadyExists and knows that it is not alone
+(reliability, section 3.2). What has no slot did not happen.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from inquest.api.base import rfc3339
+from inquest.api.names import slot_name
+from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, Tampered
+from inquest.ports import Json, Redacted, ResourceKind, Status
+
+FORMAT: Final = 1
+"""Version of the slots that this code writes, and the newest that it reads."""
+MIN_READER: Final = 1
+MAX_PART_BYTES: Final = 256 * 1024
+"""Compressed payload of one slot (reliability, section 5)."""
+MAX_PARTS: Final = 4
+CUTS: Final = (65_536, 16_384, 4_096, 1_024, 256)
+"""Characters that stay of a text where an entry does not fit; the first cut that suffices is taken."""
+CONFIG_MAP: Final = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
+JOURNAL_LABEL: Final = "inquest.dev/journal"
+INVESTIGATION_LABEL: Final = "inquest.dev/investigation"
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who writes: the replica with its boot id, and the epoch under which it owns the case."""
+
+    replica: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One journal entry; `seq` and `digest` are those of its last slot."""
+
+    seq: int
+    kind: str
+    author: Author
+    at: str
+    payload: Mapping[str, Any]
+    digest: str
+    usage: Mapping[str, int]
+    truncated: bool = False
+    """Long texts of the payload were cut to head and tail."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """All entries of a case in order."""
+
+    uid: str
+    entries: tuple[Entry, ...] = ()
+    dangling: tuple[str, ...] = ()
+    """Slots of an entry that was not written to its end: it did not happen."""
+
+    @property
+    def seq(self) -> int:
+        return self.entries[-1].seq if self.entries else 0
+
+    @property
+    def digest(self) -> str:
+        return self.entries[-1].digest if self.entries else ""
+
+    @property
+    def epoch(self) -> int:
+        return self.entries[-1].author.epoch if self.entries else 0
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What shall be written next."""
+
+    kind: str
+    payload: Redacted[Json]
+    at: datetime
+    usage: Mapping[str, int] | None = None
+
+
+class Journal:
+    """Reads and writes the slots of any case; holds no state of its own."""
+
+    def __init__(self, status: Status, namespace: str) -> None:
+        self._status = status
+        self._namespace = namespace
+
+    async def read(self, uid: str) -> Log:
+        """The whole log, straight from the API server, its chain checked; Tampered where it does not hold."""
+        labels = f"{JOURNAL_LABEL}=true,{INVESTIGATION_LABEL}={uid}"
+        slots = await self._status.list(CONFIG_MAP, self._namespace, labels=labels)
+        return fold(uid, slots)
+
+    async def add(self, log: Log, draft: Draft, author: Author, still_owned: Callable[[], Awaitable[bool]]) -> Log:
+        """Write the draft as the next entry and give the longer log.
+
+        Where the number is taken, the log as it stands is given if the case is still ours (the slot is our own lost
+        answer or our predecessor's last one); otherwise Fenced.
+        """
+        slots = encode(log, draft, author, self._namespace)
+        try:
+            await self._mend(log, still_owned)
+            for slot in slots:
+                await self._status.create(CONFIG_MAP, draft.payload.carried(slot))
+        except AlreadyExists:
+            if not await still_owned():
+                raise Fenced(f"slot {log.seq + 1} of {log.uid} was written by another replica") from None
+            return await self.read(log.uid)
+        return fold_from(replace(log, dangling=()), slots)
+
+    async def forget(self, uid: str) -> int:
+        """Delete the slots of a closed case, the lowest number last; says how many there were.
+
+        All but the first go by one request, for a case has dozens and writes are scarce.
+        """
+        labels = f"{JOURNAL_LABEL}=true,{INVESTIGATION_LABEL}={uid}"
+        slots = await self._status.list(CONFIG_MAP, self._namespace, labels=labels)
+        first = min(map(_name_of, slots), default="")
+        if len(slots) > 1:
+            others = f"metadata.name!={first}"
+            await self._status.delete_all(CONFIG_MAP, self._namespace, labels=labels, fields=others)
+        if slots:
+            await self._delete(first)
+        return len(slots)
+
+    async def _mend(self, log: Log, still_owned: Callable[[], Awaitable[bool]]) -> None:
+        if log.dangling and not await still_owned():
+            raise Fenced(f"{log.uid} is being written by another replica")
+        for name in reversed(log.dangling):
+            await self._delete(name)
+
+    async def _delete(self, name: str) -> None:
+        try:
+            await self._status.delete(CONFIG_MAP, name, self._namespace)
+        except NotFound:
+            return
+
+
+def encode(log: Log, draft: Draft, author: Author, namespace: str) -> tuple[Json, ...]:
+    """The slots of one entry: one, or up to four where the payload is large; beyond that it is cut and says so."""
+    whole, cut = _fitting(_canonical(draft.payload.value))
+    chunks = _chunks(whole)
+    slots: list[Json] = []
+    previous = log.digest
+    for part, chunk in enumerate(chunks, start=1):
+        head = _head(log.seq + part, draft, author, previous, (part, len(chunks)), whole) | cut
+        slot = _slot(log.uid, namespace, log.seq + part, head, chunk)
+        previous = slot_digest(slot)
+        slots.append(slot)
+    return tuple(slots)
+
+
+def fold(uid: str, slots: Sequence[Json]) -> Log:
+    """A log from its slots in any order; every digest, number and epoch is checked."""
+    return fold_from(Log(uid), sorted(slots, key=_name_of))
+
+
+def fold_from(log: Log, slots: Sequence[Json]) -> Log:
+    """The log with further slots, which must follow it without a gap."""
+    pending: list[tuple[dict[str, Any], bytes]] = []
+    previous, seq, epoch = log.digest, log.seq, log.epoch
+    for slot in slots:
+        head = _checked_head(log.uid, slot, seq + 1, previous, epoch)
+        seq, epoch, previous = seq + 1, int(head["epoch"]), slot_digest(slot)
+        pending.append((head, _payload_of(slot)))
+        if head["part"] == head["parts"]:
+            log = replace(log, entries=(*log.entries, _entry(pending, previous)))
+            pending = []
+    return replace(log, dangling=tuple(_name_of(slot) for slot in slots[len(slots) - len(pending) :]))
+
+
+def slot_digest(slot: Json) -> str:
+    """What the next slot names as `prev`: SHA-256 over head and payload."""
+    payload = slot.get("binaryData", {}).get("payload", "")
+    return "sha256:" + hashlib.sha256((slot["data"]["head"] + "\n" + payload).encode()).hexdigest()
+
+
+def _checked_head(uid: str, slot: Json, seq: int, previous: str, epoch: int) -> dict[str, Any]:
+    name = _name_of(slot)
+    head: dict[str, Any] = json.loads(slot["data"]["head"])
+    if int(head["minReader"]) > FORMAT:
+        raise Fenced(f"slot {name} needs a newer reader")
+    _hold(name == slot_name(uid, seq) and head["seq"] == seq, f"slot {seq} is missing or misnamed ({name})")
+    _hold(head["prev"] == previous, f"slot {name} does not follow its predecessor")
+    _hold(int(head["epoch"]) >= epoch, f"slot {name} has a falling epoch")
+    return head
+
+
+def _hold(condition: bool, fault: str) -> None:
+    if not condition:
+        raise Tampered(f"Journal tampered: {fault}")
+
+
+def _entry(parts: Sequence[tuple[dict[str, Any], bytes]], digest: str) -> Entry:
+    head = parts[-1][0]
+    raw = gzip.decompress(b"".join(chunk for _, chunk in parts))
+    _hold(_sha(raw) == head["payload"]["digest"], f"payload of slot {head['seq']} does not match its digest")
+    author = Author(head["replica"], int(head["epoch"]))
+    usage, truncated = head.get("usage") or {}, "truncated" in head
+    return Entry(head["seq"], head["kind"], author, head["at"], json.loads(raw), digest, usage, truncated)
+
+
+def _head(seq: int, draft: Draft, author: Author, previous: str, part: tuple[int, int], whole: bytes) -> dict[str, Any]:
+    return {
+        "v": FORMAT,
+        "minReader": MIN_READER,
+        "seq": seq,
+        "kind": draft.kind,
+        "epoch": author.epoch,
+        "replica": author.replica,
+        "at": rfc3339(draft.at),
+        "prev": previous,
+        "usage": dict(draft.usage or {}),
+        "part": part[0],
+        "parts": part[1],
+        "payload": {"bytes": len(whole), "digest": _sha(whole)},
+    }
+
+
+def _slot(uid: str, namespace: str, seq: int, head: dict[str, Any], chunk: bytes) -> Json:
+    labels = {JOURNAL_LABEL: "true", INVESTIGATION_LABEL: uid, "app.kubernetes.io/managed-by": "inquest"}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": slot_name(uid, seq), "namespace": namespace, "labels": labels},
+        "immutable": True,
+        "data": {"head": _canonical(head).decode()},
+        "binaryData": {"payload": base64.b64encode(chunk).decode()},
+    }
+
+
+def _fitting(whole: bytes) -> tuple[bytes, dict[str, Any]]:
+    """A payload that fits its slots, and what its head says where texts had to be cut for it."""
+    if _fits(whole):
+        return whole, {}
+    mark = {"truncated": {"bytes": len(whole), "digest": _sha(whole)}}
+    for limit in CUTS:
+        shorter = _canonical(_cut(json.loads(whole), limit))
+        if _fits(shorter):
+            return shorter, mark
+    raise Invalid(f"a journal entry of {len(whole)} bytes does not fit {MAX_PARTS} slots, its texts cut or not")
+
+
+def _cut(value: Any, limit: int) -> Any:
+    """Every long text as head and tail; the shape stays, so that what is replayed can still be read."""
+    if isinstance(value, dict):
+        return {key: _cut(item, limit) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item, limit) for item in value]
+    if not isinstance(value, str) or len(value) <= limit:
+        return value
+    half = limit // 2
+    return f"{value[:half]}[… {len(value) - 2 * half} characters truncated …]{value[-half:]}"
+
+
+def _fits(whole: bytes) -> bool:
+    return len(_packed(whole)) <= MAX_PARTS * MAX_PART_BYTES
+
+
+def _packed(whole: bytes) -> bytes:
+    return gzip.compress(whole, compresslevel=6, mtime=0)
+
+
+def _chunks(whole: bytes) -> list[bytes]:
+    packed = _packed(whole)
+    return [packed[at : at + MAX_PART_BYTES] for at in range(0, len(packed), MAX_PART_BYTES)]
+
+
+def _payload_of(slot: Json) -> bytes:
+    return base64.b64decode(slot.get("binaryData", {}).get("payload", ""))
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _sha(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _name_of(slot: Json) -> str:
+    return str(slot["metadata"]["name"])

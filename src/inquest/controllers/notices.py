@@ -1,0 +1,54 @@
+"""Messages to people that are remembered: the status of what one is about says where it stands.
+
+The herald forgets at a restart. What stands as Pending then is told anew under its key, and what was Sent is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from inquest.api.base import Resource
+from inquest.api.notices import MOST_NOTICES, NoticePriority, NoticeState, NoticeType
+from inquest.api.notices import Notice as Remembered
+from inquest.controllers.house import House
+from inquest.core.reporting.notices import Told
+from inquest.ports import Notice
+
+NOTICE_LOOK: Final = timedelta(seconds=30)
+"""Between two looks at a notice that is on its way: as long as the first pause between its tries."""
+LATEST_NOTICE: Final = timedelta(days=1)
+"""A receiver that is away for so long is not waited for, however often the operator starts."""
+
+
+async def tell(
+    house: House, found: Resource, key: str, told: Told, now: datetime, seen: Remembered | None = None
+) -> Remembered:
+    """Tell it, or ask the herald where it stands; `seen` is how it is remembered so far."""
+    message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name, told.owners)
+    state = await house.herald.tell(await house.redacted(message))
+    at = seen.at if seen is not None and state is NoticeState.PENDING else now
+    return Remembered(key=key, type=NoticeType(told.type), priority=NoticePriority(told.priority), state=state, at=at)
+
+
+def given_up(notice: Remembered, now: datetime) -> Remembered:
+    """Nobody got it, and nobody is told any more."""
+    return notice.model_copy(update={"state": NoticeState.FAILED, "at": now})
+
+
+def unless_late(notice: Remembered, now: datetime) -> Remembered:
+    """Given up after its time, also where the journal or the settings no longer say what it was."""
+    is_late = notice.state is NoticeState.PENDING and now - (notice.at or now) > LATEST_NOTICE
+    return given_up(notice, now) if is_late else notice
+
+
+def is_telling(notices: Iterable[Remembered]) -> bool:
+    """Whether somebody has not got one yet."""
+    return any(notice.state is NoticeState.PENDING for notice in notices)
+
+
+def remembered(notices: Iterable[Remembered], *newer: Remembered) -> tuple[Remembered, ...]:
+    """The notices with newer ones in the place of those of the same key; the oldest go where they are too many."""
+    found = {notice.key: notice for notice in notices} | {notice.key: notice for notice in newer}
+    return tuple(found.values())[-MOST_NOTICES:]

@@ -1,0 +1,37 @@
+"""The pods of a workload, by its selector: one way for what a proposal reaches and for how its target fares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inquest.controllers.house import POD
+from inquest.core.cluster.detected_labels import selects
+from inquest.ports import Cluster, Json
+
+
+async def pods_of(cluster: Cluster, shown: Json, namespace: str) -> tuple[Json, ...] | None:
+    """Those that a workload as read selects; None for what selects none, or where the list was cut. Errors pass."""
+    selector = selector_of(shown)
+    if selector is None:
+        return None
+    labels = ",".join(f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    listing = await cluster.list(POD, namespace, labels=labels)
+    found = tuple(pod for pod in listing.items if selects(selector, pod["metadata"].get("labels") or {}))
+    return found if listing.complete else None
+
+
+def spec_of(shown: Json | None) -> Mapping[str, Any]:
+    """The spec of an object; a custom resource may hold anything there, a text as well."""
+    spec = (shown or {}).get("spec")
+    return spec if isinstance(spec, Mapping) else {}
+
+
+def selector_of(shown: Json) -> Json | None:
+    """The label selector of a workload; None where there is none that can be read as one."""
+    found = spec_of(shown).get("selector")
+    if not isinstance(found, dict) or not found or not found.keys() <= {"matchLabels", "matchExpressions"}:
+        return None
+    labels, rules = found.get("matchLabels") or {}, found.get("matchExpressions") or []
+    whole = isinstance(labels, dict) and isinstance(rules, list) and all(isinstance(rule, dict) for rule in rules)
+    return found if whole else None

@@ -1,0 +1,607 @@
+"""Who is looked at next: keys, lanes, due times, back-off (reliability, sections 3.5 and 3.6).
+
+A key says which object deserves a look and nothing else; the handler reads the object itself. Each lane has its own
+workers, so that a long investigation never delays an approval. A key is worked on by one task at a time; one that is
+offered meanwhile is dirty and runs once more. Waiting costs no task: one heap holds every due time.
+
+    offer ──► waiting (heap by due time) ──► ready (by flow and rank) ──► running ──► forgotten, or waiting again
+
+A flow is a namespace. Whose flow fills the workers of a lane already falls back in rank, and of equal ranks the flow
+that was served longest ago comes first: who asks for sixty cases at once delays those of others by a few, not by sixty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random as _random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+import structlog
+
+from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Retryable
+from inquest.ports import Clock, Json, ResourceKind
+from inquest.telemetry.metrics import ATTEMPTS, QUEUE_DEPTH, QUEUE_DROPPED, QUEUE_OLDEST
+
+_log = structlog.stdlib.get_logger(__name__)
+
+MAX_KEYS: Final = 100_000
+BACKOFF_FIRST: Final = 0.5
+BACKOFF_LAST: Final = 60.0
+CONFLICT_TRIES: Final = 5
+"""Immediate repeats after a conflict, before the back-off begins."""
+SHARES: Final = 4
+"""A flow falls back by one rank for each such part of the workers that it holds, and by all when it holds all."""
+AGING_SECONDS: Final = 300.0
+"""One rank up for every five minutes of waiting, so that nothing starves."""
+FENCED_SECONDS: Final = 5.0
+CANCEL_SECONDS: Final = 5.0
+DRAIN_SECONDS: Final = 25.0
+RESORT_SECONDS: Final = 60.0
+"""How often waiting keys are sorted anew, for their aging; a fifth of the step is exact enough."""
+
+RESYNC_SECONDS: Final = 60.0
+MEASURE_SECONDS: Final = 5.0
+"""Looking at every key costs time in the loop that feeds them."""
+_SLACK: Final = 64
+"""Places in a heap that no longer count and are not worth a cleaning."""
+
+
+class Rank(IntEnum):
+    """Severity of what stands behind a key; lower goes first."""
+
+    CRITICAL = 0
+    HIGH = 1
+    MEDIUM = 2
+    LOW = 3
+    INFO = 4
+
+
+_RANKS: Final = {
+    "critical": Rank.CRITICAL,
+    "high": Rank.HIGH,
+    "medium": Rank.MEDIUM,
+    "warning": Rank.MEDIUM,
+    "low": Rank.LOW,
+    "info": Rank.INFO,
+    "unknown": Rank.INFO,
+}
+
+
+def rank_of(kind: str, body: Mapping[str, Any]) -> Rank:
+    """The severity that an object carries; what people or Jobs wait for goes first, the catalogue last."""
+    spec = body.get("spec") or {}
+    if kind == "Signal":
+        return _rank(spec)
+    if kind == "Investigation":
+        return Rank.CRITICAL if spec.get("cancel") else _rank(spec.get("signal") or {})
+    return Rank.LOW if kind in ("ActionType", "RemediationWorkflow") else Rank.CRITICAL
+
+
+def _rank(signal: Mapping[str, Any]) -> Rank:
+    return _RANKS.get(str(signal.get("severity")), Rank.MEDIUM)
+
+
+@dataclass(frozen=True)
+class Key:
+    """One kind of look at one object: kind and uid say which, the rest where it is read."""
+
+    kind: str
+    uid: str
+    namespace: str = field(compare=False)
+    name: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Due:
+    """When to look again, in seconds from now; `progress` clears the back-off of the key."""
+
+    seconds: float
+    progress: bool = True
+
+
+Handler = Callable[[Key], Awaitable["Due | None"]]
+"""Looks at one object; None means that there is nothing to wait for."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Kinds that share workers."""
+
+    name: str
+    workers: int
+    handlers: Mapping[str, Handler]
+
+
+def flow_of(kind: str, own: str, body: Mapping[str, Any], home: str) -> str:
+    """The namespace whose share an object takes: its own; in the operator's own, `home`, that of its target."""
+    spec = body.get("spec") or {}
+    about = spec if kind == "Signal" else spec.get("signal") or {}
+    return own if own != home else str((about.get("target") or {}).get("namespace") or own)
+
+
+_Order = tuple[float, bool, float]
+"""Rank less age, resync after fresh, waiting since."""
+
+
+@dataclass
+class _Entry:
+    """What is known of one key."""
+
+    key: Key
+    lane: Lane
+    rank: int
+    fresh: bool
+    since: float
+    """When it began to wait for a worker."""
+    flow: str = ""
+    """Namespace whose share it takes."""
+    due: float | None = None
+    """When to look again; None while it is ready, and when there is nothing to wait for."""
+    ready: bool = False
+    ticket: int = 0
+    """Names the one place in a heap that counts; older ones are skipped when they come up."""
+    version: int = 0
+    failures: int = 0
+    conflicts: int = 0
+    dirty: bool = False
+    told: str = ""
+    """The last failure that was logged; the same one is not logged again."""
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+
+class Dispatcher:
+    """Offers come from one event loop; `start` and `stop` bracket its life."""
+
+    def __init__(
+        self,
+        lanes: Iterable[Lane],
+        clock: Clock,
+        *,
+        random: Callable[[], float] = _random.random,
+        max_keys: int = MAX_KEYS,
+    ) -> None:
+        self._lanes = tuple(lanes)
+        self._lane_of = {kind: lane for lane in self._lanes for kind in lane.handlers}
+        self._clock, self._random, self._max_keys = clock, random, max_keys
+        self._entries: dict[Key, _Entry] = {}
+        self._waiting: list[tuple[float, int, Key]] = []
+        self._ready: dict[str, dict[str, list[tuple[_Order, int, Key]]]] = {lane.name: {} for lane in self._lanes}
+        self._running: dict[str, Counter[str]] = {lane.name: Counter() for lane in self._lanes}
+        self._served: dict[str, dict[str, int]] = {lane.name: {} for lane in self._lanes}
+        """When each flow had its last turn, as far as it matters: of flows that wait or run."""
+        self._tickets = itertools.count(1)
+        self._wake = asyncio.Event()
+        self._loop_task: asyncio.Task[None] | None = None
+        self._ranks: dict[int, dict[Key, None]] = {}
+        self._seen: dict[Key, int] = {}
+        self._ending: dict[Key, asyncio.Task[None]] = {}
+        self._measured = float("-inf")
+        self._draining = False
+
+    # --- what others call ---------------------------------------------------------------------------
+
+    def offer(
+        self,
+        key: Key,
+        version: int | str = 0,
+        rank: int = Rank.MEDIUM,
+        gone: bool = False,
+        *,
+        fresh: bool = True,
+        flow: str = "",
+    ) -> None:
+        """Say that an object deserves a look; `fresh` is False for what only a resync found.
+
+        `flow` is the namespace whose share it takes, the key's own unless given.
+        """
+        if self._draining:
+            return
+        if gone:
+            self._seen.pop(key, None)
+            self._forget(key)
+        elif (task := self._ending.get(key)) is not None:
+            # Never two workers for one object: the newcomer waits until the cancelled one has let go.
+            task.add_done_callback(lambda _: self.offer(key, version, rank, fresh=fresh, flow=flow))
+        elif (entry := self._entries.get(key)) is not None:
+            self._again(entry, _number(version), rank, fresh)
+        else:
+            self._admit(key, _number(version), rank, fresh, flow)
+
+    def knows(self, key: Key) -> bool:
+        """Whether a key waits or is worked on."""
+        return key in self._entries
+
+    def keys(self, kind: str) -> tuple[Key, ...]:
+        """The keys held of a kind."""
+        return tuple(entry.key for entry in self._entries.values() if entry.key.kind == kind)
+
+    def depth(self) -> int:
+        """Keys held."""
+        return len(self._entries)
+
+    def alive(self) -> bool:
+        """Whether the loop runs; it ends by `stop` or by a fault of ours."""
+        return self._loop_task is not None and not self._loop_task.done()
+
+    def oldest(self) -> float:
+        """Seconds that the oldest due key has waited for a worker (reliability, section 3.7)."""
+        now = self._clock.monotonic()
+        return max((now - entry.since for entry in self._entries.values() if entry.ready), default=0.0)
+
+    def start(self) -> None:
+        """Begin to work; keys may have been offered before."""
+        self._loop_task = asyncio.get_running_loop().create_task(self._run(), name="dispatcher")
+
+    async def stop(self, seconds: float = DRAIN_SECONDS) -> None:
+        """Take no more, cancel what runs, and wait for it to let go; nothing is left behind."""
+        self._draining = True
+        self._wake.set()
+        if self._loop_task:
+            await asyncio.gather(self._loop_task, return_exceptions=True)
+        running = {entry.task for entry in self._entries.values() if entry.task}
+        await _cancel(running | set(self._ending.values()), seconds)
+
+    # --- taking in ----------------------------------------------------------------------------------
+
+    def _admit(self, key: Key, version: int, rank: int, fresh: bool, flow: str) -> None:
+        lane = self._lane_of.get(key.kind)
+        if lane is None or (not fresh and self._is_old(key, version)):
+            return
+        if len(self._entries) >= self._max_keys and not self._make_room(rank):
+            QUEUE_DROPPED.inc()
+            return
+        entry = _Entry(key, lane, rank, fresh, self._clock.monotonic(), flow or key.namespace, version=version)
+        self._entries[key] = entry
+        self._ranks.setdefault(rank, {})[key] = None
+        self._make_ready(entry)
+
+    def _is_old(self, key: Key, version: int) -> bool:
+        """Whether a resync only found again what a handler has settled at this very version."""
+        return version > 0 and version <= self._seen.get(key, 0)
+
+    def _make_room(self, rank: int) -> bool:
+        """Drop the newest of the lowest rank if that is lower than the newcomer's; a resync finds it again."""
+        for lower in sorted((known for known in self._ranks if known > rank), reverse=True):
+            for key in reversed(self._ranks[lower]):
+                if self._entries[key].task is None:
+                    self._drop(self._entries[key])
+                    QUEUE_DROPPED.inc()
+                    return True
+        return False
+
+    def _again(self, entry: _Entry, version: int, rank: int, fresh: bool) -> None:
+        if not fresh and version and version <= entry.version:
+            return
+        entry.version = max(version, entry.version)
+        rises = rank < entry.rank or (fresh and not entry.fresh)
+        self._raise(entry, rank)
+        entry.fresh = entry.fresh or fresh
+        if entry.task is not None:
+            entry.dirty = True
+        elif entry.ready:
+            if rises:
+                self._push(entry)
+        elif entry.failures == 0:
+            # A key that failed keeps its back-off: an object that changes often must not turn it into a hot loop.
+            self._make_ready(entry)
+
+    def _raise(self, entry: _Entry, rank: int) -> None:
+        if rank < entry.rank:
+            self._ranks[entry.rank].pop(entry.key)
+            self._ranks.setdefault(rank, {})[entry.key] = None
+            entry.rank = rank
+
+    def _drop(self, entry: _Entry) -> None:
+        del self._entries[entry.key]
+        del self._ranks[entry.rank][entry.key]
+
+    def _forget(self, key: Key) -> None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return
+        self._drop(entry)
+        if entry.task is not None:
+            self._ending[key] = entry.task
+            entry.task.cancel("the object is gone")
+
+    # --- the loop -----------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        resort = self._clock.monotonic() + RESORT_SECONDS
+        while not self._draining:
+            self._wake.clear()
+            now = self._clock.monotonic()
+            if now >= resort:
+                self._resort()
+                resort = now + RESORT_SECONDS
+            self._promote(now)
+            for lane in self._lanes:
+                self._fill(lane)
+            self._measure()
+            await self._until(min(resort, self._next_due()))
+
+    async def _until(self, moment: float) -> None:
+        """Sleep on the injected clock until a moment or until woken."""
+        if self._wake.is_set():
+            return
+        sleep = asyncio.ensure_future(self._clock.sleep(max(0.0, moment - self._clock.monotonic())))
+        wake = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait({sleep, wake}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancel({sleep, wake}, CANCEL_SECONDS)
+
+    def _next_due(self) -> float:
+        while self._waiting and not self._counts(self._waiting[0][1], self._waiting[0][2]):
+            heapq.heappop(self._waiting)
+        return self._waiting[0][0] if self._waiting else float("inf")
+
+    def _promote(self, now: float) -> None:
+        while self._next_due() <= now:
+            _, _, key = heapq.heappop(self._waiting)
+            self._make_ready(self._entries[key])
+
+    def _counts(self, ticket: int, key: Key) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and entry.ticket == ticket and entry.task is None
+
+    def _make_ready(self, entry: _Entry) -> None:
+        entry.ready, entry.due, entry.since = True, None, self._clock.monotonic()
+        self._push(entry)
+        self._wake.set()
+
+    def _push(self, entry: _Entry) -> None:
+        entry.ticket = next(self._tickets)
+        heap = self._ready[entry.lane.name].setdefault(entry.flow, [])
+        heapq.heappush(heap, (self._order(entry), entry.ticket, entry.key))
+        if len(heap) > 2 * len(self._entries) + _SLACK:
+            heap[:] = [place for place in heap if self._counts(place[1], place[2])]
+            heapq.heapify(heap)
+
+    def _order(self, entry: _Entry) -> _Order:
+        waited = max(0.0, self._clock.monotonic() - entry.since)
+        return entry.rank - waited // AGING_SECONDS, not entry.fresh, entry.since
+
+    def _resort(self) -> None:
+        """Give waiting keys the rank of their age; without it a flood of critical ones starves the rest."""
+        for name, flows in self._ready.items():
+            live = [key for heap in flows.values() for _, ticket, key in heap if self._counts(ticket, key)]
+            self._ready[name] = {}
+            for key in live:
+                self._push(self._entries[key])
+
+    def _fill(self, lane: Lane) -> None:
+        while self._running[lane.name].total() < lane.workers and (entry := self._next(lane)) is not None:
+            self._begin(entry)
+
+    def _next(self, lane: Lane) -> _Entry | None:
+        """Severity goes first, less the share that a flow has of the workers; then the flow that waited longest."""
+        flows, running, served = self._ready[lane.name], self._running[lane.name], self._served[lane.name]
+
+        def place(flow: str) -> tuple[float, bool, int, float]:
+            rank, found_again, since = flows[flow][0][0]
+            return rank + running[flow] * SHARES // lane.workers, found_again, served.get(flow, 0), since
+
+        waiting = [flow for flow in tuple(flows) if self._has_some(flows, flow)]
+        if not waiting:
+            return None
+        _, _, key = heapq.heappop(flows[min(waiting, key=place)])
+        return self._entries[key]
+
+    def _has_some(self, flows: dict[str, list[tuple[_Order, int, Key]]], flow: str) -> bool:
+        """Whether something of a flow waits; what no longer counts is let go of on the way."""
+        heap = flows[flow]
+        while heap and not self._counts(heap[0][1], heap[0][2]):
+            heapq.heappop(heap)
+        if not heap:
+            del flows[flow]
+        return bool(heap)
+
+    def _begin(self, entry: _Entry) -> None:
+        self._running[entry.lane.name][entry.flow] += 1
+        self._served[entry.lane.name][entry.flow] = next(self._tickets)
+        entry.dirty = entry.fresh = entry.ready = False
+        work = self._work(entry)
+        entry.task = asyncio.get_running_loop().create_task(work, name=f"{entry.key.kind}/{entry.key.name}")
+        entry.task.add_done_callback(lambda _: self._ended(entry))
+
+    def _ended(self, entry: _Entry) -> None:
+        # A task that was cancelled before its first step never ran its own `finally`.
+        self._let_go(entry)
+        if self._ending.get(entry.key) is entry.task:
+            del self._ending[entry.key]
+        entry.task = None
+        self._wake.set()
+        if self._draining or self._entries.get(entry.key) is not entry:
+            return
+        if entry.dirty and not entry.failures:
+            self._make_ready(entry)
+        elif entry.due is not None:
+            self._wait(entry, entry.due)
+        else:
+            self._drop(entry)
+            self._remember(entry)
+
+    def _let_go(self, entry: _Entry) -> None:
+        """A worker is free again; of a flow that neither runs nor waits nothing is kept."""
+        lane, flow = entry.lane.name, entry.flow
+        self._running[lane][flow] -= 1
+        if not self._running[lane][flow]:
+            del self._running[lane][flow]
+        idle = [
+            flow for flow in self._served[lane] if flow not in self._running[lane] and flow not in self._ready[lane]
+        ]
+        if len(idle) > _SLACK:
+            for each in idle:
+                del self._served[lane][each]
+
+    def _remember(self, entry: _Entry) -> None:
+        if entry.version:
+            self._seen[entry.key] = entry.version
+        while len(self._seen) > self._max_keys:
+            del self._seen[next(iter(self._seen))]
+
+    def _wait(self, entry: _Entry, due: float) -> None:
+        entry.ticket = next(self._tickets)
+        heapq.heappush(self._waiting, (due, entry.ticket, entry.key))
+        if len(self._waiting) > 2 * len(self._entries) + _SLACK:
+            self._waiting[:] = [place for place in self._waiting if self._counts(place[1], place[2])]
+            heapq.heapify(self._waiting)
+
+    # --- one pass -----------------------------------------------------------------------------------
+
+    async def _work(self, entry: _Entry) -> None:
+        """Run the handler once; whatever it raises ends in a due time, never in a lost key or a hot loop."""
+        try:
+            due = await entry.lane.handlers[entry.key.kind](entry.key)
+        except asyncio.CancelledError:
+            ATTEMPTS.labels("cancelled").inc()
+            self._cancelled(entry)
+        except Fenced:
+            # Whoever could not prove that it lives has settled nothing: the key stays, whoever works on it next.
+            ATTEMPTS.labels("fenced").inc()
+            self._settle(entry, Due(FENCED_SECONDS, progress=False))
+        except Conflict as error:
+            self._conflict(entry, error)
+        except Retryable as error:
+            ATTEMPTS.labels("retry").inc()
+            self._back_off(entry, error)
+        except Exception as error:
+            ATTEMPTS.labels("failed").inc()
+            self._tell(entry, error)
+            self._back_off(entry, error)
+        else:
+            ATTEMPTS.labels("done").inc()
+            self._settle(entry, due)
+
+    def _settle(self, entry: _Entry, due: Due | None) -> None:
+        if due is None or due.progress:
+            entry.failures = entry.conflicts = 0
+            entry.told = ""
+        entry.due = self._clock.monotonic() + max(0.0, due.seconds) if due else None
+
+    def _cancelled(self, entry: _Entry) -> None:
+        """A handler that was cancelled from inside is a failure; by us it is the end."""
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        self._back_off(entry, None)
+
+    def _conflict(self, entry: _Entry, error: Conflict) -> None:
+        ATTEMPTS.labels("retry").inc()
+        entry.conflicts += 1
+        if entry.conflicts > CONFLICT_TRIES:
+            self._back_off(entry, error)
+        else:
+            entry.due = self._clock.monotonic()
+
+    def _back_off(self, entry: _Entry, error: Exception | None) -> None:
+        """0.5 s doubling to 60 s with full jitter; a server that said when is believed."""
+        most = min(BACKOFF_LAST, BACKOFF_FIRST * float(2 ** min(entry.failures, 16)))
+        entry.failures += 1
+        told = (error.retry_after or 0.0) if isinstance(error, RateLimited) else 0.0
+        entry.due = self._clock.monotonic() + max(told, BACKOFF_FIRST / 10, most * self._random())
+
+    def _tell(self, entry: _Entry, error: Exception) -> None:
+        said = f"{type(error).__name__}: {error}"
+        if said != entry.told:
+            entry.told = said
+            _log.error("handler failed", kind=entry.key.kind, uid=entry.key.uid, error=said, exc_info=error)
+
+    def _measure(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._measured < MEASURE_SECONDS:
+            return
+        self._measured = now
+        QUEUE_OLDEST.set(self.oldest())
+        for lane in self._lanes:
+            QUEUE_DEPTH.labels(lane.name).set(self._depth(lane.name))
+
+    def _depth(self, lane: str) -> int:
+        return sum(map(len, self._ready[lane].values())) + self._running[lane].total()
+
+
+def _number(version: int | str) -> int:
+    """A resourceVersion as a number: Kubernetes promises since 1.35 that they compare; others count as unknown."""
+    return int(version) if str(version).isdigit() else 0
+
+
+Pages = Callable[[ResourceKind, str], AsyncIterator[tuple[Json, ...]]]
+"""Reads the pages of a list, of one namespace or of all where it is empty."""
+
+
+class Resync:
+    """The net under the watch: lists each kind, offers what is there, forgets what is gone (section 3.6).
+
+    Only keys are kept of a page, so that a list of any length costs the memory of one page.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        pages: Pages,
+        kinds: Iterable[ResourceKind],
+        clock: Clock,
+        *,
+        rank: Callable[[str, Json], int] = rank_of,
+        flow: Callable[[str, Json], str] = lambda kind, item: "",
+        namespaces: Iterable[str] = (),
+        listed: Callable[[str, int], None] = lambda kind, version: None,
+        random: Callable[[], float] = _random.random,
+    ) -> None:
+        self._dispatcher, self._pages, self._kinds, self._clock = dispatcher, pages, tuple(kinds), clock
+        self._rank, self._flow = rank, flow
+        self._namespaces, self._listed, self._random = tuple(namespaces) or ("",), listed, random
+
+    async def run(self) -> None:
+        """Every 60 s ± 20 %, until cancelled; a list that fails is left to the next round."""
+        while True:
+            await self._clock.sleep(RESYNC_SECONDS * (0.8 + 0.4 * self._random()))
+            for kind in self._kinds:
+                try:
+                    await self.once(kind)
+                except InquestError as error:
+                    _log.warning("resync failed", kind=kind.kind, error=str(error))
+
+    async def once(self, kind: ResourceKind) -> None:
+        """One round over one kind."""
+        # What becomes known while the list is read may be younger than the list and prove nothing by its absence.
+        before = dict.fromkeys(self._dispatcher.keys(kind.kind))
+        newest = 0
+        for namespace in self._namespaces:
+            async for page in self._pages(kind, namespace):
+                for item in page:
+                    key, version = key_of(kind.kind, item["metadata"]), item["metadata"].get("resourceVersion", 0)
+                    before.pop(key, None)
+                    newest = max(newest, _number(version))
+                    rank, flow = self._rank(kind.kind, item), self._flow(kind.kind, item)
+                    self._dispatcher.offer(key, version, rank, fresh=False, flow=flow)
+        self._listed(kind.kind, newest)
+        for key in before:
+            self._dispatcher.offer(key, gone=True)
+
+
+def key_of(kind: str, metadata: Mapping[str, Any]) -> Key:
+    """The key of an object."""
+    return Key(kind, str(metadata["uid"]), str(metadata.get("namespace") or ""), str(metadata["name"]))
+
+
+async def _cancel(tasks: Iterable[asyncio.Future[None] | asyncio.Task[bool] | None], seconds: float) -> bool:
+    """Cancel and wait; a task that does not let go is named in the log and stays ours until it ends."""
+    pending = {task for task in tasks if task is not None and not task.done()}
+    for task in pending:
+        # A second cancellation would interrupt the cleaning up that the first one began.
+        if not (isinstance(task, asyncio.Task) and task.cancelling()):
+            task.cancel()
+    if not pending:
+        return True
+    _, late = await asyncio.wait(pending, timeout=seconds)
+    for task in late:
+        _log.error("a task does not end", task=str(task))
+    return not late

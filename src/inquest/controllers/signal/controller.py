@@ -1,0 +1,974 @@
+"""From a Signal to a case: observe, triage, open the case once, tell.
+
+The case Lease is created before the Investigation: who creates it opens the case (reliability, section 4). Both names
+follow from the Signal, so that doing it twice does it once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import stamina
+from pydantic import ValidationError
+
+from inquest.api.base import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
+from inquest.api.catalogue import RemediationWorkflow
+from inquest.api.conditions import Verdict, false, set_conditions, true, unknown
+from inquest.api.investigation import Dedup, Investigation, InvestigationSpec, PinnedSignal
+from inquest.api.names import (
+    FINGERPRINT_LABEL,
+    INVESTIGATION_ANNOTATION,
+    REQUESTER_ANNOTATION,
+    REVIEWED_ANNOTATION,
+    SIGNAL_LABEL,
+    case_lease_name,
+    child_labels,
+    investigation_name,
+    target_display,
+)
+from inquest.api.notices import Notice as Remembered
+from inquest.api.notices import NoticeState
+from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
+from inquest.api.types import (
+    TERMINAL_PHASES,
+    ObjectRef,
+    OwnerRef,
+    Phase,
+    Resolution,
+    SignalPhase,
+    SourceType,
+    TargetRef,
+)
+from inquest.controllers import notices as telling
+from inquest.controllers.catalogue.live import is_active
+from inquest.controllers.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, House
+from inquest.controllers.notices import NOTICE_LOOK, given_up
+from inquest.controllers.reading import fault, parsed
+from inquest.controllers.signal.turns import Turns
+from inquest.controllers.status import publish, sealed
+from inquest.controllers.targets import kinds_of, placed
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.diagnosis.health import health
+from inquest.core.evidence.evidence import Health
+from inquest.core.history import history as history_of
+from inquest.core.reporting import notices
+from inquest.core.signals.classification import (
+    UNKNOWN_KIND,
+    Surroundings,
+    classify,
+    fingerprint_of_signal,
+    surroundings_of,
+)
+from inquest.core.signals.triage import (
+    BUILT_IN_NOISE,
+    MANUAL_REVIEW_PENDING,
+    RATE_WINDOW,
+    Accept,
+    Decision,
+    EndedCase,
+    Observed,
+    OpenCase,
+    TriageRules,
+    earlier_answer,
+    is_out_of_reach,
+    rate_limited,
+    triage,
+)
+from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
+from inquest.ports import Json, Redacted
+
+RATE_LIMITED: Final = "RateLimited"
+MOST_CARRIERS: Final = 4096
+"""Keys of notices that are held against new ones; as many as the herald remembers."""
+COUNT_TRIES: Final = 20
+LOOK_AGAIN: Final = timedelta(minutes=5)
+QUIET_LOOK: Final = timedelta(minutes=10)
+"""Between two looks at a target whose event was not seen for long, and which is not healthy."""
+QUIETABLE: Final = frozenset({SignalPhase.ACCEPTED, SignalPhase.DUPLICATE, SignalPhase.BLOCKED})
+LEASE_LOOK: Final = timedelta(seconds=5)
+ORPHAN_LEASE: Final = timedelta(seconds=60)
+EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
+    SignalPhase.ACCEPTED: ("SignalAccepted", False),
+    SignalPhase.DUPLICATE: ("SignalDuplicate", False),
+    SignalPhase.IGNORED: ("SignalIgnored", False),
+    SignalPhase.BLOCKED: ("SignalBlocked", True),
+    SignalPhase.RESOLVED: ("SignalResolved", False),
+    SignalPhase.FAILED: ("SignalFailed", True),
+}
+TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
+ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", MANUAL_REVIEW_PENDING})
+"""Blocks that a label, an annotation or a new workflow ends before their time."""
+
+
+_MACHINES: Final = ("system:serviceaccount:", "system:node:")
+"""How the API server names those who are nobody."""
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What was read around a Signal."""
+
+    observed: Observed
+    context: SignalContext
+    resource: ResourceContext | None
+    read_failed: str = ""
+    earlier: tuple[datetime, ...] = ()
+    """When each ended case of the same fingerprint was opened."""
+    warnings: tuple[str, ...] = ()
+    """Words around the target that count for nothing, and why."""
+
+
+@dataclass
+class Signals:
+    """Looks at one Signal at a time."""
+
+    house: House
+    _accepted: deque[Accept] = field(default_factory=deque)
+    _turns: Turns = field(init=False)
+    _uncounted: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Duplicates by the Signal that is to be told of them."""
+    _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _carriers: OrderedDict[str, str] | None = None
+    """Uid of the Signal that remembers a notice, by its key; None: not looked for yet."""
+
+    def __post_init__(self) -> None:
+        rules = self._rules()
+        self._turns = Turns(rules.rate, rules.rate_per_namespace)
+
+    def _taking(self) -> Turns:
+        """The turns at the rates of now; turns of other rates say nothing about these."""
+        rules = self._rules()
+        if self._turns.rates != (rules.rate, rules.rate_per_namespace):
+            self._turns = Turns(rules.rate, rules.rate_per_namespace)
+        return self._turns
+
+    async def look(self, namespace: str, name: str) -> timedelta | None:
+        """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
+        try:
+            obj = await self.house.status.read(SIGNAL, name, namespace)
+        except NotFound:
+            return None
+        try:
+            found = Signal.from_object(obj)
+        except ValidationError as error:
+            return await self._unreadable(obj, error)
+        if await self._deliver(found):
+            # The write rings for the look that goes on.
+            return timedelta(0)
+        again = await self._go_on(found)
+        if not telling.is_telling(found.status.notices):
+            return again
+        return min(again, NOTICE_LOOK) if again is not None else NOTICE_LOOK
+
+    async def _go_on(self, found: Signal) -> timedelta | None:
+        if found.status.phase in TERMINAL:
+            return None
+        if await self._has_gone_quiet(found):
+            # The write rings for the look that closes what waits for it.
+            return timedelta(0)
+        if found.spec.resolved_time is not None and found.status.phase is not None:
+            return await self._resolved(found)
+        if found.status.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE):
+            return self._sooner(found, await self._follow(found), await self.house.now())
+        return await self._triage(found)
+
+    # --- events that are not seen any more ------------------------------------------------------------------
+
+    async def _has_gone_quiet(self, found: Signal) -> bool:
+        """An event does not say that it is over: silence does, and a target that is healthy (resources, 11.4)."""
+        now = await self.house.now()
+        quiet = self._quiet_from(found)
+        if quiet is None or quiet > now or _rest(found, now):
+            return False
+        # A pod that is gone was replaced: its owner says whether it is over.
+        target = found.status.root_owner or found.spec.target
+        snapshot = await self.house.eyes.snapshot(target, found.spec.firing_time)
+        if await asyncio.to_thread(health, snapshot) is not Health.HEALTHY:
+            return False
+        meta = {"name": found.name, "namespace": found.namespace}
+        meta["resourceVersion"] = found.metadata.resource_version or ""
+        over = {"metadata": meta, "spec": {"resolvedTime": rfc3339(max(now, found.spec.firing_time or now))}}
+        await self.house.status.swap(SIGNAL, self._sealed(over), manager=FIELD_MANAGER, status=False)
+        return True
+
+    def _quiet_from(self, found: Signal) -> datetime | None:
+        """When silence is long enough to look at the target; None where silence means nothing."""
+        status, is_event = found.status, found.spec.source.type is SourceType.KUBERNETES_EVENT
+        known = status.phase in QUIETABLE and status.reason not in ("OutOfScope", "ScopeUnknown")
+        if not is_event or not known or found.spec.resolved_time is not None or status.last_seen is None:
+            return None
+        return status.last_seen + self.house.settings.intake.events.quiet
+
+    def _sooner(self, found: Signal, again: timedelta | None, now: datetime) -> timedelta | None:
+        quiet = self._quiet_from(found)
+        if quiet is None:
+            return again
+        wait = quiet - now if quiet > now else QUIET_LOOK
+        return min(wait, again or wait)
+
+    async def _unreadable(self, obj: Json, error: ValidationError) -> timedelta | None:
+        """A spec that the schema let pass and the model does not: the Signal fails, by a patch of its raw object."""
+        if str((obj.get("status") or {}).get("phase")) in TERMINAL:
+            return None
+        if not _is_spec_at_fault(obj):
+            raise error
+        message = f"it cannot be read: {fault(error)}"[:1024]
+        verdicts = {"Triaged": false("Malformed", message), "Ready": false("Triaged", message)}
+        generation = int(obj["metadata"].get("generation") or 0)
+        conditions = set_conditions((), SIGNAL.kind, verdicts, generation=generation, now=await self.house.now())
+        status = {
+            "phase": str(SignalPhase.FAILED),
+            "reason": "Malformed",
+            "message": message,
+            "conditions": [condition.to_object() for condition in conditions],
+            "observedGeneration": generation,
+        }
+        meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
+        patch = self._sealed({"metadata": meta, "status": status})
+        await self.house.status.swap(SIGNAL, patch, manager=FIELD_MANAGER)
+        await self.house.herald.event(obj, "SignalFailed", self.house.redactor.text(message), warning=True)
+        return None
+
+    # --- triage ---------------------------------------------------------------------------------------------
+
+    async def _triage(self, found: Signal) -> timedelta | None:
+        rest = _rest(found, await self.house.now())
+        if rest and found.status.reason not in ENDS_EARLY:
+            return rest
+        waits = found.status.phase is SignalPhase.BLOCKED and found.status.reason == RATE_LIMITED
+        if waits and (full := self._full(found, await self.house.now())):
+            # Its turn has come and somebody more severe has taken it: neither read nor written for that.
+            return full
+        found = await self._normalised(found)
+        surveyed = await self._survey(found)
+        if surveyed.read_failed:
+            return await self._pending(found, surveyed)
+        decision = triage(surveyed.observed)
+        if rest and decision.phase is SignalPhase.BLOCKED and decision.reason == found.status.reason:
+            # Looking is free; a write would ring for this very look again.
+            return min(rest, LOOK_AGAIN)
+        if decision.phase is SignalPhase.ACCEPTED:
+            decision = await self._open_in_turn(found, surveyed)
+        if decision.reason == RATE_LIMITED and decision.until:
+            if waits:
+                return max(timedelta(seconds=1), decision.until - surveyed.observed.now)
+            turn = self._taking().take(found.spec.severity, found.spec.target.namespace or "", decision.until)
+            decision = replace(decision, until=turn)
+        if decision.phase is SignalPhase.PENDING:
+            return await self._wait(found, decision, surveyed.observed.now)
+        await self._tell(found, surveyed, decision)
+        return _next_look(decision, surveyed.observed.now)
+
+    def _full(self, found: Signal, now: datetime) -> timedelta | None:
+        """How long no further Signal may be accepted; None where one may."""
+        seen = Observed(found.name, found.namespace, found.spec, now, self._rules(), accepted=self._lately(now))
+        limited = rate_limited(seen)
+        return max(timedelta(seconds=1), limited.until - now) if limited and limited.until else None
+
+    def _lately(self, now: datetime) -> tuple[Accept, ...]:
+        while self._accepted and now - self._accepted[0].at >= RATE_WINDOW:
+            self._accepted.popleft()
+        return tuple(self._accepted)
+
+    async def _open_in_turn(self, found: Signal, surveyed: Surveyed) -> Decision:
+        """A place of the rate is taken before the case is opened, else others see it free; given back if none is."""
+        place = Accept(surveyed.observed.now, surveyed.observed.target_namespace)
+        self._accepted.append(place)
+        opened = False
+        try:
+            decision = await self._open(found, surveyed)
+            opened = decision.phase is SignalPhase.ACCEPTED
+            return decision
+        finally:
+            if not opened and place in self._accepted:
+                self._accepted.remove(place)
+
+    async def _normalised(self, found: Signal) -> Signal:
+        """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
+        target = await placed(self.house.cluster, found.spec.target)
+        if target == found.spec.target:
+            return found
+        return found.model_copy(update={"spec": found.spec.model_copy(update={"target": target})})
+
+    async def _survey(self, found: Signal) -> Surveyed:
+        """Gather all that triage may look at."""
+        now = await self.house.now()
+        target = found.spec.target
+        observed = Observed(found.name, found.namespace, found.spec, now, self._rules(), by_person=_by_person(found))
+        if is_out_of_reach(observed):
+            # Nothing is read there, not even whether it exists.
+            return Surveyed(observed, _no_context(), None)
+        if target.kind == UNKNOWN_KIND:
+            return await self._with_cases(found, observed, None)
+        try:
+            kinds = await kinds_of(self.house.cluster, target)
+        except UnknownKind:
+            return Surveyed(replace(observed, kind_known=False), _no_context(), None)
+        except NeverRead as error:
+            return Surveyed(replace(observed, never_read=str(error)), _no_context(), None)
+        except Retryable as error:
+            return Surveyed(observed, _no_context(), None, str(error))
+        namespaced = any(kind.namespaced for kind in kinds)
+        observed = replace(observed, namespaced=namespaced)
+        if namespaced and not target.namespace:
+            return Surveyed(observed, _no_context(), None)
+        return await self._with_resource(found, observed)
+
+    async def _with_resource(self, found: Signal, observed: Observed) -> Surveyed:
+        resource = await self.house.eyes.context(found.spec.target)
+        if resource.failure:
+            return Surveyed(observed, _no_context(), None, resource.failure)
+        namespace = found.spec.target.namespace or ""
+        exists = bool(_read_labels(resource, namespace)) or await self._namespace_exists(namespace)
+        observed = replace(observed, target_exists=not resource.deleted, namespace_exists=exists)
+        return await self._with_cases(found, observed, resource)
+
+    async def _with_cases(self, found: Signal, observed: Observed, resource: ResourceContext | None) -> Surveyed:
+        labels, unknown_scope = await self._scope(found.spec.target, resource)
+        around = _surroundings(resource, labels)
+        settings = self.house.settings
+        classified = classify(
+            found.spec,
+            around,
+            custom_keys=settings.classification.custom_labels,
+            proactive_names=settings.intake.predictions,
+        )
+        fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
+        investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
+        history = await known_history(self.house, resource)
+        ended = newest_first(tuple(inv for inv in investigations if inv.status.phase in TERMINAL_PHASES))
+        came = bool(ended) and await self._workflow_came(ended[0])
+        observed = replace(
+            observed,
+            fingerprint=fingerprint,
+            scope_labels=labels,
+            scope_unknown=unknown_scope,
+            open_cases=tuple(_open_case(inv) for inv in investigations if inv.status.phase not in TERMINAL_PHASES),
+            ended=tuple(replace(ended_case(inv), workflow_came=came and inv is ended[0]) for inv in ended),
+            history=history,
+            spec_hash=resource.spec_hash if resource else "",
+            accepted=self._lately(observed.now),
+            blocked_for=found.status.reason or "" if found.status.phase is SignalPhase.BLOCKED else "",
+            blocked_count=found.status.blocked_count or 0,
+        )
+        earlier = (inv.metadata.creation_timestamp for inv in ended)
+        return Surveyed(
+            observed,
+            classified.context,
+            resource,
+            earlier=tuple(sorted(at for at in earlier if at is not None)),
+            warnings=classified.warnings,
+        )
+
+    async def _workflow_came(self, inv: Investigation) -> bool:
+        """Whether a workflow for what an ended case wanted has been registered since it ended."""
+        status = inv.status
+        if not status.wanted_actions or status.completed_at is None:
+            return False
+        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW, self.house.namespace))
+        return any(
+            is_active(one)
+            and one.spec.action_type in status.wanted_actions
+            and one.status.registered_at is not None
+            and one.status.registered_at >= status.completed_at
+            for one in found
+        )
+
+    async def _scope(
+        self, target: TargetRef, resource: ResourceContext | None
+    ) -> tuple[tuple[Mapping[str, str], ...], bool]:
+        """Labels of target, root owner and namespace; the second part says that they could not be read."""
+        near = (resource.target_labels, resource.root_labels) if resource else ({}, {})
+        if not target.namespace:
+            return near, False
+        known = _read_labels(resource, target.namespace)
+        if known:
+            return (*near, known), False
+        try:
+            found = await self.house.cluster.get(NAMESPACE, target.namespace)
+        except NotFound:
+            return (*near, {}), False
+        except InquestError:
+            return (*near, {}), True
+        return (*near, dict(found.get("metadata", {}).get("labels") or {})), False
+
+    async def _namespace_exists(self, name: str) -> bool:
+        try:
+            await self.house.cluster.get(NAMESPACE, name) if name else None
+        except NotFound:
+            return False
+        except Forbidden:
+            # It is not known to be absent; without its labels the scope is unknown, and that is said.
+            return True
+        return True
+
+    async def _investigations(self, fingerprint: str, namespace: str) -> tuple[Investigation, ...]:
+        """Cases of a fingerprint: the label, which anybody may set, only finds them."""
+        labels = f"{FINGERPRINT_LABEL}={fingerprint[:16]}"
+        found = parsed(Investigation, await self.house.status.list(INVESTIGATION, labels=labels))
+        here = [inv for inv in found if inv.namespace in (self.house.namespace, namespace)]
+        untold = any(not inv.status.fingerprint for inv in here)
+        opened = await self._opened(fingerprint) if untold else ""
+        return tuple(inv for inv in here if _is_case(inv, fingerprint, opened))
+
+    async def _opened(self, fingerprint: str) -> str:
+        """`namespace/name` of the Investigation that the case Lease names; empty where no case is open."""
+        try:
+            lease = await self.house.status.read(LEASE, case_lease_name(fingerprint), self.house.namespace)
+        except NotFound:
+            return ""
+        return place_in(lease)
+
+    # --- opening a case -------------------------------------------------------------------------------------
+
+    async def _open(self, found: Signal, surveyed: Surveyed) -> Decision:
+        """Lease first, then the Investigation; who finds the Lease taken has joined the case that it names."""
+        seen = surveyed.observed
+        round_ = (found.status.round or 0) + (0 if found.status.investigation_ref else 1)
+        name = investigation_name(seen.fingerprint, found.uid, max(round_, 1))
+        taken = await self._take_lease(found, seen.fingerprint, name, seen.now)
+        if taken is not None:
+            return taken
+        try:
+            created = await self.house.status.create(
+                INVESTIGATION, self._sealed(self._investigation(found, surveyed, name))
+            )
+        except AlreadyExists:
+            created = await self.house.status.read(INVESTIGATION, name, found.namespace)
+            if not _is_made_for(created, found):
+                return await self._foreign(found, name, case_lease_name(seen.fingerprint))
+        await self.house.herald.event(
+            created, "InvestigationCreated", self.house.redactor.text(f"for Signal {found.name}")
+        )
+        told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
+        return Decision(SignalPhase.ACCEPTED, "Accepted", told)
+
+    async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> Decision | None:
+        """None where the case is ours; else what becomes of the Signal."""
+        lease = case_lease_name(fingerprint)
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": lease,
+                "namespace": self.house.namespace,
+                "labels": child_labels(signal=found.name, investigation=name, fingerprint=fingerprint),
+                "annotations": {INVESTIGATION_ANNOTATION: f"{found.namespace}/{name}"},
+            },
+            "spec": {"holderIdentity": name, "acquireTime": rfc3339(now).replace("Z", ".000000Z")},
+        }
+        try:
+            await self.house.status.create(LEASE, self._sealed(body))
+        except AlreadyExists:
+            return await self._joined(lease, f"{found.namespace}/{name}", now)
+        return None
+
+    async def _joined(self, lease: str, ours: str, now: datetime) -> Decision | None:
+        """What a Lease that is there means: it is ours, somebody has the case, or had it."""
+        try:
+            found = await self.house.status.read(LEASE, lease, self.house.namespace)
+        except NotFound as error:
+            raise Conflict(f"{lease} has just gone") from error
+        place = place_in(found)
+        if place == ours:
+            return None
+        namespace, _, holder = place.partition("/")
+        inv = await self._read(namespace, holder) if holder else None
+        if inv is None and not await self._is_deserted(found, namespace, now):
+            return Decision(SignalPhase.PENDING, "", f"{holder} has the case and is not there; looking again")
+        if inv is None or inv.status.phase in TERMINAL_PHASES:
+            await self.house.status.delete(LEASE, lease, self.house.namespace, uid=found["metadata"]["uid"])
+            raise Conflict(f"{lease} belonged to {holder}, which is gone")
+        ref = ObjectRef(name=holder, uid=inv.uid or None)
+        return Decision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{holder} is looking at it", duplicate_of=ref)
+
+    async def _is_deserted(self, lease: Json, namespace: str, now: datetime) -> bool:
+        """Whether nobody will open the case any more: too old, or the Signal that took the Lease is gone."""
+        meta = lease["metadata"]
+        if now - datetime.fromisoformat(meta["creationTimestamp"]) > ORPHAN_LEASE:
+            return True
+        try:
+            await self.house.status.read(SIGNAL, str((meta.get("labels") or {}).get(SIGNAL_LABEL, "")), namespace)
+        except NotFound:
+            return True
+        return False
+
+    async def _foreign(self, found: Signal, name: str, lease: str) -> Decision:
+        """Somebody else made an Investigation of our name: nothing of it is believed, and the case is not ours."""
+        await self.house.status.delete(LEASE, lease, self.house.namespace)
+        message = f"Investigation {found.namespace}/{name} is there and was not made for this Signal"
+        return Decision(SignalPhase.FAILED, "InternalError", message)
+
+    async def _read(self, namespace: str, name: str) -> Investigation | None:
+        """An Investigation, or None where it is not there or says nothing that can be read."""
+        try:
+            obj = await self.house.status.read(INVESTIGATION, name, namespace)
+        except NotFound:
+            return None
+        return next(iter(parsed(Investigation, (obj,))), None)
+
+    def _investigation(self, found: Signal, surveyed: Surveyed, name: str) -> dict[str, Any]:
+        context, seen = surveyed.context, surveyed.observed
+        owner = OwnerReference(
+            api_version=found.api_version,
+            kind="Signal",
+            name=found.name,
+            uid=found.uid,
+            controller=True,
+        )
+        metadata = ObjectMeta(
+            name=name,
+            namespace=found.namespace,
+            labels=child_labels(signal=found.name, fingerprint=seen.fingerprint),
+            annotations={key: text for key, text in found.metadata.annotations.items() if key == REQUESTER_ANNOTATION},
+            owner_references=(owner,),
+        )
+        spec = InvestigationSpec(
+            signal_ref=ObjectRef(name=found.name, uid=found.uid),
+            signal=pinned_signal(found, context, surveyed.earlier, self.house),
+        )
+        return Investigation(metadata=metadata, spec=spec).to_object()
+
+    # --- afterwards -------------------------------------------------------------------------------------------
+
+    async def _follow(self, found: Signal) -> timedelta | None:
+        """An accepted Signal, or a duplicate, waits for its case to end."""
+        now = await self.house.now()
+        ref = _followed(found)
+        inv = await self._investigation_of(found, ref) if ref else None
+        is_duplicate = found.status.phase is SignalPhase.DUPLICATE
+        if inv is None and is_duplicate:
+            await self._orphaned(found, now)
+            return None
+        verdict = _concluded(inv, is_duplicate=is_duplicate)
+        changes: dict[str, Any] = {}
+        if inv is not None and inv.status.phase in TERMINAL_PHASES and not is_duplicate:
+            changes["recommendation"] = self._recommended(found, inv, now)
+        known = "recommendation" in changes
+        said = {"Recommended": true("FromPlaybook" if not _asked_a_model(inv) else "Generated")} if known else {}
+        await publish(self.house, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
+        ended = inv is None or inv.status.phase in TERMINAL_PHASES
+        if not ended and not is_duplicate and found.status.recommendation is None:
+            self.house.offer(ADVICE, found.namespace, found.name, found.uid)
+        return None if ended else LOOK_AGAIN
+
+    async def _orphaned(self, found: Signal, now: datetime) -> None:
+        """The case that it had joined was deleted: what was said once opens no second case, the next sighting does."""
+        said = f"{found.status.duplicate_of.name if found.status.duplicate_of else 'its case'} was deleted"
+        message = f"{said}; the next sighting opens a new case"
+        verdicts = {"Concluded": false("OriginalDeleted", message)}
+        await publish(self.house, SIGNAL, found, {"message": message}, verdicts, now=now)
+
+    async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
+        """Where a reference by name alone leads: the Signal's own namespace first, then where cases may stand."""
+        for namespace in dict.fromkeys((found.namespace, self.house.namespace, found.spec.target.namespace)):
+            inv = await self._read(namespace, ref.name) if namespace else None
+            if inv is not None and ref.uid in (None, inv.uid):
+                return inv
+        return None
+
+    def _recommended(self, found: Signal, inv: Investigation, now: datetime) -> Recommendation:
+        """The recommendation; one that says what is known already keeps its time."""
+        new, old = recommendation(inv, now), found.status.recommendation
+        if old is None:
+            return new
+        same = new.model_copy(update={"generated_at": old.generated_at})
+        return old if self._sealed({"spec": same.to_object()}).value["spec"] == old.to_object() else new
+
+    async def _wait(self, found: Signal, decision: Decision, now: datetime) -> timedelta:
+        """Back to Pending until it is clear who has the case."""
+        changes = {"phase": SignalPhase.PENDING, "reason": None, "message": decision.message, "duplicate_of": None}
+        verdicts = {"Concluded": unknown("Pending"), "Ready": false("Triaged", decision.message)}
+        await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
+        return LEASE_LOOK
+
+    async def _resolved(self, found: Signal) -> timedelta | None:
+        now = await self.house.now()
+        changes = {"phase": SignalPhase.RESOLVED, "reason": "Resolved", "message": "the source says that it is over"}
+        await publish(self.house, SIGNAL, found, changes, {"Triaged": true("Resolved")}, now=now)
+        await self._announce(found, SignalPhase.RESOLVED, "the source says that it is over")
+        if found.status.investigation_ref:
+            self.house.offer(INVESTIGATION, found.namespace, found.status.investigation_ref.name, "")
+        return None
+
+    async def _pending(self, found: Signal, surveyed: Surveyed) -> timedelta | None:
+        verdicts = {"ContextResolved": false("ReadFailed", surveyed.read_failed), "Ready": false("ContextResolved")}
+        changes = {"phase": SignalPhase.PENDING, "message": surveyed.read_failed[:1024]}
+        await publish(self.house, SIGNAL, found, changes, verdicts, now=surveyed.observed.now)
+        return timedelta(seconds=30)
+
+    async def _tell(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
+        now = surveyed.observed.now
+        changes = self._changes(found, surveyed, decision, now)
+        verdicts = _verdicts(surveyed, decision)
+        if found.status.phase is not decision.phase:
+            changes["notices"] = await self._tell_people(found, surveyed, decision)
+        written = await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
+        if written is not None and found.status.phase is not decision.phase:
+            await self._announce(found, decision.phase, decision.message)
+        if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
+            await self._count(found, decision.duplicate_of, now)
+
+    async def _tell_people(self, found: Signal, surveyed: Surveyed, decision: Decision) -> tuple[Remembered, ...]:
+        """Once for each block, before the status says so; gives what it says of notices then.
+
+        One of the Signals that it holds remembers it, whichever came first.
+        """
+        known = found.status.notices
+        owner = surveyed.resource.root if surveyed.resource else found.spec.target
+        told = notices.held(found, owner, decision, self.house.settings.cluster_name)
+        if told is None:
+            return known
+        now, read = surveyed.observed.now, surveyed.resource
+        grouped = found.namespace != self.house.namespace
+        key = notices.held_key(found, surveyed.observed.fingerprint, decision, now, grouped=grouped)
+        if any(one.key == key for one in known) or not await self._is_first(key, found):
+            return known
+        whose = notices.owner_of(read) if read else notices.owner_of_signal(found.spec.target, found.status.context)
+        whose = notices.sender_of(found) if decision.reason == "OutOfScope" else whose
+        said = replace(told, owners=(whose,))
+        return telling.remembered(known, await telling.tell(self.house, found, key, said, now))
+
+    async def _is_first(self, key: str, found: Signal) -> bool:
+        """Whether no other Signal remembers that notice, of this process or of one before it."""
+        if self._carriers is None:
+            listed = await self.house.status.list(SIGNAL)
+            self._carriers = OrderedDict((known, str(obj["metadata"]["uid"])) for obj in listed for known in _told(obj))
+        carrier = self._carriers.setdefault(key, found.uid)
+        while len(self._carriers) > MOST_CARRIERS:
+            self._carriers.popitem(last=False)
+        return carrier == found.uid
+
+    async def _deliver(self, found: Signal) -> bool:
+        """What somebody has not got yet is told again; says whether the status had to be written."""
+        now, waiting = await self.house.now(), telling.is_telling(found.status.notices)
+        if not waiting:
+            return False
+        newer = [await self._told_again(found, one, now) for one in found.status.notices]
+        changes = {"notices": telling.remembered(found.status.notices, *newer)}
+        return await publish(self.house, SIGNAL, found, changes, {}, now=now) is not None
+
+    async def _told_again(self, found: Signal, notice: Remembered, now: datetime) -> Remembered:
+        known = telling.unless_late(notice, now)
+        if known.state is not NoticeState.PENDING:
+            return known
+        told = notices.told_again(found, notice.key, self.house.settings.cluster_name)
+        return await telling.tell(self.house, found, notice.key, told, now, known) if told else given_up(known, now)
+
+    def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
+        resource, seen = surveyed.resource, surveyed.observed
+        blocked = decision.phase is SignalPhase.BLOCKED
+        accepted = decision.phase is SignalPhase.ACCEPTED
+        opened = decision.message.split(" ", 1)[0] if accepted else ""
+        return {
+            "phase": decision.phase,
+            "reason": decision.reason,
+            "message": decision.message[:1024],
+            "fingerprint": found.status.fingerprint or seen.fingerprint or None,
+            "root_owner": _owner(resource),
+            "owner_chain": tuple(OwnerRef(**ref.model_dump()) for ref in resource.chain) if resource else (),
+            "context": surveyed.context,
+            "occurrences": found.status.occurrences or 1,
+            "first_seen": found.status.first_seen or now,
+            "last_seen": now,
+            "round": (found.status.round or 0) + 1 if accepted else found.status.round,
+            "investigation_ref": ObjectRef(name=opened) if opened else found.status.investigation_ref,
+            "duplicate_of": decision.duplicate_of,
+            "blocked_until": decision.until,
+            "blocked_count": (found.status.blocked_count or 0) + 1 if blocked else found.status.blocked_count,
+            "target_display": target_display(found.spec.target),
+        }
+
+    async def _count(self, found: Signal, case: ObjectRef, now: datetime) -> None:
+        """The Signal that opened the case is told that its problem was seen again.
+
+        Of many duplicates at once who comes first writes for those that wait behind: they compete for one object.
+        """
+        inv = await self._investigation_of(found, case)
+        ref = inv.spec.signal_ref if inv else None
+        if inv is None or ref is None or found.status.phase is SignalPhase.DUPLICATE:
+            return
+        if (inv.namespace, ref.name) == (found.namespace, found.name):
+            return
+        place = (inv.namespace, inv.name)
+        self._uncounted[place] = self._uncounted.get(place, 0) + 1
+        async with self._counting:
+            count = self._uncounted.pop(place, 0)
+            if not count:
+                return
+            try:
+                await self._raise(inv, count, now)
+            except BaseException:
+                # The duplicate is written already and is not looked at for this again: the next one takes it along.
+                self._uncounted[place] = self._uncounted.get(place, 0) + count
+                raise
+
+    async def _raise(self, inv: Investigation, count: int, now: datetime) -> None:
+        async for attempt in stamina.retry_context(on=Conflict, attempts=COUNT_TRIES, timeout=None, wait_max=1.0):
+            with attempt:
+                original = await signal_of(self.house, inv)
+                if original is not None:
+                    before = original.status.occurrences or 1
+                    newer: tuple[Remembered, ...] = ()
+                    many = notices.many_duplicates(original, before, before + count, self.house.settings.cluster_name)
+                    if many is not None:
+                        whose = notices.owner_of_signal(original.spec.target, original.status.context)
+                        key, told = f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", replace(many[1], owners=(whose,))
+                        newer = (await telling.tell(self.house, original, key, told, now),)
+                    known = telling.remembered(original.status.notices, *newer)
+                    changes = {"occurrences": before + count, "last_seen": now, "notices": known}
+                    await publish(self.house, SIGNAL, original, changes, {}, now=now)
+
+    async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
+        reason, warning = EVENTS[phase]
+        await self.house.herald.event(found.to_object(), reason, self.house.redactor.text(message), warning=warning)
+
+    def _sealed(self, obj: Json) -> Redacted[Json]:
+        return sealed(self.house.redactor, obj)
+
+    def _rules(self) -> TriageRules:
+        chosen = self.house.settings.triage
+        return TriageRules(
+            operator_namespace=self.house.namespace,
+            namespaces=frozenset(self.house.settings.kubernetes.namespaces),
+            noise=BUILT_IN_NOISE | set(chosen.noise),
+            require_label=self.house.settings.scope.require_label,
+            chain=chain_rules(self.house),
+            consecutive_failures=chosen.consecutive_failures,
+            failure_block=chosen.failure_block,
+            no_action_hold=chosen.no_action_hold,
+            rate=chosen.rate,
+            rate_per_namespace=chosen.rate_per_namespace,
+        )
+
+
+def chain_rules(house: House) -> history_of.ChainRules:
+    """The thresholds of the chain guards, from the settings."""
+    chosen = house.settings.triage
+    return history_of.ChainRules(
+        chain=chosen.ineffective_chain_threshold,
+        recurrence=chosen.recurrence_count_threshold,
+        window=chosen.window,
+    )
+
+
+async def known_history(house: House, resource: ResourceContext | None) -> history_of.History:
+    """What was done to a target before; a target without a spec to compare has no history to speak of."""
+    if resource is None or not resource.spec_hash:
+        return history_of.History(available=True)
+    try:
+        return await house.datastorage.history(resource.root, resource.spec_hash)
+    except Retryable:
+        return history_of.UNAVAILABLE
+
+
+async def resolved_time(house: House, inv: Investigation) -> datetime | None:
+    """When the source said that the Signal of a case is over."""
+    found = await signal_of(house, inv)
+    return found.spec.resolved_time if found else None
+
+
+async def signal_of(house: House, inv: Investigation) -> Signal | None:
+    """The Signal that a case was opened for, or None where it is gone or says nothing that can be read."""
+    ref = inv.spec.signal_ref
+    if ref is None:
+        return None
+    try:
+        obj = await house.status.read(SIGNAL, ref.name, inv.namespace)
+    except NotFound:
+        return None
+    return next(iter(parsed(Signal, (obj,))), None)
+
+
+def recommendation(inv: Investigation, now: datetime) -> Recommendation:
+    """What a person should do, from the ended Investigation (resources, section 2.2)."""
+    status = inv.status
+    cause = status.root_cause.summary if status.root_cause else None
+    remediated = status.resolution is Resolution.REMEDIATED
+    return Recommendation(
+        diagnosis=(cause or status.message or "")[:500],
+        action=(status.message or "")[:500],
+        urgency=Urgency.NONE if remediated or status.resolution is Resolution.NO_ACTION_REQUIRED else Urgency.SOON,
+        remediate=status.selected_workflow is not None,
+        source=RecommendationSource.MODEL if _asked_a_model(inv) else RecommendationSource.PLAYBOOK,
+        cached=False,
+        generated_at=now,
+    )
+
+
+def _asked_a_model(inv: Investigation | None) -> bool:
+    return bool(inv and inv.status.usage and inv.status.usage.turns)
+
+
+def _next_look(decision: Decision, now: datetime) -> timedelta | None:
+    if decision.phase is SignalPhase.BLOCKED:
+        return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK_AGAIN
+    return LOOK_AGAIN if decision.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE) else None
+
+
+def _rest(found: Signal, now: datetime) -> timedelta | None:
+    """How long a block still holds."""
+    until = found.status.blocked_until if found.status.phase is SignalPhase.BLOCKED else None
+    return until - now if until and until > now else None
+
+
+def _followed(found: Signal) -> ObjectRef | None:
+    """The case that a Signal waits for: a duplicate waits for another's, whatever its own was before."""
+    status = found.status
+    return status.duplicate_of if status.phase is SignalPhase.DUPLICATE else status.investigation_ref
+
+
+def _is_spec_at_fault(obj: Json) -> bool:
+    """Whether it is still unreadable without its status, which a later version may have written."""
+    try:
+        Signal.from_object({key: value for key, value in obj.items() if key != "status"})
+    except ValidationError:
+        return True
+    return False
+
+
+def _is_case(inv: Investigation, fingerprint: str, opened: str) -> bool:
+    """Whether the operator says that an Investigation has this fingerprint; a young one is named by the Lease."""
+    if inv.status.fingerprint:
+        return inv.status.fingerprint == fingerprint
+    return inv.status.phase not in TERMINAL_PHASES and opened == f"{inv.namespace}/{inv.name}"
+
+
+def _is_made_for(obj: Json, found: Signal) -> bool:
+    """Whether an Investigation belongs to this very Signal, by its owner reference and by its spec."""
+    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
+    ref = (obj.get("spec") or {}).get("signalRef") or {}
+    owned = any((owner.get("kind"), owner.get("uid")) == ("Signal", found.uid) for owner in owners)
+    return owned and (ref.get("name"), ref.get("uid")) == (found.name, found.uid)
+
+
+def place_in(lease: Json) -> str:
+    """`namespace/name` of the Investigation that a case Lease is for."""
+    return str((lease["metadata"].get("annotations") or {}).get(INVESTIGATION_ANNOTATION, ""))
+
+
+def _told(obj: Json) -> Iterator[str]:
+    """Keys of the notices that a Signal remembers."""
+    for notice in (obj.get("status") or {}).get("notices") or ():
+        yield str(notice.get("key"))
+
+
+def _verdicts(surveyed: Surveyed, decision: Decision) -> dict[str, Verdict]:
+    triaged = {
+        SignalPhase.BLOCKED: false("Blocked", decision.message),
+        SignalPhase.FAILED: false(
+            decision.reason if decision.reason in ("Malformed", "ConsecutiveFailures") else "InternalError",
+            decision.message,
+        ),
+    }.get(decision.phase) or true(str(decision.phase), decision.message)
+    outside = decision.reason in ("OutOfScope", "ScopeUnknown")
+    scope = false(decision.reason, decision.message) if outside else true("Managed")
+    degraded = surveyed.resource is None or surveyed.resource.deleted
+    warned = "; ".join(surveyed.warnings)
+    context = true("Degraded", "the target could not be read") if degraded else true("Resolved", warned)
+    ready = true("Ready") if triaged.status == "True" else false("Triaged", decision.message)
+    concluded = unknown("Pending") if triaged.status != "True" else false("InProgress")
+    ended = decision.phase in (SignalPhase.IGNORED, SignalPhase.RESOLVED)
+    return {
+        "Triaged": triaged,
+        "ContextResolved": context,
+        "InScope": scope,
+        "Ready": ready,
+        "Concluded": unknown("Pending") if ended else concluded,
+        "Recommended": false("NotAccepted") if decision.phase is not SignalPhase.ACCEPTED else unknown("Pending"),
+    }
+
+
+def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> Verdict:
+    if inv is None:
+        return false("OriginalDeleted", "its investigation is gone")
+    if inv.status.phase not in TERMINAL_PHASES:
+        return false("InProgress", f"{inv.name} is {inv.status.phase or Phase.PENDING}")
+    if inv.status.resolution is None:
+        return false("InheritedFailure" if is_duplicate else "InvestigationFailed", inv.status.message or "")
+    return true("Inherited" if is_duplicate else str(inv.status.resolution), inv.status.message or "")
+
+
+def _by_person(found: Signal) -> bool:
+    """A bot hands on what people say to one another, so its own word that somebody asks is not enough."""
+    who = found.metadata.annotations.get(REQUESTER_ANNOTATION, "")
+    return found.spec.source.type is SourceType.MANUAL and bool(who) and not who.startswith(_MACHINES)
+
+
+def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> Surroundings:
+    read = surroundings_of(resource) if resource is not None else Surroundings(degraded=True)
+    return replace(read, namespace=labels[2] if len(labels) > 2 else {})
+
+
+def _no_context() -> SignalContext:
+    return SignalContext()
+
+
+def _read_labels(resource: ResourceContext | None, namespace: str) -> Mapping[str, str]:
+    """Labels of the namespace where they were read around the target just now; every namespace there is has one."""
+    return resource.namespace_labels if resource is not None and resource.root.namespace == namespace else {}
+
+
+def _owner(resource: ResourceContext | None) -> OwnerRef | None:
+    return OwnerRef(**resource.root.model_dump(), uid=resource.root_uid or None) if resource else None
+
+
+def _open_case(inv: Investigation) -> OpenCase:
+    signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
+    made = inv.metadata.creation_timestamp
+    if made is None:
+        raise Conflict(f"{inv.name} has no creation time yet")
+    return OpenCase(ObjectRef(name=inv.name, uid=inv.uid), signal, made)
+
+
+def ended_case(inv: Investigation) -> EndedCase:
+    status = inv.status
+    ended = status.completed_at or inv.metadata.creation_timestamp
+    if ended is None:
+        raise Conflict(f"{inv.name} has no time of its end yet")
+    return EndedCase(
+        phase=status.phase or Phase.FAILED,
+        ended_at=ended,
+        reason=status.reason,
+        sub_reason=status.sub_reason,
+        resolution=status.resolution,
+        effectiveness=status.effectiveness.reason if status.effectiveness else None,
+        next_allowed=status.next_allowed,
+        reviewed=REVIEWED_ANNOTATION in inv.metadata.annotations,
+        namespace=inv.spec.signal.target.namespace or "",
+        place=(inv.namespace, inv.name),
+    )
+
+
+def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
+    return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
+
+
+def pinned_signal(found: Signal, context: SignalContext, earlier: tuple[datetime, ...], house: House) -> PinnedSignal:
+    """The Signal as an Investigation pins it; `earlier` are the first sightings of those that came together here."""
+    content = found.spec.model_dump(by_alias=False)
+    content |= {
+        "environment": context.environment,
+        "priority": context.priority,
+        "risk_tolerance": context.risk_tolerance,
+        "business_category": context.business_category,
+        "cluster_name": found.spec.cluster_name or house.settings.cluster_name,
+    }
+    dedup = Dedup(
+        is_duplicate=False,
+        occurrences=(found.status.occurrences or 1) + len(earlier),
+        first_seen=min(earlier, default=found.status.first_seen),
+        last_seen=found.status.last_seen,
+    )
+    return PinnedSignal(
+        **content,
+        business=context.business,
+        custom_labels=context.custom_labels,
+        signal_name=context.signal_name or None,
+        dedup=dedup,
+    )

@@ -1,0 +1,160 @@
+"""Writing a status: one server-side apply, with all conditions, only when something changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+
+from inquest.api.base import Resource
+from inquest.api.conditions import Verdict, initial, set_conditions
+from inquest.controllers.house import House
+from inquest.errors import Invalid
+from inquest.ports import Clock, Json, Redacted, Redactor, ResourceKind
+
+log = structlog.stdlib.get_logger(__name__)
+
+POSITION: Final[tuple[str, ...]] = (
+    *("phase", "reason", "subReason", "outcome", "resolution", "needsHumanReview", "humanReviewReason"),
+    *("startedAt", "phaseStartedAt", "completedAt", "observedGeneration"),
+)
+"""Fields of a status that hold a word of a closed list, a time or a number: where the object stands."""
+SETTLED: Final[tuple[str, ...]] = ("outcome", "fingerprint", "context")
+"""Fields that the CRD lets nobody take back."""
+TOLD_ANEW: Final = frozenset({"Investigation"})
+"""Kinds whose status follows from the journal; that of the others is read back, and none of it may be lost."""
+MOST_WORDS: Final = 400
+
+FRAME: Final = ("apiVersion", "kind", "metadata")
+REFERENCES: Final = frozenset({"signalRef", "investigationRef", "approvalRef", "undoOf", "duplicateOf"})
+"""Fields of a spec or a status that hold the name of an object of ours, and nothing else."""
+
+
+PROGRESS_SECONDS: Final = 5.0
+"""Shortest time between two writes that tell of progress alone (behaviours, section 9.2)."""
+
+
+@dataclass
+class Pace:
+    """When the status of a case may tell of progress; a new phase and the end never wait for it."""
+
+    clock: Clock
+    seconds: float = PROGRESS_SECONDS
+    _written: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By namespace and name, in monotonic seconds."""
+
+    def due_in(self, place: tuple[str, str]) -> float:
+        """Seconds until the next write; 0 where it may be made now."""
+        last = self._written.get(place)
+        return 0.0 if last is None else max(0.0, last + self.seconds - self.clock.monotonic())
+
+    def wrote(self, place: tuple[str, str]) -> None:
+        """A status was written just now."""
+        self._written[place] = self.clock.monotonic()
+
+    def forget(self, place: tuple[str, str]) -> None:
+        """Nobody works on it any more."""
+        self._written.pop(place, None)
+
+
+def sealed(redactor: Redactor, obj: Json) -> Redacted[Json]:
+    """An object to be written: its body redacted, names and references exact: a changed one names nothing."""
+    clean = redactor.strings({key: value for key, value in obj.items() if key not in FRAME})
+    body = {key: _with_references(obj[key], value) for key, value in clean.value.items()}
+    return clean.carried({key: body.get(key, value) for key, value in obj.items()})
+
+
+def _with_references(raw: Any, clean: Any) -> Any:
+    if not isinstance(raw, Mapping):
+        return clean
+    return {**clean, **{key: value for key, value in raw.items() if key in REFERENCES}}
+
+
+async def publish(
+    house: House,
+    kind: ResourceKind,
+    found: Resource,
+    changes: Mapping[str, Any],
+    verdicts: Mapping[str, Verdict],
+    *,
+    now: datetime,
+    leave_out: tuple[str, ...] = (),
+    fit: Callable[[Any], Any] = lambda status: status,
+    on_refusal: Callable[[str], None] = lambda why: None,
+) -> Json | None:
+    """Apply the status with `changes` (by attribute name) and condition `verdicts`; None where nothing changed.
+
+    The object's resourceVersion goes along: a stale replica's status is refused with Conflict. A status that the API
+    server does not take as it is goes out in its least form, and `on_refusal` hears why.
+    """
+    generation = found.generation
+    there = found.status.conditions or initial(kind.kind, generation=generation, now=now)
+    conditions = set_conditions(there, kind.kind, verdicts, generation=generation, now=now)
+    updated = found.status.model_copy(update={**changes, "conditions": conditions, "observed_generation": generation})
+    obj = sealed(house.redactor, _object(kind, found, _without(fit(updated).to_object(), leave_out)))
+    # Compared as it is written: the redacted form of a text differs from the text at every look.
+    if obj.value["status"] == _without(found.status.to_object(), leave_out):
+        return None
+    try:
+        return await house.status.apply_status(kind, obj)
+    except Invalid as error:
+        why = _in_plain_words(error)
+        log.warning("status refused", kind=kind.kind, namespace=found.namespace, name=found.name, error=why)
+        on_refusal(why)
+        taken = _without(found.status.to_object(), leave_out)
+        return await _publish_least(house, kind, found, taken, obj.value["status"], why)
+
+
+async def _publish_least(
+    house: House, kind: ResourceKind, found: Resource, there: Json, refused: Json, why: str
+) -> Json | None:
+    """What was taken before with the new position or, where all of it can be told anew, the position alone."""
+    told = _told(found, why)
+    forms = [least_status(there, refused) | told]
+    settled = {key: there[key] for key in SETTLED if key in there}
+    forms += [least_status(settled, refused) | told] if kind.kind in TOLD_ANEW else []
+    for form in forms:
+        least = sealed(house.redactor, _object(kind, found, form))
+        if least.value["status"] == there:
+            return None
+        try:
+            return await house.status.apply_status(kind, least)
+        except Invalid as error:
+            last = error
+    raise last
+
+
+def _told(found: Resource, why: str) -> Json:
+    has_message = "message" in type(found.status).model_fields
+    return {"message": f"the API server refuses the whole status: {why}"} if has_message else {}
+
+
+def least_status(accepted: Json, refused: Json) -> Json:
+    """What the server took the last time, with where the object stands now."""
+    moved = {key: refused[key] for key in POSITION if key in refused}
+    conditions = [{**condition, "message": ""} for condition in refused.get("conditions") or ()]
+    # A message that has not changed was taken before; a new one may be what is refused.
+    known = {condition["type"]: condition for condition in accepted.get("conditions") or ()}
+    kept = [known[one["type"]] if _is_same(known.get(one["type"]), one) else one for one in conditions]
+    return {**accepted, **moved, "conditions": kept}
+
+
+def _is_same(known: Json | None, one: Json) -> bool:
+    return known is not None and {**known, "message": ""} == one
+
+
+def _in_plain_words(error: Invalid) -> str:
+    """The answer quotes what it refuses: what could be refused again is left out."""
+    return "".join(char for char in str(error) if char.isascii() and char.isprintable())[:MOST_WORDS]
+
+
+def _without(status: Json, leave_out: tuple[str, ...]) -> Json:
+    return {key: value for key, value in status.items() if key not in leave_out}
+
+
+def _object(kind: ResourceKind, found: Resource, status: Json) -> Json:
+    meta = {"name": found.name, "namespace": found.namespace, "resourceVersion": found.metadata.resource_version}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "status": status}

@@ -1,0 +1,159 @@
+"""What an inquiry comes to: everything code knows beside the replies, and the end that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from inquest.core.case import facts, outcome
+from inquest.core.case.facts import Case
+from inquest.core.case.known_facts import context_of, diagnosis_of, gaps_of, snapshot_of
+from inquest.core.case.outcome import Circumstances, Merged, Verdict
+from inquest.core.case.steps import LookAgain, Record, Step, View
+from inquest.core.diagnosis.diagnosis import Caution
+from inquest.core.evidence.evidence import Health
+from inquest.core.llm.messages import Invocation
+from inquest.core.llm.reply.reading import SelectionReply
+from inquest.core.selection import selection
+
+FRESH: Final = timedelta(seconds=30)
+"""How long what was read is as good as a new look, where code alone concludes (design, defaults)."""
+
+
+SHOWN_SUSPECTS: Final = 5
+
+
+Cautions = tuple[Caution, ...]
+
+
+def conclude(
+    case: Case,
+    view: View,
+    reply: SelectionReply | None,
+    seen: Circumstances | None = None,
+    cautions: Cautions = (),
+) -> Step:
+    """The end that a reply leads to; before a problem counts as resolved its target is read once more."""
+    if _is_to_be_looked_at(case, view, merged_of(case, reply, cautions)):
+        return LookAgain(case.target)
+    return Record(facts.Closed(verdict_of(case, reply, seen, cautions), view.now))
+
+
+def _is_to_be_looked_at(case: Case, view: View, merged: Merged) -> bool:
+    """The word alone ends nothing, and what was read before the inquiry is not how things are now (pipeline, 5.3)."""
+    if not merged.resolved or merged.workflow is not None or case.last(facts.LookedAgain) is not None:
+        return False
+    return bool(case.opened.pinned.model) or view.now - snapshot_of(case).snapshot.taken_at > FRESH
+
+
+def verdict_of(
+    case: Case, reply: SelectionReply | None, seen: Circumstances | None = None, cautions: Cautions = ()
+) -> Verdict:
+    """One of the nine outcomes."""
+    return outcome.decide(merged_of(case, reply, cautions), seen or circumstances(case))
+
+
+def merged_of(case: Case, reply: SelectionReply | None, cautions: Cautions = ()) -> Merged:
+    """Both replies in one, with every warning that code has to add; `cautions` are about the second reply itself."""
+    tried = case.last(facts.Tried) if reply is not None and reply.choice is not None else None
+    severity = str(case.opened.spec.signal.severity)
+    warnings = (*suspected(case), *spent_budgets(case), *(tried.validation.warnings if tried else ()), *cautions)
+    return outcome.merge(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
+
+
+def is_for_a_person(case: Case, reply: SelectionReply) -> bool:
+    """Whether the replies alone ask for review: then nothing is asked again (pipeline, 8.1)."""
+    merged = outcome.merge(diagnosis_of(case), reply)
+    return merged.needs_review or bool(merged.review_reason) or merged.outcome in ("inconclusive", "insufficient_data")
+
+
+def circumstances(
+    case: Case,
+    *,
+    silent: bool = False,
+    lost: bool = False,
+    groups: tuple[str, ...] = (),
+    without_target: str = "",
+) -> Circumstances:
+    """What code knows beside the replies.
+
+    `silent`: no verdict on the reserved turn; `lost`: a reply that stayed unusable; `groups`: the kind of the target
+    stayed ambiguous; `without_target`: why what invocation 2 named is no target.
+    """
+    context, tries, stopped = context_of(case), case.all(facts.Tried), diagnosis_of(case).stopped
+    # Of an ambiguous kind nothing can be verified: what is said is the ambiguity.
+    why = "" if groups else without_target or context.unverified_why
+    health, active = _health(case)
+    invalid = bool(tries) and not tries[-1].validation.valid
+    return Circumstances(
+        root_verified=not why,
+        unverified_why=why,
+        healthy=health is Health.HEALTHY,
+        active_findings=active,
+        gaps=tuple(gap.what for gap in gaps_of(case)),
+        ambiguous_groups=groups,
+        readable=not lost,
+        rca_verdict=not stopped,
+        selection_verdict=not silent,
+        attempts=tuple(selection.attempt_of(t.number, t.reply.choice, t.validation, t.at) for t in tries),
+        exhausted=invalid and (len(tries) >= selection.MAX_TRIES or not case.opened.pinned.model),
+        gate=case.opened.pinned.workflow_gate,
+    )
+
+
+def _health(case: Case) -> tuple[Health, tuple[str, ...]]:
+    """Of the newest look at the target, with the findings that are still active there."""
+    look, taken = case.last(facts.LookedAgain), snapshot_of(case)
+    health = look.health if look else taken.health
+    active = look.active if look else tuple(found.summary for found in taken.findings if found.act)
+    return health, () if health is Health.HEALTHY else active
+
+
+def seen_again(case: Case, taken: facts.SnapshotTaken, at: datetime) -> facts.LookedAgain:
+    """A second look as a fact, its evidence numbered after everything before."""
+    last = max((int(item.id[1:]) for item in case.evidence), default=0)
+    return facts.LookedAgain(
+        health=taken.health,
+        active=tuple(found.summary for found in taken.findings if found.act),
+        gaps=taken.snapshot.gaps,
+        evidence=tuple(
+            replace(item, id=f"E{number}") for number, item in enumerate(taken.snapshot.evidence, start=last + 1)
+        ),
+        at=at,
+    )
+
+
+def suspected(case: Case) -> tuple[Caution, ...]:
+    """Evidence that reads like an order to a model: people and the policy see it (pipeline, section 18)."""
+    results = (result for fact in case.facts for result in facts.results_in(fact))
+    named = [result.evidence.id for result in results if result.suspect and result.evidence is not None]
+    if not named:
+        return ()
+    more = f" and {len(named) - SHOWN_SUSPECTS} more" if len(named) > SHOWN_SUSPECTS else ""
+    listed = ", ".join(named[:SHOWN_SUSPECTS])
+    return (Caution("InjectionSuspected", f"InjectionSuspected: {listed}{more} reads like an order to a model"),)
+
+
+def spent_budgets(case: Case) -> tuple[Caution, ...]:
+    """A warning for each invocation whose verdict was asked for because a budget was spent (pipeline, 5.5)."""
+    turns, told = case.all(facts.Turned), {warning.code for warning in diagnosis_of(case).warnings}
+    first = turns[-1].reply.reserved if turns else ""
+    words = (
+        ("" if first in told else first, "the root cause analysis"),
+        (next(_reserved_in_selection(case), ""), "the selection"),
+    )
+    return tuple(Caution(word, f"{what.capitalize()} had to end there ({word})") for word, what in words if word)
+
+
+def _reserved_in_selection(case: Case) -> Iterator[str]:
+    """The one question about a target has one turn by itself: that is no budget."""
+    asked = False
+    for fact in case.facts:
+        if isinstance(fact, facts.TargetSought):
+            asked = not fact.found
+        elif isinstance(fact, facts.SelectionTurned) and fact.conversation is Invocation.SELECTION:
+            if fact.reply.reserved and not asked:
+                yield fact.reply.reserved
+            asked = False

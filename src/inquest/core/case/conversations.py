@@ -1,0 +1,62 @@
+"""A conversation grows by one fact at a time: what the facts before made is kept beside the case, not made again.
+
+Only the very same objects count as the same, so that what is kept is what telling it from the beginning would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+from inquest.core.case.facts import Case
+from inquest.core.llm.conversation import Inquiry
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A conversation as it stood: how it began, what was told, what that made."""
+
+    start: Inquiry
+    told: tuple[object, ...]
+    inquiry: Inquiry
+
+    def leads_to(self, start: Inquiry, told: Sequence[object]) -> bool:
+        """Whether another telling begins as this one did and goes on where it ended."""
+        same = all(ours is theirs for ours, theirs in zip(self.told, told, strict=False))
+        return same and len(self.told) <= len(told) and self.start == start
+
+
+@dataclass(frozen=True)
+class Made:
+    """Something that was made, and the facts that it was made from."""
+
+    grounds: tuple[object, ...]
+    value: object
+
+
+def made(case: Case, name: str, grounds: tuple[object, ...], make: Callable[[], T], kind: type[T]) -> T:
+    """What `make` makes from these facts alone; the very same facts give the very same thing."""
+    kept = case.memory.get(name)
+    if isinstance(kept, Made) and isinstance(kept.value, kind) and _are_same(kept.grounds, grounds):
+        return kept.value
+    value = make()
+    case.memory[name] = Made(grounds, value)
+    return value
+
+
+def _are_same(ours: Sequence[object], theirs: Sequence[object]) -> bool:
+    return len(ours) == len(theirs) and all(one is other for one, other in zip(ours, theirs, strict=True))
+
+
+def grown(case: Case, name: str, start: Inquiry, told: Sequence[T], step: Callable[[Inquiry, T], Inquiry]) -> Inquiry:
+    """The conversation after all that was told, `step` by `step`."""
+    kept = case.memory.get(name)
+    if not isinstance(kept, Kept) or not kept.leads_to(start, told):
+        kept = Kept(start, (), start)
+    inquiry = reduce(step, told[len(kept.told) :], kept.inquiry)
+    case.memory[name] = Kept(start, tuple(told), inquiry)
+    return inquiry

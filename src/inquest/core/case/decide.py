@@ -1,0 +1,131 @@
+"""What comes next in a case: one small function for each phase, all of them pure.
+
+`next_step` sees the case and a view of what was read just now; it names what to do and never does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from inquest.api.base import duration_from_timedelta
+from inquest.api.types import Phase, Reason
+from inquest.core.case import endings, facts, outcome
+from inquest.core.case.concluding import circumstances, verdict_of
+from inquest.core.case.facts import Case
+from inquest.core.case.investigating import investigating, pending, window_of
+from inquest.core.case.known_facts import chosen, context_of, is_near, placed, whole_contexts
+from inquest.core.case.remediating import analyzing, awaiting, executing, verifying
+from inquest.core.case.selecting import filters_of, selecting
+from inquest.core.case.steps import (
+    LOOK,
+    Ask,
+    AskGroup,
+    AskStreams,
+    ChooseByCode,
+    Execute,
+    ExecutionSeen,
+    LookAgain,
+    LookUp,
+    Open,
+    PlanUndo,
+    Propose,
+    Record,
+    RequestApproval,
+    ResolveContext,
+    Rule,
+    RunBatch,
+    RunStreams,
+    SeekTarget,
+    Step,
+    TakeSnapshot,
+    Undo,
+    View,
+    Wait,
+)
+
+
+def next_step(case: Case, view: View) -> Step:
+    """What comes next; asked only while the case is open."""
+    ended = _stopped(case, view)
+    if ended is None:
+        return _STEPS[case.phase](case, view)
+    late = case.phase if ended.reason is Reason.TIMED_OUT else None
+    # What both invocations said stays for the person who reads how it ended.
+    kept = replace(ended, merged=ended.merged or chosen(case).merged)
+    return Record(facts.Closed(kept, view.now, timeout_phase=late))
+
+
+def _stopped(case: Case, view: View) -> outcome.Verdict | None:
+    """A person's stop, or time that is spent; what waits for people or Jobs has clocks of its own."""
+    if view.cancelled:
+        return _cancelled(case)
+    if case.phase is Phase.PENDING and view.signal_resolved:
+        return outcome.signal_resolved()
+    if case.phase is Phase.PENDING and view.waited > view.queue_limit:
+        return outcome.queue_timeout(duration_from_timedelta(view.waited))
+    return outcome.timed_out(case.phase) if _is_spent(case, view) else None
+
+
+def _cancelled(case: Case) -> outcome.Verdict:
+    undoing = case.last(facts.UndoPlanned) is not None
+    if case.phase is Phase.VERIFYING:
+        return endings.stopped_undoing(chosen(case)) if undoing else endings.stopped_waiting(chosen(case))
+    if case.phase is Phase.EXECUTING:
+        return endings.stopped_undoing_half() if undoing else endings.stopped_running()
+    return outcome.cancelled()
+
+
+def _is_spent(case: Case, view: View) -> bool:
+    """The one budget is what may be used up to the ruling (resources, section 14.1)."""
+    if case.phase not in facts.SHARES or case.last(facts.Ruled) is not None:
+        return False
+    return view.now - case.opened.at > case.opened.pinned.timeout
+
+
+_STEPS: Final[Mapping[Phase, Callable[[Case, View], Step]]] = {
+    Phase.PENDING: pending,
+    Phase.INVESTIGATING: investigating,
+    Phase.SELECTING: selecting,
+    Phase.ANALYZING: analyzing,
+    Phase.AWAITING_APPROVAL: awaiting,
+    Phase.EXECUTING: executing,
+    Phase.VERIFYING: verifying,
+}
+
+__all__ = [
+    "LOOK",
+    "Ask",
+    "AskGroup",
+    "AskStreams",
+    "ChooseByCode",
+    "Execute",
+    "ExecutionSeen",
+    "LookAgain",
+    "LookUp",
+    "Open",
+    "PlanUndo",
+    "Propose",
+    "Record",
+    "RequestApproval",
+    "ResolveContext",
+    "Rule",
+    "RunBatch",
+    "RunStreams",
+    "SeekTarget",
+    "Step",
+    "TakeSnapshot",
+    "Undo",
+    "View",
+    "Wait",
+    "circumstances",
+    "context_of",
+    "filters_of",
+    "is_near",
+    "next_step",
+    "placed",
+    "verdict_of",
+    "whole_contexts",
+    "window_of",
+]

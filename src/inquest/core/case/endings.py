@@ -1,0 +1,268 @@
+"""How a case ends after the inquiry: ruling, guards, people, the run, its verification (resources, 5.4 to 12.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from inquest.api.types import (
+    ApprovalState,
+    EffectivenessReason,
+    HumanReviewReason,
+    Phase,
+    Reason,
+    Resolution,
+    SubReason,
+    TargetRef,
+    VoidReason,
+)
+from inquest.core.case.outcome import FALSE, TRUE, Verdict, cancelled, internal_error
+from inquest.core.remediation.policy import Following, Ruling
+from inquest.core.remediation.proposal import Halt
+
+ANALYSED: Final = {
+    "InvestigationComplete": (TRUE, "InvestigationSucceeded"),
+    "AnalysisComplete": (TRUE, "AnalysisSucceeded"),
+    "WorkflowResolved": (TRUE, "WorkflowSelected"),
+}
+
+
+UNASSESSED: Final = {"EffectivenessAssessed": (FALSE, "NotApplicable")}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How the verification of a run ended."""
+
+    resolution: Resolution
+    reason: EffectivenessReason | None
+    score: float | None
+    rolled_back: bool = False
+    symptoms: tuple[str, ...] = ()
+    """What was found again, in words; with the resolution Ineffective."""
+
+
+def after_ruling(selected: Verdict, ruling: Ruling, following: Following) -> Verdict:
+    """Denied, or a dry run: the case ends with the ruling."""
+    denied = following.phase is Phase.FAILED
+    return replace(
+        selected,
+        phase=following.phase,
+        message=ruling.reason if denied else f"Dry run: would go on as {ruling.decision} ({ruling.reason})",
+        reason=following.reason,
+        resolution=following.resolution,
+        needs_review=following.review is not None,
+        review_reason=following.review,
+        conditions={**ANALYSED, "TargetVerified": (TRUE, "RootOwnerResolved")},
+    )
+
+
+def no_workflow_selected() -> Verdict:
+    """Analyzing without a workflow: the policy is not asked (resources, section 5.1)."""
+    return Verdict(
+        Phase.FAILED,
+        "There is no workflow to rule on",
+        reason=Reason.NO_WORKFLOW_SELECTED,
+        conditions={**ANALYSED, "WorkflowResolved": (FALSE, "NoWorkflowSelected")},
+    )
+
+
+def out_of_scope(namespace: str, target: TargetRef) -> Verdict:
+    """A case outside the operator's namespace named something outside its own (reliability, section 12, tenancy)."""
+    where = f" in {target.namespace}" if target.namespace else ", which is in no namespace"
+    return Verdict(
+        Phase.FAILED,
+        f"An Investigation in {namespace} may name targets in it only, not {target.display}{where}",
+        reason=Reason.REMEDIATION_BLOCKED,
+        sub_reason=SubReason.OUT_OF_SCOPE,
+        conditions={
+            "InvestigationComplete": (FALSE, "InvestigationFailed"),
+            "AnalysisComplete": (FALSE, "AnalysisFailed"),
+            "WorkflowResolved": (FALSE, "OutOfScope"),
+        },
+    )
+
+
+def signal_resolved(selected: Verdict, message: str = "The Signal was resolved before anything was done") -> Verdict:
+    """Nothing is left to do, and nothing was done."""
+    return replace(
+        selected,
+        phase=Phase.COMPLETED,
+        message=message,
+        reason=Reason.WORKFLOW_NOT_NEEDED,
+        sub_reason=SubReason.SIGNAL_RESOLVED,
+        resolution=Resolution.NO_ACTION_REQUIRED,
+        conditions=ANALYSED,
+    )
+
+
+def halted(selected: Verdict, halt: Halt) -> Verdict:
+    """A guard ended the case right before the execution (resources, section 9.4)."""
+    why = "RemediationBlocked" if halt.reason is Reason.REMEDIATION_BLOCKED else "NotApplicable"
+    return replace(
+        selected,
+        phase=halt.phase or Phase.FAILED,
+        message=halt.message,
+        reason=halt.reason,
+        sub_reason=halt.sub_reason,
+        resolution=halt.resolution,
+        needs_review=halt.review is not None,
+        review_reason=halt.review,
+        conditions={**ANALYSED, "Executed": (FALSE, why)},
+    )
+
+
+_REFUSALS: Final = {
+    ApprovalState.REJECTED: Reason.APPROVAL_REJECTED,
+    ApprovalState.EXPIRED: Reason.APPROVAL_EXPIRED,
+    ApprovalState.VOIDED: Reason.APPROVAL_VOIDED,
+}
+
+
+_VOID_WORDS: Final = {
+    VoidReason.TARGET_DRIFTED: SubReason.TARGET_DRIFTED,
+    VoidReason.TARGET_GONE: SubReason.TARGET_GONE,
+    VoidReason.WORKFLOW_CHANGED: SubReason.WORKFLOW_CHANGED,
+}
+
+
+def not_approved(selected: Verdict, state: ApprovalState, message: str, void: VoidReason | None) -> Verdict:
+    """Rejected, expired or void (resources, section 6.3)."""
+    if void is VoidReason.SIGNAL_RESOLVED:
+        return signal_resolved(selected, "The Signal was resolved while the request waited")
+    return replace(
+        selected,
+        phase=Phase.FAILED,
+        message=message or f"Approval {state.lower()}",
+        reason=_REFUSALS[state],
+        sub_reason=_VOID_WORDS.get(void) if void else None,
+        conditions=ANALYSED,
+    )
+
+
+def execution_gone(selected: Verdict) -> Verdict:
+    """The execution is not there any more, and nobody knows what it did."""
+    return execution_failed(selected, "the execution is gone", ran=True)
+
+
+def execution_failed(selected: Verdict, message: str, *, ran: bool) -> Verdict:
+    """The Job failed; where its code ran the cluster may be half changed (resources, section 8.5)."""
+    return replace(
+        selected,
+        phase=Phase.FAILED,
+        message=message or "the execution failed",
+        reason=Reason.EXECUTION_FAILED,
+        resolution=Resolution.MANUAL_REVIEW_REQUIRED if ran else None,
+        needs_review=ran,
+        review_reason=HumanReviewReason.INFRASTRUCTURE_FAILURE if ran else None,
+        conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), **UNASSESSED},
+    )
+
+
+def execution_timed_out(selected: Verdict, message: str, *, ran: bool) -> Verdict:
+    """The Job had no answer in the time of its workflow, and is stopped (resources, section 14.1)."""
+    return replace(execution_failed(selected, message, ran=ran), reason=Reason.TIMED_OUT)
+
+
+def verified(selected: Verdict, effect: Effect) -> Verdict:
+    """The run was looked at to its end (resources, section 12.4)."""
+    word = "NotApplicable" if effect.rolled_back else "Disabled"
+    helped = effect.resolution is not Resolution.INEFFECTIVE
+    assessed = (TRUE, str(effect.reason)) if effect.reason else (FALSE, word)
+    return replace(
+        selected,
+        phase=Phase.COMPLETED,
+        message=_told(effect),
+        reason=Reason.ROLLED_BACK if effect.rolled_back else Reason.VERIFICATION_COMPLETED,
+        resolution=Resolution.INCONCLUSIVE if effect.rolled_back and helped else effect.resolution,
+        needs_review=not helped,
+        review_reason=None if helped else HumanReviewReason.REMEDIATION_INEFFECTIVE,
+        conditions={**ANALYSED, "Executed": (TRUE, "JobSucceeded"), "EffectivenessAssessed": assessed},
+    )
+
+
+def taken_back(selected: Verdict, message: str) -> Verdict:
+    """The run failed half way and its undo has taken back what it had done (resources, section 8.5)."""
+    undone = verified(selected, Effect(Resolution.INCONCLUSIVE, None, None, rolled_back=True))
+    said = f"The workflow failed and was taken back by its undo workflow: {message}"
+    return replace(undone, message=said, conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), **UNASSESSED})
+
+
+def not_taken_back(ended: Verdict, why: str) -> Verdict:
+    """The run should have been taken back and was not: a person has to look at what it left."""
+    return replace(
+        ended,
+        message=f"{ended.message}; not taken back: {why}",
+        resolution=Resolution.MANUAL_REVIEW_REQUIRED,
+        needs_review=True,
+        review_reason=HumanReviewReason.INFRASTRUCTURE_FAILURE,
+    )
+
+
+def stopped_undoing(selected: Verdict) -> Verdict:
+    """Cancelled while the undo ran: its Job goes, and the target may be half way between two states."""
+    return not_taken_back(_unverified(selected, "Did not help: the workflow ran"), "its undo was cancelled")
+
+
+def stopped_undoing_half() -> Verdict:
+    """The same after a run that failed half way: only a person knows now what its target is like."""
+    failed = replace(stopped_running(), message="Cancelled after the workflow had failed")
+    return not_taken_back(failed, "its undo was cancelled")
+
+
+def _told(effect: Effect) -> str:
+    """What it came to stands first, for those who read the beginning alone."""
+    taken_back = " and was taken back by its undo workflow" if effect.rolled_back else ""
+    if effect.resolution is Resolution.INEFFECTIVE:
+        seen = f", and {'; '.join(effect.symptoms)}" if effect.symptoms else ""
+        return f"Did not help: the workflow ran{taken_back}{seen} ({_figures(effect)})"
+    if effect.rolled_back:
+        return f"The workflow ran{taken_back}"
+    if effect.resolution is Resolution.REMEDIATED:
+        return f"Remediated: the workflow ran and was verified ({_figures(effect)})"
+    return f"Not verified: the workflow ran, and {_why_not(effect)}"
+
+
+def _figures(effect: Effect) -> str:
+    return ", ".join((str(effect.reason), "no score" if effect.score is None else f"score {effect.score:.2f}"))
+
+
+def _why_not(effect: Effect) -> str:
+    if effect.reason is None:
+        return "verification is switched off"
+    return f"{_UNTOLD.get(effect.reason, 'nothing that was looked at tells')}: whether it helped is not known"
+
+
+_UNTOLD: Final = {
+    EffectivenessReason.EXPIRED: "nothing could be read until the deadline",
+    EffectivenessReason.SPEC_DRIFT: "somebody has changed the target since",
+    EffectivenessReason.NO_EXECUTION: "nothing was executed",
+    EffectivenessReason.UNRECOVERABLE: "the target is gone",
+}
+
+
+def stopped_running() -> Verdict:
+    """Cancelled while the Job runs: it goes, and how far it came is not taken back (behaviours, section 14.3)."""
+    said = "Cancelled while the workflow ran: its Job is deleted, and what it had done until then stays"
+    return replace(cancelled(), message=said)
+
+
+def stopped_waiting(selected: Verdict) -> Verdict:
+    """Cancelled while verifying: the change has been made, so the word Cancelled would hide it (resources, 3.5)."""
+    return _unverified(selected, "Verification was cancelled; the change stays")
+
+
+def unverifiable(selected: Verdict) -> Verdict:
+    """The execution went away while its effect was looked at: the change has been made, nobody knows what it did."""
+    return _unverified(selected, "The workflow ran, but its execution is gone: whether it helped is not known")
+
+
+def _unverified(selected: Verdict, message: str) -> Verdict:
+    ended = verified(selected, Effect(Resolution.INCONCLUSIVE, None, None))
+    return replace(ended, message=message, conditions={**ended.conditions, **UNASSESSED})
+
+
+def tampered(detail: str) -> Verdict:
+    """What was recorded and what is there do not fit: nothing is executed."""
+    said = detail.removeprefix("Journal tampered: ")
+    return replace(internal_error(said), message=f"Journal tampered: {said}"[:1024], sub_reason=None)

@@ -1,0 +1,273 @@
+"""Selecting: the catalogue, invocation 2 or code, the checks of a choice, and the nine outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from inquest.api.types import Mode, Phase, TargetRef
+from inquest.core.case import facts, outcome
+from inquest.core.case.concluding import Cautions, circumstances, conclude, is_for_a_person, verdict_of
+from inquest.core.case.conversations import grown
+from inquest.core.case.facts import Case
+from inquest.core.case.investigating import moved, rca_inquiry, rca_usage, urgency_of
+from inquest.core.case.known_facts import (
+    answer_about_group,
+    context_of,
+    diagnosis_of,
+    is_near,
+    is_resolved,
+    names_of,
+    resolved_of,
+    snapshot_of,
+)
+from inquest.core.case.outcome import Circumstances
+from inquest.core.case.reclassification import signal_of
+from inquest.core.case.steps import ChooseByCode, LookUp, Propose, Record, ResolveContext, Step, View
+from inquest.core.case.target_questions import gate, missing_target, named_target, sought_target
+from inquest.core.case.wished_workflow import wished
+from inquest.core.cluster.detected_labels import infrastructure_sentence
+from inquest.core.diagnosis import diagnosis as rca
+from inquest.core.history.history import history_section
+from inquest.core.history.lessons import memory_section
+from inquest.core.llm.conversation import Budgets, Calls, Concluded, Inquiry
+from inquest.core.llm.loop import begin, correct, next_move, with_reply, with_results
+from inquest.core.llm.messages import Invocation, Message, Usage
+from inquest.core.llm.reply.reading import Choice, SelectionReply, contradictions
+from inquest.core.selection import selection
+from inquest.core.selection.selection import CatalogueFilters
+
+DISCOVERY: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
+
+
+def selecting(case: Case, view: View) -> Step:
+    diagnosis, wish = diagnosis_of(case), case.opened.spec.workflow
+    if wish is not None:
+        return wished(case, view, wish, filters_of(case))
+    if diagnosis.nothing_to_do or diagnosis.stopped:
+        return conclude(case, view, None)
+    named = named_target(case)
+    if named is not None and not case.opened.pinned.model and (why := _out_of_reach(case, named)):
+        return conclude(case, view, SelectionReply(summary=diagnosis.summary, reasoning=why, declined=True))
+    if named is not None and not is_near(case, named):
+        return conclude(case, view, None, _astray(case, named))
+    if (ambiguous := gate(case, view)) is not None:
+        return ambiguous
+    if named is not None and not is_resolved(case, named):
+        return ResolveContext(named)
+    context = context_of(case)
+    if not context.verified:
+        return conclude(case, view, None)
+    far = next((ref for ref in (context.target, context.root) if not is_near(case, ref)), None)
+    if far is not None:
+        return conclude(case, view, None, _astray(case, far))
+    return _choose(case, view) if case.opened.pinned.model else _choose_by_code(case, view)
+
+
+UNREADABLE: Final = frozenset({"External", "Secret"})
+"""Kinds that a detector may name and nobody here reads: the cause is known, a remedy is a person's."""
+
+
+def _out_of_reach(case: Case, named: TargetRef) -> str:
+    """Why code looks for no remedy for a cause that it has proven; its diagnosis is complete all the same."""
+    if named.kind in UNREADABLE:
+        return f"{named.display} cannot be changed from here: a person must act"
+    if snapshot_of(case).snapshot.proves_absent(named) or _is_said_missing(case, named):
+        return f"{named.display} does not exist: a person must act"
+    if not is_near(case, named):
+        return f"{named.display} is outside the namespaces of this case: a person must act"
+    return ""
+
+
+def _is_said_missing(case: Case, named: TargetRef) -> bool:
+    """Whether the cause is that this very object is not there, as somebody who asked for it was told."""
+    missing = diagnosis_of(case).signal_type.endswith("Missing")
+    return missing and snapshot_of(case).snapshot.find(named) is None
+
+
+def _astray(case: Case, named: TargetRef) -> Circumstances:
+    return circumstances(case, without_target=f"NotResolved: {named.display} is outside the namespaces of this case")
+
+
+def _choose_by_code(case: Case, view: View) -> Step:
+    tried, unchosen = case.last(facts.Tried), case.last(facts.Unchosen)
+    if tried is None and unchosen is None:
+        return ChooseByCode(filters_of(case))
+    if tried is not None:
+        return _settle(case, view, tried)
+    why = unchosen.why if unchosen else ""
+    return conclude(case, view, SelectionReply(summary=diagnosis_of(case).summary, reasoning=why, declined=True))
+
+
+def _choose(case: Case, view: View) -> Step:
+    """Invocation 2: its conversation, then the checks of what it chose."""
+    tries = case.all(facts.Tried)
+    if tries and _is_the_last(case, tries):
+        return _settle(case, view, tries[-1])
+    elapsed = (view.now - case.opened.at).total_seconds()
+    move = next_move(selection_inquiry(case, view), elapsed=elapsed)
+    return _concluded(case, view, move) if isinstance(move, Concluded) else moved(Invocation.SELECTION, move)
+
+
+def _is_the_last(case: Case, tries: Sequence[facts.Tried]) -> bool:
+    """An invalid choice that is not corrected: three tries are over, or a person is asked for anyway."""
+    failed = not tries[-1].validation.valid
+    return failed and (len(tries) >= selection.MAX_TRIES or is_for_a_person(case, tries[-1].reply))
+
+
+def _concluded(case: Case, view: View, move: Concluded) -> Step:
+    reply = move.reading.reply if move.reading else None
+    if not isinstance(reply, SelectionReply):
+        return _without_verdict(case, view, silent=move.reading is None)
+    cautions = rca.cautions_from(move.reading.problems if move.reading else (), contradictions(reply))
+    if reply.choice is None:
+        unread = catalogue_unread(case)
+        if unread:
+            return Record(facts.Closed(outcome.catalogue_unavailable(unread), view.now))
+        return conclude(case, view, reply, cautions=cautions)
+    return _check(case, view, reply, reply.choice, cautions)
+
+
+def catalogue_unread(case: Case) -> str:
+    """Why nothing of the catalogue is known; empty where some of it was read: failed is not "nothing fits" (8.1, 2)."""
+    batches = (batch for batch in case.all(facts.ToolsRan) if batch.invocation is Invocation.SELECTION)
+    asked = [result for batch in batches for result in batch.results if result.tool in DISCOVERY]
+    away = [result for result in asked if result.away]
+    return f"{away[-1].tool} failed" if away and all(result.error for result in asked) else ""
+
+
+def _without_verdict(case: Case, view: View, *, silent: bool) -> Step:
+    tried = case.last(facts.Tried)
+    if tried is None:
+        return conclude(case, view, None, circumstances(case, silent=silent, lost=not silent))
+    if tried.validation.valid:
+        # The question about its target had no answer.
+        return _settle(case, view, tried)
+    why = "no verdict within its turns" if silent else "the reply could not be read"
+    failed = replace(tried, number=tried.number + 1, validation=selection.unread(why), at=view.now)
+    return Record(replace(failed, reply=replace(tried.reply, choice=None)))
+
+
+def _check(case: Case, view: View, reply: SelectionReply, choice: Choice, cautions: Cautions) -> Step:
+    """A choice is held against the catalogue, unless that has been done; a third answer stands as it was checked."""
+    tried = case.last(facts.Tried)
+    number = tried.number + 1 if tried else 1
+    if tried is not None and tried.validation.valid and _is_known(tried, choice):
+        return _settle(case, view, replace(tried, reply=reply, cautions=cautions))
+    if tried is not None and number > selection.MAX_TRIES:
+        return _settle(case, view, replace(tried, reply=replace(tried.reply, target=reply.target)))
+    return LookUp(reply, filters_of(case), context_of(case).root.kind, number, cautions)
+
+
+def _is_known(tried: facts.Tried, choice: Choice) -> bool:
+    return tried.reply.choice is not None and selection.is_same_choice(tried.reply.choice, choice)
+
+
+def selection_inquiry(case: Case, view: View) -> Inquiry:
+    """The conversation of invocation 2 as the journal has it, corrections of invalid tries included."""
+    pinned, used, answer = case.opened.pinned, rca_inquiry(case, view), answer_about_group(case)
+    spent = rca_usage(case, view) + (answer.reply.usage if answer else Usage())
+    opening = (
+        Message("system", selection.system_prompt(selection_context(case))),
+        Message("user", selection.first_message(diagnosis_of(case).summary)),
+    )
+    budgets = Budgets(
+        turns=pinned.max_turns,
+        calls=pinned.max_tool_calls,
+        calls_per_tool=pinned.max_calls_per_tool,
+        tokens=max(1, pinned.token_budget - spent.total),
+        seconds=pinned.limit(Phase.SELECTING).total_seconds(),
+        window=pinned.context_window,
+    )
+    start = begin(
+        Invocation.SELECTION,
+        model=pinned.model,
+        opening=opening,
+        tools=view.tools[Invocation.SELECTION],
+        seed=pinned.seed[::-1],
+        budgets=budgets,
+        calls=Calls(used.calls.total, used.calls.by_tool),
+        first_evidence=_next_evidence(case),
+        names=names_of(case),
+        urgency=urgency_of(case),
+    )
+    return grown(case, Invocation.SELECTION, start, case.facts, partial(_told, case))
+
+
+def _told(case: Case, inquiry: Inquiry, fact: facts.Fact) -> Inquiry:
+    match fact:
+        case facts.SelectionTurned(conversation=Invocation.SELECTION):
+            return with_reply(inquiry, fact.reply)
+        case facts.ToolsRan(invocation=Invocation.SELECTION):
+            return with_results(inquiry, fact.results)
+        case facts.Tried() if not fact.validation.valid and fact.number < selection.MAX_TRIES:
+            return correct(inquiry, selection.correction_message(fact.number, fact.validation))
+        case facts.TargetSought() if not fact.found and fact == _first_missing(case):
+            question = selection.target_question(fact.named, fact.why, context_of(case).root)
+            return correct(inquiry, question, turns=1)
+        case _:
+            return inquiry
+
+
+def _first_missing(case: Case) -> facts.TargetSought | None:
+    return next((fact for fact in case.all(facts.TargetSought) if not fact.found), None)
+
+
+def _next_evidence(case: Case) -> int:
+    """Number of the first evidence of invocation 2: everything of invocation 1 stands before it."""
+    made = (fact for fact in case.facts if not _is_of_selection(fact))
+    found = (result.evidence for fact in made for result in facts.results_in(fact) if result.evidence is not None)
+    return 1 + max((int(item.id[1:]) for item in (*snapshot_of(case).snapshot.evidence, *found)), default=0)
+
+
+def _is_of_selection(fact: facts.Fact) -> bool:
+    return isinstance(fact, facts.ToolsRan) and fact.invocation is Invocation.SELECTION
+
+
+def selection_context(case: Case) -> selection.SelectionContext:
+    """What the prompt of invocation 2 is made of."""
+    signal, resolved = case.opened.spec.signal, resolved_of(case)
+    told = history_section(resolved.history, repeat_threshold=case.opened.pinned.repeat_threshold)
+    return selection.SelectionContext(
+        signal_name=signal.signal_name or signal.name,
+        severity=str(signal.severity),
+        namespace=signal.target.namespace or "",
+        fields=selection.seven_fields(diagnosis_of(case)),
+        predicted=signal.mode is Mode.PROACTIVE,
+        infrastructure=infrastructure_sentence(resolved.context.labels, resolved.context.quota),
+        history="\n\n".join(filter(None, (told, memory_section(snapshot_of(case).memory)))),
+    )
+
+
+def _settle(case: Case, view: View, tried: facts.Tried) -> Step:
+    """A choice that was checked: outcome 1 goes on to the policy, everything else ends here."""
+    reply = _last_choice(case, tried)
+    seeking = sought_target(case, view, reply) if tried.validation.valid else None
+    if seeking is not None:
+        return seeking
+    seen = circumstances(case, without_target=missing_target(case, reply))
+    verdict = verdict_of(case, reply, seen, tried.cautions)
+    if verdict.phase is Phase.ANALYZING:
+        return Propose(verdict, tried)
+    return conclude(case, view, reply, seen, tried.cautions)
+
+
+def _last_choice(case: Case, tried: facts.Tried) -> SelectionReply:
+    """What was chosen last: a try that could not be read chose nothing, and what was said before it stays."""
+    tries = (tried, *reversed(case.all(facts.Tried)))
+    return next((one.reply for one in tries if one.reply.choice is not None), tried.reply)
+
+
+def filters_of(case: Case) -> CatalogueFilters:
+    """Sent with every discovery request: of the investigation, never of a model."""
+    signal, context = signal_of(case), context_of(case)
+    return CatalogueFilters(
+        severity=str(signal.severity),
+        component=context.root.kind,
+        environment=str(signal.environment or "unknown"),
+        priority=str(signal.priority or ""),
+        custom_labels=signal.custom_labels,
+        detected_labels=context.labels,
+    )

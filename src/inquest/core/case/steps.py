@@ -1,0 +1,224 @@
+"""What a decision may look at besides the case, and the steps that it can name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from inquest.api.types import ExecutionPhase, TargetRef
+from inquest.core.case import endings, facts, outcome
+from inquest.core.diagnosis import diagnosis
+from inquest.core.llm.conversation import AskModel, RunTools
+from inquest.core.llm.messages import Invocation, ToolSchema
+from inquest.core.llm.reply.reading import SelectionReply
+from inquest.core.remediation.policy import Question
+from inquest.core.remediation.proposal import Halt, Stand
+from inquest.core.selection.selection import CatalogueFilters
+
+LOOK: Final = timedelta(seconds=30)
+"""How often an open approval request is looked at (resources, section 6.3)."""
+
+
+@dataclass(frozen=True)
+class ExecutionSeen:
+    """The execution of the case as it is now."""
+
+    phase: ExecutionPhase | None
+    message: str = ""
+    ran: bool = False
+    late: bool = False
+    """It failed because the time of its workflow was over."""
+    done: endings.Effect | None = None
+    """How the assessment ended, once it has."""
+    health_before: float | None = None
+    """Of the target, right before the run; None: not known."""
+    health: float | None = None
+    """As it was assessed."""
+    ended_at: datetime | None = None
+    """When its Job ended."""
+
+
+@dataclass(frozen=True)
+class View:
+    """All that a decision may look at besides the case; read just before."""
+
+    now: datetime
+    waited: timedelta = timedelta()
+    """Since the Investigation was created."""
+    queue_limit: timedelta = timedelta(hours=1)
+    cancelled: bool = False
+    signal_resolved: bool = False
+    tools: Mapping[Invocation, tuple[ToolSchema, ...]] = field(default_factory=dict)
+    """What each invocation is offered; not asked without a model."""
+    stand: Stand | None = None
+    """What the approval request is worth; None where there is none to be seen."""
+    decided_by: str = ""
+    decided_at: datetime | None = None
+    halt: Halt | None = None
+    """A guard that holds, asked only where a person would be asked or an execution would begin."""
+    execution: ExecutionSeen | None = None
+    undo: ExecutionSeen | None = None
+    """The execution that takes it back, once there is one."""
+    frozen: str = ""
+    """Why no effect may begin: the kill switch or an open window; empty: it may."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """Begin the work: pin settings, start the clock."""
+
+
+@dataclass(frozen=True)
+class TakeSnapshot:
+    target: TargetRef
+
+
+@dataclass(frozen=True)
+class ResolveContext:
+    target: TargetRef
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One call of the model."""
+
+    invocation: Invocation
+    move: AskModel
+
+
+@dataclass(frozen=True)
+class RunBatch:
+    """One batch of tools."""
+
+    invocation: Invocation
+    move: RunTools
+
+
+@dataclass(frozen=True)
+class AskStreams:
+    """One call of the model for each stream that asks, all at once; by the name of the stream."""
+
+    moves: tuple[tuple[str, AskModel], ...]
+
+
+@dataclass(frozen=True)
+class RunStreams:
+    """One batch of tools for each stream that calls some, all at once; by the name of the stream."""
+
+    moves: tuple[tuple[str, RunTools], ...]
+
+
+@dataclass(frozen=True)
+class AskGroup:
+    """The one question which API group is meant, in the conversation of invocation 1."""
+
+    move: AskModel
+
+
+@dataclass(frozen=True)
+class SeekTarget:
+    """Look up what invocation 2 named: it is of a kind of its own."""
+
+    named: TargetRef
+
+
+@dataclass(frozen=True)
+class LookAgain:
+    """Read the target once more: somebody says that its problem is over."""
+
+    target: TargetRef
+
+
+@dataclass(frozen=True)
+class ChooseByCode:
+    """Walk through the catalogue for the first finding."""
+
+    filters: CatalogueFilters
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """Look a chosen workflow up and check it."""
+
+    reply: SelectionReply
+    filters: CatalogueFilters
+    target_kind: str
+    number: int
+    cautions: tuple[diagnosis.Caution, ...] = ()
+
+
+@dataclass(frozen=True)
+class Propose:
+    """Bind the chosen workflow to the target as it is now."""
+
+    verdict: outcome.Verdict
+    tried: facts.Tried
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Ask the policy."""
+
+    question: Question
+
+
+@dataclass(frozen=True)
+class RequestApproval:
+    """Create the approval request."""
+
+
+@dataclass(frozen=True)
+class Execute:
+    """Use the approval, where there is one, and create the execution."""
+
+
+@dataclass(frozen=True)
+class PlanUndo:
+    """Pin the target as it is after the run, if it still is as the run left it."""
+
+    target: TargetRef
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Create the execution that takes the run back."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Nothing to do but to write down what code concluded."""
+
+    fact: facts.Fact
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do until then, or until something changes."""
+
+    until: datetime
+
+
+Step = (
+    Open
+    | TakeSnapshot
+    | ResolveContext
+    | Ask
+    | RunBatch
+    | AskStreams
+    | RunStreams
+    | AskGroup
+    | SeekTarget
+    | LookAgain
+    | ChooseByCode
+    | LookUp
+    | Propose
+    | Rule
+    | RequestApproval
+    | Execute
+    | PlanUndo
+    | Undo
+    | Record
+    | Wait
+)

@@ -1,0 +1,1 @@
+"""From a snapshot to causes that evidence proves. Proposes no action."""

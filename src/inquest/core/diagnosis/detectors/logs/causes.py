@@ -1,0 +1,473 @@
+"""From a line of a log to a cause: what kind of trouble it is, what has to change, and which setting holds it.
+
+One function for each kind of `log_words.ROWS`. A function that cannot say more than the line does answers None, and
+the next line or kind has its turn; at last the line itself is the application's own word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from inquest.core.diagnosis.detectors.logs.calls import dns, refused
+from inquest.core.diagnosis.detectors.logs.peers import (
+    advertised,
+    auth,
+    broker_full,
+    certificate,
+    cloud_denied,
+    database_broken,
+    database_object,
+    overload,
+    protocol,
+    rbac,
+    read_only_database,
+    store_full,
+    too_many_connections,
+)
+from inquest.core.diagnosis.detectors.logs.settings_named import (
+    bad_config,
+    behind_file,
+    disk_full,
+    env_missing,
+    file_missing,
+    permission,
+    privileged,
+    read_only_files,
+    reload,
+)
+from inquest.core.diagnosis.detectors.logs.view import Cause, View, command_place
+from inquest.core.diagnosis.detectors.logs.words import RANKS, Said, frame_in, lines_of, said_in, telling_line
+from inquest.core.diagnosis.detectors.network.callee import is_database
+from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of, variable
+from inquest.core.diagnosis.detectors.reading import cited, containers_of, culprit, limited, pod_field
+from inquest.core.evidence.evidence import Observed
+
+NEAR_END: Final = 100
+"""Lines from the end of an ended run's log that can be its reason."""
+_TOLERATED: Final = re.compile(
+    r"fall(?:ing|s)? ?back|fallback|\boptional\b|\bignor(?:ed|ing)\b|non-?fatal|\bdegraded mode\b|using "
+    r"(?:the )?(?:default|cache)"
+    r"|skipping|continuing without|deprecat",
+    re.IGNORECASE,
+)
+"""The application says itself that it lives with it."""
+_RECOVERED: Final = re.compile(
+    r"\b(?:connected|reconnected|connection (?:established|restored|recovered|ok)|recovered|resolved"
+    r"|retry succeeded)\b",
+    re.IGNORECASE,
+)
+_NOT_RECOVERED: Final = re.compile(r"not connected|dis ?connected|unconnected|unable|fail|error|lost", re.IGNORECASE)
+_LOADED: Final = re.compile(
+    r"(?:completed|finished|successfully|done) (?:re)?load"
+    r"|(?:re)?load(?:ed|ing)?\b.{0,60}?\b(?:complete|success|done\b)"
+    r"|config(?:uration)?.{0,40}?\b(?:re)?loaded\b",
+    re.IGNORECASE,
+)
+"""It runs with its newest configuration after all."""
+_NOT_LOADED: Final = re.compile(r"\bnot\b|n't\b|\bfail|\bunable\b|\bprevious", re.IGNORECASE)
+CALLS: Final = frozenset(
+    {"dns", "refused", "auth", "tooManyConnections", "certificate", "protocol", "readOnlyDatabase", "storeFull"}
+)
+"""Kinds that can be cured from outside while the container runs on."""
+CURABLE: Final = frozenset(
+    {*CALLS, "diskFull", "rbac", "reload", "overload", "databaseBroken", "brokerFull", "advertised", "cloudDenied"}
+)
+"""Kinds that a container can suffer from without ending."""
+
+
+def cause_of_end(view: View) -> Cause | None:
+    """Why a run ended, as its log says it; a trouble that the log says to be over is none."""
+    lines = lines_of(view.log.text)
+    said = [each for each in said_in(view.log.text) if each.index >= len(lines) - NEAR_END]
+    standing = [each for each in said if not _is_over(each, lines)]
+    return _unexpanded(view, standing) or _first_cause(view, standing)
+
+
+def cause_while_running(view: View, *, least: int, within: int) -> Cause | None:
+    """What a running container complains of again and again up to the end of its log; what its clients do is not."""
+    lines = lines_of(view.log.text)
+    heard = (each for each in said_in(view.log.text) if each.kind in CURABLE and not _is_of_clients(view, each))
+    said = [each for each in heard if not _is_over(each, lines)]
+    kinds = [each.kind for each in said if each.index >= len(lines) - within]
+    lasting = [each for each in said if each.kind in kinds and _count(said, each.kind) >= _LEAST.get(each.kind, least)]
+    return _first_cause(view, lasting)
+
+
+_LEAST: Final = {"reload": 1}
+"""Said once and true until it says otherwise: what it was told last is not what it does."""
+
+
+def _is_of_clients(view: View, said: Said) -> bool:
+    """A server writes down what others do to it: bad logins, broken connections, foreign protocols."""
+    if _CLIENTS.search(said.line):
+        return True
+    if said.kind == "auth":
+        return is_database(view.container.pod) or not (_LOGIN.search(said.line) or set(said.named) - {"host", "port"})
+    return said.kind == "refused" and not _OWN_CALL.search(said.line)
+
+
+_CLIENTS: Final = re.compile(
+    r"handshake error from|while (?:reading|waiting for) (?:client|request)|client (?:closed|disconnected|timed out)"
+    r"|remote error: tls|reading response header from client|from client",
+    re.IGNORECASE,
+)
+_LOGIN: Final = re.compile(r"WRONGPASS|NOAUTH|ACCESS_REFUSED|SASL|SCRAM|authentication failed against", re.IGNORECASE)
+_OWN_CALL: Final = re.compile(
+    r"refused|no route|unreachable|i/o timeout|ETIMEDOUT|connect\w* (?:attempt )?timed? ?out|ConnectTimeout|Max retries"
+    r"|(?:could not|cannot|can't|failed to|unable to)(?: \w+)? (?:connect|reach)|Unavailable|no live upstreams|upstream"
+    r"|dial tcp|waiting for|failed connecting|established|50[234]\b",
+    re.IGNORECASE,
+)
+"""Words of the one who calls."""
+
+
+def _count(said: Iterable[Said], kind: str) -> int:
+    return sum(each.kind == kind for each in said)
+
+
+def _is_over(said: Said, lines: Sequence[str]) -> bool:
+    if _TOLERATED.search(said.line):
+        return True
+    later = lines[said.index + 1 :]
+    if said.kind == "reload":
+        return any(_LOADED.search(line) and not _NOT_LOADED.search(line) for line in later)
+    return said.kind in CALLS and any(_RECOVERED.search(line) and not _NOT_RECOVERED.search(line) for line in later)
+
+
+def _first_cause(view: View, said: Sequence[Said]) -> Cause | None:
+    tried: set[tuple[str, ...]] = set()
+    for each in said:
+        key = (each.kind, *each.named.values())
+        if key not in tried:
+            tried.add(key)
+            found = _CAUSES[each.kind](view, each)
+            if found is not None:
+                return _grounded(view, each, found)
+    return None
+
+
+def _grounded(view: View, said: Said, found: Cause) -> Cause:
+    """Every cause cites its line, and the object of the API server that the container stands in."""
+    image = str(view.container.spec.get("image") or "")
+    own = cited(view.snapshot, view.container.pod.evidence, f'"name":"{view.container.name}"', f'"image":"{image}"')
+    line = cited(view.snapshot, view.log.evidence, said.line)
+    facts = {"cause": said.kind, **found.facts}
+    return replace(
+        found,
+        citations=tuple(dict.fromkeys((*line, *found.citations, *own))),
+        facts=facts,
+        value=limited(found.value),
+        line=said.line,
+        kind=said.kind,
+    )
+
+
+def summary_of(found: Cause, doing: str) -> str:
+    """One sentence that names the object, whoever the words are about; `doing` says what the container does."""
+    if found.object.display in found.says.partition(": ")[0]:
+        return found.says[:500]
+    own = found.object.name in doing
+    return (
+        f"{doing}: {found.says}"[:500] if own else f"{found.object.display} {found.field}: {doing}: {found.says}"[:500]
+    )
+
+
+# --- references that stay as they are written -------------------------------------------------------------------
+
+
+_REFERENCE: Final = re.compile(r"\$\((?P<name>[A-Za-z_][\w.-]{0,120})\)")
+
+
+def _unexpanded(view: View, said: Iterable[Said]) -> Cause | None:
+    """`$(NAME)` of its own arguments or variables in a complaint: Kubernetes knew no value for it at that place."""
+    for each in said:
+        for match in _REFERENCE.finditer(each.line):
+            place = place_of(view.snapshot, view.container, match[0])
+            if place is not None and not _is_script(view, place.value):
+                return _grounded(view, each, _left_as_written(view, each, match["name"], place))
+    return None
+
+
+def _is_script(view: View, text: str) -> bool:
+    """A shell has a `$(...)` of its own."""
+    words = [*map(str, (*(view.container.spec.get("command") or ()), *(view.container.spec.get("args") or ())))]
+    return any(flag in _RUNS_TEXT and text == script for flag, script in pairwise(words))
+
+
+_RUNS_TEXT: Final = frozenset({"-c", "-ec", "-lc", "-xc", "-ce", "-exc", "-euc"})
+
+
+def _left_as_written(view: View, said: Said, name: str, place: Place) -> Cause:
+    return Cause(
+        "EnvVarMissing",
+        place.ref,
+        place.field,
+        place.value,
+        0.92,
+        f"{place.ref.display} {place.field} refers to $({name}), and container {view.container.name} has no variable "
+        f"of that name there, so it stays as it is written: {said.line}",
+        citations=place.citations,
+        facts={"variable": name},
+        refuted_by=(f"The container has the environment variable {name}, given before it is referred to.",),
+        actions=("PatchConfiguration", "RollbackDeployment"),
+    )
+
+
+# --- the command -----------------------------------------------------------------------------------------------
+
+
+def _command_missing(view: View, said: Said) -> Cause:
+    what = next(iter(said.named.values()), "")
+    mounted = behind_file(view, what) if what.startswith("/") else None
+    if mounted is not None:
+        return mounted
+    field, value = command_place(view)
+    return Cause(
+        "CommandFailing",
+        view.ref,
+        field,
+        value,
+        0.9,
+        f"{what or 'its command'} does not exist in the image: {said.line}",
+        facts={"missing": what},
+        refuted_by=("The file or program exists in the image and can be run.",),
+        actions=("RollbackDeployment", "PatchConfiguration"),
+    )
+
+
+def _exec_format(view: View, said: Said) -> Cause:
+    image = str(view.container.spec.get("image") or "")
+    return Cause(
+        "CommandFailing",
+        view.ref,
+        view.field("image"),
+        image,
+        0.9,
+        f"image {image} is built for another platform than the node's, or its entry point is no program: {said.line}",
+        facts={"image": image},
+        refuted_by=(
+            "The image is of the node's platform, and its entry point is a program or a script with a first line.",
+        ),
+        actions=("RollbackDeployment", "PatchConfiguration"),
+    )
+
+
+_FLAGS: Final = ("for", "flag", "defined", "option", "vm", "needed", "flags", "argument", "value")
+
+
+def _bad_flag(view: View, said: Said) -> Cause:
+    words = [said.named[key] for key in _FLAGS if key in said.named]
+    place = place_of(view.snapshot, view.container, *(word for word in words if word.startswith("-")))
+    field, value = (place.field, place.value) if place else command_place(view)
+    return Cause(
+        "CommandFailing",
+        place.ref if place else view.ref,
+        field,
+        value,
+        0.88 if place else 0.8,
+        f"it does not start with these arguments{f' ({words[0]})' if words else ''}: {said.line}",
+        citations=place.citations if place else (),
+        facts={"argument": words[0] if words else ""},
+        refuted_by=("This version of the program takes that argument.",),
+        actions=("RollbackDeployment", "PatchConfiguration"),
+    )
+
+
+# --- ports -----------------------------------------------------------------------------------------------------
+
+
+def _port_in_use(view: View, said: Said) -> Cause:
+    port = said.named.get("port", "")
+    rival = _rival(view, port)
+    if _is_on_node(view.container.pod) and not rival:
+        return _taken_on_node(view, port, said)
+    place = place_of(view.snapshot, view.container, port) if port else None
+    with_whom = f", which container {rival} of the same pod has" if rival else ""
+    return Cause(
+        "PortConflict",
+        place.ref if place else view.ref,
+        place.field if place else view.field("ports"),
+        place.value if place else port,
+        0.9 if rival or place else 0.8,
+        f"it cannot listen on port {port or 'that it wants'}{with_whom}: {said.line}",
+        citations=place.citations if place else (),
+        facts={"port": port, "rival": rival},
+        refuted_by=("No other process in the pod listens on this port.",),
+        actions=("PatchConfiguration", "RollbackDeployment"),
+    )
+
+
+def _is_on_node(pod: Observed) -> bool:
+    return bool((pod.object.get("spec") or {}).get("hostNetwork"))
+
+
+def _taken_on_node(view: View, port: str, said: Said) -> Cause:
+    """The ports of the node are everybody's: a pod that says that it has this one, or somebody who does not say so."""
+    holder = _holder_on_node(view, port)
+    whose = culprit(view.snapshot, holder).display if holder else ""
+    node = str((view.container.pod.object.get("spec") or {}).get("nodeName") or "")
+    return Cause(
+        "PortConflict",
+        view.ref,
+        pod_field(view.ref, "hostNetwork"),
+        "true",
+        0.9 if holder else 0.85,
+        f"it uses the network of its node{f' {node}' if node else ''}, where "
+        f"{whose or 'another process'} has port {port or 'that it wants'}: {said.line}",
+        citations=(
+            *cited(view.snapshot, view.container.pod.evidence, '"hostNetwork":true'),
+            *(cited(view.snapshot, holder.evidence, f'"name":"{holder.name}"') if holder else ()),
+        ),
+        facts={"port": port, "node": node, "rival": whose},
+        refuted_by=("No other process on the node listens on this port.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+def _holder_on_node(view: View, port: str) -> Observed | None:
+    node = (view.container.pod.object.get("spec") or {}).get("nodeName")
+    for pod in view.snapshot.of_kind("Pod") if node and port else ():
+        same = (pod.object.get("spec") or {}).get("nodeName") == node
+        if same and culprit(view.snapshot, pod) != view.ref and port in _ports_on_node(pod):
+            return pod
+    return None
+
+
+def _ports_on_node(pod: Observed) -> set[str]:
+    ports = [each for container in containers_of(pod) for each in container.spec.get("ports") or ()]
+    word = "containerPort" if _is_on_node(pod) else "hostPort"
+    return {str(each.get(word)) for each in ports}
+
+
+def _rival(view: View, port: str) -> str:
+    """Another container of the pod that says that it has the port."""
+    for other in containers_of(view.container.pod):
+        ports = [str(each.get("containerPort")) for each in other.spec.get("ports") or ()]
+        if other.name != view.container.name and not other.init and port in ports:
+            return other.name
+    others = [
+        each.name for each in containers_of(view.container.pod) if each.name != view.container.name and not each.init
+    ]
+    return others[0] if len(others) == 1 else ""
+
+
+# --- memory, and the application's own word ---------------------------------------------------------------------------
+
+
+def _heap(view: View, said: Said) -> Cause:
+    flags = place_of(view.snapshot, view.container, "JAVA_OPTS", "JAVA_TOOL_OPTIONS", "NODE_OPTIONS")
+    known = next(
+        (found for name in _HEAP_SETTINGS if (found := variable(view.snapshot, view.container, name))),
+        flags,
+    )
+    field = known.field if known else view.field("resources.limits.memory")
+    return Cause(
+        "MemoryLeaking",
+        view.ref,
+        field,
+        known.value if known else view.container.limit("memory"),
+        0.72,
+        f"it used up its own heap ({field}): {said.line}",
+        citations=known.citations if known else (),
+        facts={"memoryLimit": view.container.limit("memory")},
+        refuted_by=("The heap is large enough for the load, and its use does not grow from hour to hour.",),
+        # A heap of a set size stays as small under a larger limit; one without follows the limit.
+        actions=_SET_HEAP if known else _FREE_HEAP,
+    )
+
+
+_SET_HEAP: Final = ("PatchConfiguration", "RollbackDeployment")
+_FREE_HEAP: Final = ("IncreaseMemoryLimits", "RestartDeployment")
+_HEAP_SETTINGS: Final = ("JAVA_OPTS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JVM_OPTS", "NODE_OPTIONS", "GOMEMLIMIT")
+
+
+def _leak(view: View, said: Said) -> Cause | None:
+    if not re.search(r"memory|heap", said.line, re.IGNORECASE):
+        return None
+    return Cause(
+        "MemoryLeaking",
+        view.ref,
+        view.field("resources.limits.memory"),
+        view.container.limit("memory"),
+        0.6,
+        f"it says itself that its memory leaks: {said.line}",
+        refuted_by=("Its memory does not grow while the load stays.",),
+        actions=("RestartDeployment", "RollbackDeployment"),
+    )
+
+
+def _exception(view: View, said: Said) -> Cause:
+    """The application's own word; the exception's message rather than the words around it."""
+    line = _message(view, said)
+    frame = frame_in(view.log.text)
+    at = f" at {frame}" if frame else ""
+    return Cause(
+        "ApplicationError",
+        view.ref,
+        "log",
+        line,
+        0.75,
+        f"{line}{at}",
+        citations=cited(view.snapshot, view.log.evidence, line, frame)
+        if frame
+        else cited(view.snapshot, view.log.evidence, line),
+        facts={"frame": frame},
+        refuted_by=("The process ends without this error, or ended before it was written.",),
+        actions=("RollbackDeployment",),
+    )
+
+
+_CAUSED: Final = re.compile(r"^Caused by: (?P<why>.{1,400})")
+
+
+def _message(view: View, said: Said) -> str:
+    """The innermost cause that a stack trace names, else the line."""
+    caused = [line for line in lines_of(view.log.text) if _CAUSED.search(line)]
+    if caused:
+        return caused[-1].strip()
+    return said.line if len(said.line) > 12 else telling_line(view.log.text) or said.line
+
+
+def _last_word(view: View, said: Said) -> Cause:
+    return replace(_exception(view, said), confidence=0.75)
+
+
+Handler = Callable[[View, Said], Cause | None]
+_CAUSES: Final[dict[str, Handler]] = {
+    "portInUse": _port_in_use,
+    "execFormat": _exec_format,
+    "commandMissing": _command_missing,
+    "badFlag": _bad_flag,
+    "dns": dns,
+    "rbac": rbac,
+    "tooManyConnections": too_many_connections,
+    "readOnlyDatabase": read_only_database,
+    "storeFull": store_full,
+    "brokerFull": broker_full,
+    "advertised": advertised,
+    "cloudDenied": cloud_denied,
+    "auth": auth,
+    "certificate": certificate,
+    "protocol": protocol,
+    "diskFull": disk_full,
+    "readOnlyFiles": read_only_files,
+    "privileged": privileged,
+    "permission": permission,
+    "envMissing": env_missing,
+    "badConfig": bad_config,
+    "fileMissing": file_missing,
+    "heap": _heap,
+    "leak": _leak,
+    "refused": refused,
+    "databaseObject": database_object,
+    "databaseBroken": database_broken,
+    "overload": overload,
+    "reload": reload,
+    "panic": _exception,
+    "error": _last_word,
+}
+assert set(_CAUSES) == set(RANKS)

@@ -1,0 +1,88 @@
+"""What a function that reads a log line is given, and what it answers; the words that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+
+from inquest.api.types import TargetRef
+from inquest.core.diagnosis.detectors.logs.words import Said
+from inquest.core.diagnosis.detectors.network.callee import EXTERNAL, Callee
+from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of
+from inquest.core.diagnosis.detectors.reading import Container, container_field, culprit
+from inquest.core.evidence.evidence import Citation, LogTail, Snapshot, TextSeen
+
+
+@dataclass(frozen=True)
+class View:
+    """Whose log is read."""
+
+    snapshot: Snapshot
+    container: Container
+    log: LogTail | TextSeen
+    ref: TargetRef
+
+    @property
+    def owner(self) -> str:
+        return f"{self.ref.display}: container {self.container.name}"
+
+    def field(self, rest: str) -> str:
+        return container_field(self.ref, self.container, rest)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What a line proves, in the words of a finding; `says` follows after what the container does."""
+
+    category: str
+    object: TargetRef
+    field: str
+    value: str
+    confidence: float
+    says: str
+    citations: tuple[Citation, ...] = ()
+    facts: dict[str, str] = dataclass_field(default_factory=dict)
+    refuted_by: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    line: str = ""
+    kind: str = ""
+
+
+def view_of(snapshot: Snapshot, container: Container, log: LogTail | TextSeen) -> View:
+    """What a log of this container is read with."""
+    return View(snapshot, container, log, culprit(snapshot, container.pod))
+
+
+def command_of(container: Container) -> str:
+    """Command and arguments as one line."""
+    return " ".join(map(str, (*(container.spec.get("command") or ()), *(container.spec.get("args") or ()))))
+
+
+def command_place(view: View) -> tuple[str, str]:
+    """Where the command comes from: the spec, else the image."""
+    for word in ("command", "args"):
+        if view.container.spec.get(word):
+            return view.field(word), command_of(view.container)
+    return view.field("image"), str(view.container.spec.get("image") or "")
+
+
+def holder(view: View, called: Callee) -> Place | None:
+    """The setting in which the name of the callee stands, in full or as a short name."""
+    words = [called.host, *([called.name, f"{called.name}.{called.namespace}"] if called.name else [])]
+    return place_of(view.snapshot, view.container, *dict.fromkeys(words))
+
+
+def held(place: Place | None) -> dict[str, str]:
+    """Facts of the setting that holds an address."""
+    return {"setting": place.field, "holder": place.ref.display} if place else {}
+
+
+def external(host: str) -> TargetRef:
+    """A host outside the cluster, as an object."""
+    return TargetRef(kind=EXTERNAL, name=host[:253])
+
+
+def path_of(said: Said) -> str:
+    """The path that a line names, empty where there is none."""
+    keys = ("path", "after", "node", "java", "dir", "stream", "made", "owned", "opened", "dotnet", "entry", "file")
+    return next((said.named[key] for key in keys if key in said.named), "").rstrip(".:,'\")")

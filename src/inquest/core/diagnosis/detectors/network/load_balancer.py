@@ -1,0 +1,87 @@
+"""A Service that is to have an address outside the cluster and gets none.
+
+Who gives it one says so in events of the Service. Nobody at all says nothing: that is told of the Signal's own Service
+only, because many a cluster has nobody for it and serves well without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from inquest.core.diagnosis.detectors.reading import cited, is_going
+from inquest.core.diagnosis.detectors.workload_reading import (
+    cite,
+    distinct,
+    events_on,
+    is_target,
+    message_of,
+    named_quote,
+    quoted,
+    ref_of,
+    spec_of,
+)
+from inquest.core.diagnosis.health import lacks_address
+from inquest.core.evidence.evidence import Finding, Observed, Snapshot
+
+NAME: Final = "load_balancer"
+_REFUSED: Final = ("SyncLoadBalancerFailed", "CreatingLoadBalancerFailed", "AllocationFailed", "LoadBalancerFailed")
+_FIELDS: Final = (
+    ("quota", "spec.type"),
+    ("annotation", "metadata.annotations"),
+    ("subnet", "metadata.annotations"),
+    ("loadbalancerip", "spec.loadBalancerIP"),
+    ("pool", "spec.loadBalancerIP"),
+    ("class", "spec.loadBalancerClass"),
+)
+"""Word of the refusal → the field of the Service that it is about."""
+
+
+def load_balancer(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each Service that waits for its address."""
+    return distinct(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for service in snapshot.of_kind("Service"):
+        if is_going(service) or not lacks_address(service.object, snapshot.taken_at):
+            continue
+        event = next(iter(events_on(snapshot, service, *_REFUSED)), None)
+        if event is not None:
+            yield _finding(snapshot, service, message_of(event.object), event, 0.9)
+        elif is_target(snapshot, ref_of(service.object)) and not _is_deaf(snapshot):
+            yield _finding(snapshot, service, "", None, 0.7)
+
+
+def _is_deaf(snapshot: Snapshot) -> bool:
+    """The target's own events were not read, or not all of them: their silence says nothing."""
+    return any(what.startswith("warning events") for what in (*snapshot.cut, *(gap.what for gap in snapshot.gaps)))
+
+
+def _finding(snapshot: Snapshot, service: Observed, said: str, event: Observed | None, confidence: float) -> Finding:
+    ref = ref_of(service.object)
+    field = next((field for word, field in _FIELDS if word in said.lower()), "spec.type")
+    why = (
+        f"it is refused one: {said}" if said else "nobody in this cluster gives it one, and none of its events says why"
+    )
+    wanted = str(spec_of(service.object).get("loadBalancerClass") or "")
+    value = wanted if field == "spec.loadBalancerClass" else "LoadBalancer" if field == "spec.type" else ""
+    return Finding(
+        detector=NAME,
+        category="IngressMisconfigured",
+        object=ref,
+        field=field,
+        value=value,
+        summary=f"{ref.display}: it waits for an address outside the cluster (spec.type = LoadBalancer), and {why}"[
+            :500
+        ],
+        confidence=confidence,
+        citations=(
+            *cite(snapshot, service, quoted("type", "LoadBalancer"), named_quote(service)),
+            *(cited(snapshot, event.evidence, said) if event else ()),
+        ),
+        explains=(f"{ref.display}: no address outside the cluster",),
+        facts={"service": service.name, "cause": "refused" if said else "nobody"},
+        refuted_by=("An address in status.loadBalancer.ingress would refute it.",),
+        actions=("PatchConfiguration",) if field != "spec.type" else (),
+    )

@@ -1,0 +1,436 @@
+"""A network policy that keeps a caller from whom it calls, or from the cluster's names.
+
+Each call that is known, from the callers' configuration and their complaints, is held against the policies at both
+ends. Of several policies that isolate, the one that was meant to let the call through is wrong; where none was, it is
+the one that denies. A call that is kept away is a fault where somebody suffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.diagnosis.detectors.network.network_reading import (
+    REACHING,
+    RESOLVING,
+    UNANSWERED,
+    Address,
+    addresses_of,
+    any_complaint,
+    backend_names,
+    callee,
+    calls_in_logs,
+    complaint,
+    is_near,
+    names_of,
+    service_named,
+    service_ports,
+    services_of,
+    workloads_behind,
+)
+from inquest.core.diagnosis.detectors.network.policy_reading import (
+    EGRESS,
+    INGRESS,
+    NAMESPACE_LABEL,
+    Peer,
+    Port,
+    allows,
+    allows_peer,
+    allows_port,
+    blocked_by,
+    directions,
+    isolating,
+    path_of,
+    peer_of,
+    peers_word,
+    port_of,
+    rules,
+)
+from inquest.core.diagnosis.detectors.network.service_selector import is_slip
+from inquest.core.diagnosis.detectors.reading import cited, limited
+from inquest.core.diagnosis.detectors.workload_reading import (
+    cite,
+    distinct,
+    is_short,
+    listed,
+    named_quote,
+    pods_of,
+    quoted,
+    ref_of,
+    spec_of,
+    wanted_replicas,
+    workloads,
+)
+from inquest.core.evidence.evidence import Citation, Finding, Json, LogTail, Observed, Snapshot
+
+NAME: Final = "network_policy"
+DNS_PORT: Final = 53
+_DNS: Final = Peer("kube-system", {"k8s-app": "kube-dns"})
+_OUTSIDE: Final = Peer("", None)
+
+Line = tuple[LogTail, str] | None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call that is known: who, whom, where, and the complaint about it."""
+
+    caller: Observed
+    workload: Observed
+    """Whose pods the policies are about: the caller's own for egress, the callee's for ingress."""
+    direction: str
+    peer: Peer
+    port: Port
+    what: str
+    """In words: `Deployment/web to cart:7070`."""
+    line: Line
+    callee: Observed | None = None
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The policy and field that keeps a call away, and how surely it was meant for it."""
+
+    policy: Observed
+    field: str
+    value: str
+    score: int
+
+
+def network_policy(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each policy that keeps a call away which somebody needs."""
+    if not snapshot.of_kind("NetworkPolicy"):
+        return []
+    return distinct([*_blocked_calls(snapshot), *_unreachable(snapshot)])
+
+
+def _blocked_calls(snapshot: Snapshot) -> Iterator[Finding]:
+    for caller in workloads(snapshot):
+        if caller.kind in ("Job", "CronJob") or wanted_replicas(caller.object):
+            for call in _calls(snapshot, caller):
+                yield from _findings(snapshot, call)
+
+
+def _findings(snapshot: Snapshot, call: Call) -> Iterator[Finding]:
+    policies = blocked_by(snapshot, call.workload, call.direction, call.peer, call.port)
+    confidence = _certainty(snapshot, call) if policies else 0.0
+    if confidence:
+        yield _finding(snapshot, call, _blame(snapshot, call, policies), confidence)
+
+
+def _certainty(snapshot: Snapshot, call: Call) -> float:
+    """A complaint, a caller that is not ready, or a Signal about one of the two; else nobody suffers."""
+    caller = ref_of(call.caller.object)
+    if call.line:
+        return 0.95
+    if is_short(snapshot, caller):
+        return 0.85
+    wide = snapshot.target.kind in ("Namespace", "NetworkPolicy")
+    return 0.7 if wide or is_near(snapshot, caller) else 0.0
+
+
+# --- the calls that are known -------------------------------------------------------------------------------
+
+
+def _calls(snapshot: Snapshot, caller: Observed) -> Iterator[Call]:
+    known = [*addresses_of(snapshot, caller), *calls_in_logs(snapshot, caller)]
+    for address in known:
+        yield from _to_service(snapshot, caller, address)
+        yield from _to_outside(snapshot, caller, address)
+    yield from _to_names(snapshot, caller, known)
+
+
+def _to_service(snapshot: Snapshot, caller: Observed, address: Address) -> Iterator[Call]:
+    service = callee(snapshot, address)
+    if service is None:
+        yield from _to_unread(snapshot, caller, address)
+        return
+    line = complaint(snapshot, ref_of(caller.object), (address.host, *names_of(service)))
+    what = f"{ref_of(caller.object).display} to {address.host}:{address.port or '?'}"
+    own = peer_of(caller, pods_of(snapshot, ref_of(caller.object)))
+    for target in workloads_behind(snapshot, service):
+        port = port_of(target, *_target_port(service, address.port))
+        other = peer_of(target, pods_of(snapshot, ref_of(target.object)))
+        if wanted_replicas(target.object):
+            yield Call(caller, target, INGRESS, own, port, what, line, target)
+        yield Call(caller, caller, EGRESS, other, port, what, line, target)
+
+
+def _to_unread(snapshot: Snapshot, caller: Observed, address: Address) -> Iterator[Call]:
+    """A Service of a namespace that was not read: its pods' labels are not known, so only the namespace counts."""
+    place = service_named(snapshot, address.host, caller.namespace)
+    line = complaint(snapshot, ref_of(caller.object), (address.host,))
+    if place is None or place[1] == caller.namespace or not line:
+        return
+    for policy in isolating(snapshot, caller, EGRESS):
+        for rule in rules(policy, EGRESS):
+            named = listed(rule, "to")
+            if not named or any(each.get("podSelector") or "ipBlock" in each for each in named):
+                return
+    what = f"{ref_of(caller.object).display} to {address.shown}"
+    yield Call(caller, caller, EGRESS, Peer(place[1], {}), Port(None), what, line)
+
+
+def _target_port(service: Observed, number: int | None) -> tuple[object, str]:
+    """Target port and protocol of a Service's port; its only one where the caller names none."""
+    ports = service_ports(service)
+    found = next((each for each in ports if each.get("port") == number), ports[0] if len(ports) == 1 else {})
+    return found.get("targetPort") or found.get("port"), str(found.get("protocol") or "TCP")
+
+
+def _to_outside(snapshot: Snapshot, caller: Observed, address: Address) -> Iterator[Call]:
+    """A host outside counts only where the caller complains of it."""
+    if service_named(snapshot, address.host, caller.namespace) is not None:
+        return
+    line = complaint(snapshot, ref_of(caller.object), (address.host,), REACHING)
+    if line:
+        what = f"{ref_of(caller.object).display} to {address.shown}"
+        yield Call(caller, caller, EGRESS, _OUTSIDE, Port(address.port), what, line)
+
+
+def _to_names(snapshot: Snapshot, caller: Observed, known: list[Address]) -> Iterator[Call]:
+    """The cluster's DNS, for whoever calls by name."""
+    ref = ref_of(caller.object)
+    line = any_complaint(snapshot, ref, RESOLVING) or any_complaint(snapshot, ref, UNANSWERED)
+    if not known and not line:
+        return
+    blocked = all(_is_name_blocked(snapshot, caller, protocol) for protocol in ("UDP", "TCP"))
+    if blocked:
+        what = f"{ref.display} to the cluster's DNS (port {DNS_PORT})"
+        yield Call(caller, caller, EGRESS, _dns(snapshot), Port(DNS_PORT, "UDP"), what, line)
+
+
+def _is_name_blocked(snapshot: Snapshot, caller: Observed, protocol: str) -> bool:
+    """Addresses count as the DNS's where port 53 is allowed to them: caches on the node have their own."""
+    port = Port(DNS_PORT, protocol)
+    policies = isolating(snapshot, caller, EGRESS)
+    by_address = any(
+        allows_port(rule, port) and any("ipBlock" in each for each in listed(rule, "to"))
+        for policy in policies
+        for rule in rules(policy, EGRESS)
+    )
+    return not by_address and bool(blocked_by(snapshot, caller, EGRESS, _dns(snapshot), port))
+
+
+def _dns(snapshot: Snapshot) -> Peer:
+    """The DNS pods as they were read, else as they are everywhere."""
+    pods = [each for each in snapshot.of_kind("Pod") if labels_of(each.object).get("k8s-app") == "kube-dns"]
+    return Peer(pods[0].namespace, {**labels_of(pods[0].object)}) if pods else _DNS
+
+
+# --- which policy is to blame -------------------------------------------------------------------------------
+
+
+def _blame(snapshot: Snapshot, call: Call, policies: list[Observed]) -> Blame:
+    found = [*(_nearest_rule(snapshot, call, each) for each in policies), *_drifted(snapshot, call)]
+    return max(found, key=lambda each: (each.score, _born(each.policy), each.policy.name))
+
+
+def _born(policy: Observed) -> str:
+    return str(policy.object.get("metadata", {}).get("creationTimestamp") or "")
+
+
+def _nearest_rule(snapshot: Snapshot, call: Call, policy: Observed) -> Blame:
+    """The rule of a policy that comes nearest to letting the call through."""
+    found = [
+        _rule_blame(snapshot, call, policy, number, rule) for number, rule in enumerate(rules(policy, call.direction))
+    ]
+    selector = spec_of(policy.object).get("podSelector") or {}
+    denies = Blame(policy, path_of(call.direction), "[]" if not found else "", 2 if not found else 1 + bool(selector))
+    best = max(found, key=lambda each: each.score, default=denies)
+    return best if best.score > denies.score else denies
+
+
+def _rule_blame(snapshot: Snapshot, call: Call, policy: Observed, number: int, rule: Json) -> Blame:
+    word = peers_word(call.direction)
+    if allows_peer(snapshot, policy, rule, call.direction, call.peer):
+        said = ",".join(_port_text(each) for each in listed(rule, "ports"))
+        return Blame(policy, path_of(call.direction, number, "ports"), said, 5)
+    slips = _is_near_peer(snapshot, policy, call, rule)
+    score = 6 if slips and allows_port(rule, call.port) else 1
+    return Blame(policy, path_of(call.direction, number, word), _peers_text(rule, word), score)
+
+
+def _port_text(port: Json) -> str:
+    return f"{port.get('protocol') or 'TCP'}/{port.get('port', 'all')}"
+
+
+def _peers_text(rule: Json, word: str) -> str:
+    return ";".join(_peer_text(each) for each in listed(rule, word))
+
+
+def _peer_text(peer: Json) -> str:
+    if "ipBlock" in peer:
+        return str((peer.get("ipBlock") or {}).get("cidr"))
+    parts = [(word, (peer.get(word) or {}).get("matchLabels") or {}) for word in ("namespaceSelector", "podSelector")]
+    return " ".join(
+        f"{word}:" + ",".join(f"{key}={value}" for key, value in labels.items()) for word, labels in parts if labels
+    )
+
+
+def _is_near_peer(snapshot: Snapshot, policy: Observed, call: Call, rule: Json) -> bool:
+    """A slip in a label, or a rule that takes nobody who is there."""
+    labels = dict(call.peer.labels or {})
+    for named in listed(rule, peers_word(call.direction)):
+        wanted = (named.get("podSelector") or {}).get("matchLabels") or {}
+        spaces = (named.get("namespaceSelector") or {}).get("matchLabels") or {}
+        place = {NAMESPACE_LABEL: call.peer.namespace}
+        if any(_slipped(str(value), labels.get(key)) for key, value in wanted.items()):
+            return True
+        if any(_slipped(str(value), place.get(key)) for key, value in spaces.items()):
+            return True
+        here = "podSelector" in named and "namespaceSelector" not in named
+        if here and wanted and not _takes_anybody(snapshot, policy, rule, call.direction):
+            return True
+    return False
+
+
+def _slipped(value: str, own: str | None) -> bool:
+    return own is not None and own != value and is_slip(own, value)
+
+
+def _takes_anybody(snapshot: Snapshot, policy: Observed, rule: Json, direction: str) -> bool:
+    others = (peer_of(each, []) for each in workloads(snapshot))
+    return any(allows_peer(snapshot, policy, rule, direction, each) for each in others)
+
+
+def _drifted(snapshot: Snapshot, call: Call) -> Iterator[Blame]:
+    """A policy that would let the call through, and selects nobody: its podSelector is out of date."""
+    for policy in snapshot.of_kind("NetworkPolicy"):
+        selector = spec_of(policy.object).get("podSelector") or {}
+        same = policy.namespace == call.workload.namespace and call.direction in directions(policy)
+        if not same or not selector or _selects_anybody(snapshot, policy):
+            continue
+        if any(
+            allows(snapshot, policy, rule, call.direction, call.peer, call.port)
+            for rule in rules(policy, call.direction)
+        ):
+            labels = selector.get("matchLabels") or {}
+            value = ",".join(f"{key}={value}" for key, value in labels.items())
+            yield Blame(policy, "spec.podSelector", value, 7)
+
+
+def _selects_anybody(snapshot: Snapshot, policy: Observed) -> bool:
+    return any(
+        policy in isolating(snapshot, each, direction)
+        for each in workloads(snapshot, policy.namespace)
+        for direction in directions(policy)
+    )
+
+
+# --- what is said -------------------------------------------------------------------------------------------
+
+
+def _finding(snapshot: Snapshot, call: Call, blame: Blame, confidence: float) -> Finding:
+    ref, caller = ref_of(blame.policy.object), ref_of(call.caller.object)
+    word = call.direction.lower()
+    shown = f"{blame.field} = {blame.value}" if blame.value else blame.field
+    return Finding(
+        detector=NAME,
+        category="NetworkPolicyBlocking",
+        object=ref,
+        field=blame.field,
+        value=limited(blame.value),
+        summary=f"{ref.display}: its {word} rules ({shown}) do not let {call.what} through, and no other policy does"[
+            :500
+        ],
+        confidence=confidence,
+        citations=(
+            *cite(snapshot, blame.policy, *_policy_quotes(blame.policy), named_quote(blame.policy)),
+            *_said(snapshot, call.line),
+        ),
+        explains=((f"{caller.display}: {call.line[1]}"[:253],) if call.line else ()),
+        facts={"caller": caller.name, "direction": call.direction, "call": limited(call.what)}
+        | {"port": str(call.port.number or ""), "protocol": call.port.protocol}
+        | ({"callee": call.callee.name} if call.callee else {}),
+        refuted_by=(
+            "The call going through while the policy stands, or a network plugin that does not enforce policies, would "
+            "refute it.",
+        ),
+        actions=("FixNetworkPolicy",),
+    )
+
+
+def _policy_quotes(policy: Observed) -> Iterator[str]:
+    spec = spec_of(policy.object)
+    for word in ("policyTypes", "podSelector", "ingress", "egress"):
+        if spec.get(word):
+            yield quoted(word, spec[word])
+
+
+def _said(snapshot: Snapshot, line: Line) -> tuple[Citation, ...]:
+    return cited(snapshot, line[0].evidence, line[1]) if line else ()
+
+
+# --- workloads that nobody can reach ------------------------------------------------------------------------
+
+
+def _unreachable(snapshot: Snapshot) -> Iterator[Finding]:
+    """Served to the outside, or the very thing the Signal is about, and no rule lets anybody in."""
+    routed = {(each.namespace, name) for each in snapshot.of_kind("Ingress") for name in backend_names(each)}
+    for workload in workloads(snapshot):
+        policies = isolating(snapshot, workload, INGRESS)
+        services = services_of(snapshot, workload) if policies else []
+        if not services or not wanted_replicas(workload.object):
+            continue
+        who = _who_is_kept_out(snapshot, workload, services, policies, routed)
+        if who:
+            yield _closed(snapshot, workload, policies, *who)
+
+
+def _who_is_kept_out(
+    snapshot: Snapshot,
+    workload: Observed,
+    services: list[Observed],
+    policies: list[Observed],
+    routed: set[tuple[str, str]],
+) -> tuple[str, float] | None:
+    every = [rule for policy in policies for rule in rules(policy, INGRESS)]
+    outward = any(spec_of(each.object).get("type") in ("LoadBalancer", "NodePort") for each in services)
+    by_route = any((each.namespace, each.name) in routed for each in services)
+    if (by_route or outward) and not any(_takes_foreign(rule) for rule in every):
+        return "nobody from outside its namespace", 0.8 if by_route else 0.7
+    about = [ref_of(workload.object), *(ref_of(each.object) for each in services)]
+    if not every and any(_is_the_target(snapshot, ref) for ref in about):
+        return "nobody", 0.7
+    return None
+
+
+def _takes_foreign(rule: Json) -> bool:
+    named = listed(rule, "from")
+    return not named or any("namespaceSelector" in each or "ipBlock" in each for each in named)
+
+
+def _is_the_target(snapshot: Snapshot, ref: TargetRef) -> bool:
+    target = snapshot.target
+    return (target.kind, target.name) == (ref.kind, ref.name) or (target.kind, target.name) == (
+        "Namespace",
+        ref.namespace,
+    )
+
+
+def _closed(snapshot: Snapshot, workload: Observed, policies: list[Observed], who: str, confidence: float) -> Finding:
+    policy = max(policies, key=lambda each: (not rules(each, INGRESS), _born(each), each.name))
+    ref, owner = ref_of(policy.object), ref_of(workload.object)
+    return Finding(
+        detector=NAME,
+        category="NetworkPolicyBlocking",
+        object=ref,
+        field=path_of(INGRESS),
+        value="" if rules(policy, INGRESS) else "[]",
+        summary=f"{ref.display}: it isolates {owner.display}, which has a Service, and its ingress rules "
+        f"({path_of(INGRESS)}) let {who} in"[:500],
+        confidence=confidence,
+        citations=cite(snapshot, policy, *_policy_quotes(policy), named_quote(policy)),
+        explains=(f"{owner.display}: nothing reaches it",),
+        facts={
+            "callee": owner.name,
+            "direction": INGRESS,
+            "labels": limited(dict(labels_of(template_of(workload.object)))),
+        },
+        refuted_by=("A request that reached those pods while the policy stands would refute it.",),
+        actions=("FixNetworkPolicy",),
+    )

@@ -1,0 +1,537 @@
+"""Who calls whom: addresses in the configuration of workloads, the Services they name, the pods behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.diagnosis.detectors.workload_reading import (
+    Key,
+    containers_of,
+    key_of,
+    listed,
+    live_pods,
+    pod_spec_of,
+    pods_of,
+    reached,
+    ref_of,
+    remembered,
+    spec_of,
+    template_field,
+    wanted_replicas,
+    workload_of,
+    workloads,
+)
+from inquest.core.evidence.evidence import Json, LogTail, Observed, Snapshot
+
+MAX_TEXT: Final = 20_000
+"""Characters of one value that are searched for addresses."""
+MAX_LINE: Final = 1_000
+_HOST: Final = r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}"
+_URL: Final = re.compile(
+    rf"(?P<scheme>[a-z][a-z0-9+.-]{{1,20}})://(?:[^@/\s\"'<>]{{0,200}}@)?(?P<host>{_HOST})(?::(?P<port>\d{{1,5}}))?"
+)
+_PAIR: Final = re.compile(rf"(?<![\w./:@-])(?P<host>{_HOST}):(?P<port>\d{{2,5}})(?![\w.:-])")
+_IN_CLUSTER: Final = re.compile(
+    r"(?<![\w./:@-])(?P<host>[a-z0-9-]{1,63}\.[a-z0-9-]{1,63}\.svc(?:\.[a-z0-9.-]{1,100})?)\b"
+)
+_BARE: Final = re.compile(rf"^(?P<host>{_HOST})$")
+_HOST_NAME: Final = re.compile(
+    r"(?:^|_)(?:HOST|HOSTNAME|ADDR|ADDRESS|SERVER|ENDPOINT|SERVICE|URL|URI|UPSTREAM|BACKEND)$"
+)
+_PORT_NAME: Final = re.compile(r"^(?P<stem>.*?)_?PORT$")
+_ADDRESS_SUFFIX: Final = re.compile(r"_?(?:HOST|HOSTNAME|ADDR|ADDRESS|SERVER|ENDPOINT|SERVICE)$")
+_HERE: Final = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "metadata"})
+_TOP_DOMAINS: Final = frozenset(
+    {"com", "org", "net", "io", "dev", "app", "cloud", "local", "internal", "edu", "gov", "co", "ai", "example", "test"}
+)
+SCHEME_PORTS: Final = {
+    "http": 80,
+    "https": 443,
+    "redis": 6379,
+    "rediss": 6379,
+    "postgres": 5432,
+    "postgresql": 5432,
+    "mysql": 3306,
+    "amqp": 5672,
+    "mongodb": 27017,
+    "nats": 4222,
+}
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host, and perhaps a port, that a workload's configuration names."""
+
+    caller: Observed
+    holder: Observed
+    """The object that holds the words: the workload, or a ConfigMap it reads."""
+    field: str
+    container: str
+    text: str
+    """What stands in the field, cut."""
+    host: str
+    port: int | None
+    explicit: bool
+    """Written as an address: a URL, a cluster name, or in a field that is named like one."""
+    port_field: str = ""
+    """Where the port stands if it is a field of its own."""
+
+    @property
+    def caller_ref(self) -> TargetRef:
+        return ref_of(self.caller.object)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.host}:{self.port}" if self.port else self.host
+
+
+# --- addresses in configuration --------------------------------------------------------------------------------
+
+
+def addresses(snapshot: Snapshot) -> list[Address]:
+    """Every address in the environment, the arguments and the ConfigMaps of the workloads that were read."""
+    return [found for each in _by_workload(snapshot).values() for found in each]
+
+
+def addresses_of(snapshot: Snapshot, workload: Observed) -> list[Address]:
+    """The addresses that one workload's configuration names, each once."""
+    known = _by_workload(snapshot).get(key_of(ref_of(workload.object)))
+    return known if known is not None else _read(snapshot, workload)
+
+
+@remembered
+def _by_workload(snapshot: Snapshot) -> Mapping[Key, list[Address]]:
+    return {key_of(ref_of(each.object)): _read(snapshot, each) for each in workloads(snapshot)}
+
+
+def _read(snapshot: Snapshot, workload: Observed) -> list[Address]:
+    found = [*_environment(snapshot, workload), *_arguments(workload), *_files(snapshot, workload)]
+    unique = {(each.holder.evidence, each.field, each.host, each.port): each for each in found}
+    return [each for each in unique.values() if _is_elsewhere(each, workload.object)]
+
+
+def _is_elsewhere(address: Address, workload: Json) -> bool:
+    aliases = {
+        str(name) for each in listed(pod_spec_of(workload), "hostAliases") for name in each.get("hostnames") or ()
+    }
+    return address.host not in _HERE | aliases and bool(re.search("[A-Za-z]", address.host))
+
+
+def _environment(snapshot: Snapshot, workload: Observed) -> Iterator[Address]:
+    ref = ref_of(workload.object)
+    for kind, container in containers_of(workload.object):
+        name = str(container.get("name", ""))
+        pairs: list[tuple[str, str, Observed, str]] = []
+        for entry in listed(container, "env"):
+            field = template_field(ref, kind, name, f"env[name={entry.get('name')}].value")
+            if isinstance(entry.get("value"), str):
+                pairs.append((str(entry.get("name")), entry["value"], workload, field))
+            pairs += _from_key(snapshot, workload, entry)
+        pairs += _from_maps(snapshot, workload, container)
+        yield from _named_values(workload, name, pairs)
+
+
+def _from_key(snapshot: Snapshot, workload: Observed, entry: Json) -> Iterator[tuple[str, str, Observed, str]]:
+    source = (entry.get("valueFrom") or {}).get("configMapKeyRef") or {}
+    found = _config_map(snapshot, source.get("name"), workload.namespace)
+    value = (found.object.get("data") or {}).get(source.get("key")) if found else None
+    if found and isinstance(value, str):
+        yield str(entry.get("name")), value, found, f"data.{source.get('key')}"
+
+
+def _from_maps(snapshot: Snapshot, workload: Observed, container: Json) -> Iterator[tuple[str, str, Observed, str]]:
+    for source in listed(container, "envFrom"):
+        found = _config_map(snapshot, (source.get("configMapRef") or {}).get("name"), workload.namespace)
+        for key, value in ((found.object.get("data") or {}) if found else {}).items():
+            if found and isinstance(value, str):
+                yield f"{source.get('prefix') or ''}{key}", value, found, f"data.{key}"
+
+
+def _config_map(snapshot: Snapshot, name: object, namespace: str) -> Observed | None:
+    maps = (each for each in snapshot.of_kind("ConfigMap") if (each.name, each.namespace) == (name, namespace))
+    return next(maps, None) if name else None
+
+
+def _named_values(
+    workload: Observed, container: str, pairs: Iterable[tuple[str, str, Observed, str]]
+) -> Iterator[Address]:
+    """A host and its port may stand in two variables of the same stem."""
+    known = list(pairs)
+    ports = {_stem(name): (int(value), field) for name, value, _, field in known if _is_port(name, value)}
+    for name, value, holder, field in known:
+        looks = bool(_HOST_NAME.search(name.upper()))
+        for host, port, explicit in hosts_in(value, bare=looks):
+            beside, port_field = ports.get(_stem(name), (None, "")) if port is None else (None, "")
+            yield Address(
+                workload, holder, field, container, value[:253], host, port or beside, explicit or looks, port_field
+            )
+
+
+def _stem(name: str) -> str:
+    upper = name.upper().replace("-", "_").replace(".", "_")
+    return re.sub(r"_?PORT$", "", upper) if upper.endswith("PORT") else _ADDRESS_SUFFIX.sub("", upper)
+
+
+def _is_port(name: str, value: str) -> bool:
+    return bool(_PORT_NAME.match(name.upper())) and value.isdigit() and 0 < int(value) < 65_536
+
+
+def _arguments(workload: Observed) -> Iterator[Address]:
+    ref = ref_of(workload.object)
+    for kind, container in containers_of(workload.object):
+        name = str(container.get("name", ""))
+        for word in ("command", "args"):
+            for value in container.get(word) or ():
+                for host, port, explicit in hosts_in(str(value)):
+                    field = template_field(ref, kind, name, word)
+                    yield Address(workload, workload, field, name, str(value)[:253], host, port, explicit)
+
+
+def _files(snapshot: Snapshot, workload: Observed) -> Iterator[Address]:
+    """ConfigMaps mounted as files: whatever is written as an address in them."""
+    for volume in listed(pod_spec_of(workload.object), "volumes"):
+        projected = [each.get("configMap") or {} for each in listed(volume.get("projected") or {}, "sources")]
+        for source in ((volume.get("configMap") or {}), *projected):
+            found = _config_map(snapshot, source.get("name"), workload.namespace)
+            for key, value in ((found.object.get("data") or {}) if found else {}).items():
+                for host, port, explicit in hosts_in(str(value)):
+                    if found:
+                        yield Address(workload, found, f"data[{key}]", "", f"{host}:{port or ''}", host, port, explicit)
+
+
+def hosts_in(value: str, *, bare: bool = False) -> list[tuple[str, int | None, bool]]:
+    """Host, port and whether it is surely an address; `bare` takes a value that is nothing but a host."""
+    text = value[:MAX_TEXT]
+    found: dict[str, tuple[str, int | None, bool]] = {}
+    for match in _URL.finditer(text):
+        port = int(match["port"]) if match["port"] else SCHEME_PORTS.get(match["scheme"])
+        _add(found, match["host"], port, explicit=True)
+    for match in _PAIR.finditer(text):
+        _add(found, match["host"], int(match["port"]), explicit=".svc" in match["host"])
+    for match in _IN_CLUSTER.finditer(text):
+        _add(found, match["host"], None, explicit=True)
+    single = _BARE.match(text.strip()) if bare and not found else None
+    if single:
+        _add(found, single["host"], None, explicit=False)
+    return list(found.values())
+
+
+def _add(found: dict[str, tuple[str, int | None, bool]], host: str, port: int | None, *, explicit: bool) -> None:
+    plain = host.rstrip(".").lower()
+    if plain and (port is None or 0 < port < 65_536):
+        found.setdefault(plain, (plain, port, explicit))
+
+
+# --- names of the cluster ----------------------------------------------------------------------------------------
+
+
+def service_named(snapshot: Snapshot, host: str, namespace: str) -> tuple[str, str] | None:
+    """Name and namespace of the Service that a host means to a pod of this namespace; None for a host elsewhere."""
+    parts = host.rstrip(".").split(".")
+    if "svc" in parts[2:4]:
+        at = parts.index("svc", 2)
+        return parts[at - 2], parts[at - 1]
+    if len(parts) == 1:
+        return parts[0], namespace
+    if len(parts) == 2 and parts[1] not in _TOP_DOMAINS:
+        return _two_parts(snapshot, parts[0], parts[1], namespace)
+    return None
+
+
+def _two_parts(snapshot: Snapshot, first: str, second: str, namespace: str) -> tuple[str, str] | None:
+    """`service.namespace`, or `pod.service` of a headless one."""
+    if second in known_namespaces(snapshot):
+        return first, second
+    return (second, namespace) if find_service(snapshot, second, namespace) else None
+
+
+def known_namespaces(snapshot: Snapshot) -> set[str]:
+    """The namespaces that something was read of."""
+    return _namespaces(snapshot)
+
+
+@remembered
+def _namespaces(snapshot: Snapshot) -> set[str]:
+    named = {each.name for each in snapshot.of_kind("Namespace")}
+    return named | {each.namespace for each in snapshot.objects if each.namespace}
+
+
+def find_service(snapshot: Snapshot, name: str, namespace: str) -> Observed | None:
+    """The Service of this name, None where none was read."""
+    return next(
+        (each for each in snapshot.of_kind("Service") if (each.name, each.namespace) == (name, namespace)), None
+    )
+
+
+def names_of(service: Observed) -> tuple[str, ...]:
+    """By what a complaint may name a Service: its name, or its address."""
+    address = str(spec_of(service.object).get("clusterIP") or "")
+    return (service.name, *([address] if address not in ("", "None") else []))
+
+
+def callee(snapshot: Snapshot, address: Address) -> Observed | None:
+    """The Service that an address names and that was read."""
+    place = service_named(snapshot, address.host, address.caller.namespace)
+    return find_service(snapshot, *place) if place else None
+
+
+def service_ports(service: Observed) -> tuple[Json, ...]:
+    """The ports of a Service."""
+    return listed(spec_of(service.object), "ports")
+
+
+def port_path(service: Observed, port: Json, rest: str) -> str:
+    """Path of a Service port's field: by its name, else by its place."""
+    if port.get("name"):
+        return f"spec.ports[name={port['name']}].{rest}"
+    return f"spec.ports[{service_ports(service).index(port)}].{rest}"
+
+
+# --- behind a Service --------------------------------------------------------------------------------------------
+
+
+def selector_of(service: Observed) -> dict[str, str]:
+    """What a Service selects by; empty for one with endpoints of its own."""
+    return {str(key): str(value) for key, value in (spec_of(service.object).get("selector") or {}).items()}
+
+
+def takes(selector: dict[str, str], labels: object) -> bool:
+    """Whether a Service's selector takes these labels; an empty one takes nothing."""
+    own = labels if isinstance(labels, dict) else {}
+    return bool(selector) and all(own.get(key) == value for key, value in selector.items())
+
+
+def pods_behind(snapshot: Snapshot, service: Observed) -> list[Observed]:
+    """Live pods that a Service selects."""
+    chosen = selector_of(service)
+    same = (each for each in live_pods(snapshot) if each.namespace == service.namespace)
+    return [each for each in same if takes(chosen, dict(labels_of(each.object)))]
+
+
+def workloads_behind(snapshot: Snapshot, service: Observed) -> list[Observed]:
+    """Workloads whose template a Service selects."""
+    chosen = selector_of(service)
+    same = workloads(snapshot, service.namespace)
+    return [each for each in same if takes(chosen, dict(labels_of(template_of(each.object))))]
+
+
+def services_of(snapshot: Snapshot, workload: Observed) -> list[Observed]:
+    """Services that select a workload's template."""
+    labels = dict(labels_of(template_of(workload.object)))
+    same = (each for each in snapshot.of_kind("Service") if each.namespace == workload.namespace)
+    return [each for each in same if takes(selector_of(each), labels)]
+
+
+def endpoints_of(snapshot: Snapshot, service: Observed) -> tuple[int, int] | None:
+    """Ready and other addresses behind a Service by its slices or Endpoints, None where neither was read."""
+    slices = [
+        each.object
+        for each in snapshot.of_kind("EndpointSlice")
+        if each.namespace == service.namespace
+        and labels_of(each.object).get("kubernetes.io/service-name") == service.name
+    ]
+    if slices:
+        points = [point for each in slices for point in listed(each, "endpoints")]
+        ready = sum(1 for each in points if (each.get("conditions") or {}).get("ready") is not False)
+        return ready, len(points) - ready
+    old = [each.object for each in snapshot.of_kind("Endpoints") if _same_place(each, service)]
+    if not old:
+        return None
+    subsets = [subset for each in old for subset in listed(each, "subsets")]
+    return tuple(sum(len(listed(each, word)) for each in subsets) for word in ("addresses", "notReadyAddresses"))  # type: ignore[return-value]
+
+
+def _same_place(one: Observed, other: Observed) -> bool:
+    return (one.name, one.namespace) == (other.name, other.namespace)
+
+
+def serves_nobody(snapshot: Snapshot, service: Observed) -> bool:
+    """Whether it is known that no ready pod stands behind a Service."""
+    counted = endpoints_of(snapshot, service)
+    return counted is not None and counted[0] == 0
+
+
+# --- what is said in logs ------------------------------------------------------------------------------------------
+
+
+_ERROR: Final = re.compile(
+    r"no such host|not known|could not resolve|couldn't resolve|ENOTFOUND|EAI_AGAIN|UnknownHost|getaddrinfo|lookup "
+    r"|name resolution|refused|ECONNREFUSED|timed? ?out|ETIMEDOUT|deadline exceeded|unreachable|EHOSTUNREACH"
+    r"|reset by peer|unavailable|failed to connect|connection error|connect: ",
+    re.IGNORECASE,
+)
+RESOLVING: Final = re.compile(
+    r"no such host|not known|could not resolve|couldn't resolve|ENOTFOUND|EAI_AGAIN|UnknownHost|name resolution"
+    r"|server misbehaving|bad address",
+    re.IGNORECASE,
+)
+UNANSWERED: Final = re.compile(r"lookup [^\n]{1,300}:53\b[^\n]{0,100}(?:timeout|refused|unreachable)", re.IGNORECASE)
+"""The resolver itself does not answer."""
+REACHING: Final = re.compile(
+    r"timed? ?out|ETIMEDOUT|deadline exceeded|i/o timeout|unreachable|EHOSTUNREACH|no route", re.IGNORECASE
+)
+
+
+def lines_of(log: LogTail) -> Iterator[str]:
+    """The lines of a log, each cut, the newest first."""
+    return (line[:MAX_LINE] for line in reversed(log.text.splitlines()) if line.strip())
+
+
+def workload_logs(snapshot: Snapshot, workload: TargetRef) -> list[LogTail]:
+    """Logs of a workload's pods."""
+    known = _logs_by_pod(snapshot)
+    return [log for pod in pods_of(snapshot, workload) for log in known.get((pod.namespace, pod.name), ())]
+
+
+@remembered
+def _logs_by_pod(snapshot: Snapshot) -> Mapping[tuple[str, str], list[LogTail]]:
+    found: dict[tuple[str, str], list[LogTail]] = {}
+    for log in snapshot.logs:
+        found.setdefault((log.namespace, log.pod), []).append(log)
+    return found
+
+
+def complaint(
+    snapshot: Snapshot, workload: TargetRef, words: Iterable[str], pattern: re.Pattern[str] = _ERROR
+) -> tuple[LogTail, str] | None:
+    """The newest line of a workload's logs, or of a check, that names one of the words and an error of the network."""
+    wanted = [word.lower() for word in dict.fromkeys(words) if word]
+    for log in (*workload_logs(snapshot, workload), *_checks(snapshot)):
+        for line in lines_of(log):
+            if _names_any(line.lower(), wanted) and pattern.search(line):
+                return log, line.strip()
+    return None
+
+
+def _checks(snapshot: Snapshot) -> Iterator[LogTail]:
+    """What other checks printed, to be read like logs: they seldom say for whom they tried."""
+    return (LogTail("", "", each.title, False, each.text[:MAX_TEXT], each.evidence) for each in snapshot.texts)
+
+
+def _names_any(line: str, words: list[str]) -> bool:
+    """Whole words only: `db` is not in `mongodb`."""
+    found = (word for word in words if word in line)
+    return any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line) for word in found)
+
+
+def any_complaint(snapshot: Snapshot, workload: TargetRef, pattern: re.Pattern[str]) -> tuple[LogTail, str] | None:
+    """The newest line of a workload's logs of this kind."""
+    for log in workload_logs(snapshot, workload):
+        for line in lines_of(log):
+            if pattern.search(line):
+                return log, line.strip()
+    return None
+
+
+# --- what the target stands on ---------------------------------------------------------------------------------------
+
+
+def is_near(snapshot: Snapshot, ref: TargetRef) -> bool:
+    """Whether the target stands on this object: it is it, holds it, calls it at any distance, or is a wider place."""
+    target = snapshot.target
+    if target.kind == "Namespace":
+        return (ref.namespace or target.name) == target.name
+    if target.kind not in _PLACED:
+        return True
+    return key_of(ref) in _ground(snapshot)
+
+
+@remembered
+def _ground(snapshot: Snapshot) -> set[Key]:
+    """All that the target stands on, itself included."""
+    start = {key_of(each) for each in (snapshot.target, snapshot.root, *snapshot.chain)}
+    return reached(start, lambda key: _below(snapshot, key))
+
+
+_PLACED: Final = frozenset(
+    {
+        *("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Rollout", "Pod"),
+        *("Service", "Ingress", "PersistentVolumeClaim", "HorizontalPodAutoscaler", "ConfigMap", "NetworkPolicy"),
+    }
+)
+
+
+def _below(snapshot: Snapshot, key: Key) -> Iterator[Key]:
+    """What an object stands on: a workload on what it calls and holds, a Service on its workloads, and so on."""
+    kind, namespace, name = key
+    found = next((each for each in snapshot.of_kind(kind) if (each.name, each.namespace) == (name, namespace)), None)
+    if found is None:
+        return
+    if kind == "Pod":
+        yield key_of(workload_of(snapshot, found))
+    if kind in ("Service",):
+        yield from (key_of(ref_of(each.object)) for each in workloads_behind(snapshot, found))
+    elif kind == "Ingress":
+        yield from (("Service", namespace, each) for each in backend_names(found))
+    elif kind == "HorizontalPodAutoscaler":
+        scaled = spec_of(found.object).get("scaleTargetRef") or {}
+        yield str(scaled.get("kind")), namespace, str(scaled.get("name"))
+    else:
+        yield from _below_workload(snapshot, found)
+
+
+def _below_workload(snapshot: Snapshot, found: Observed) -> Iterator[Key]:
+    for address in addresses_of(snapshot, found):
+        place = service_named(snapshot, address.host, found.namespace)
+        if place:
+            yield "Service", place[1], place[0]
+        yield key_of(ref_of(address.holder.object))
+    yield from (key_of(ref_of(each.object)) for each in services_of(snapshot, found))
+    yield from _held(found)
+
+
+def _held(found: Observed) -> Iterator[Key]:
+    for volume in listed(pod_spec_of(found.object), "volumes"):
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if claim:
+            yield "PersistentVolumeClaim", found.namespace, str(claim)
+    for template in listed(spec_of(found.object), "volumeClaimTemplates"):
+        prefix = f"{(template.get('metadata') or {}).get('name')}-{found.name}"
+        for ordinal in range(min(max(wanted_replicas(found.object), 1), 20)):
+            yield "PersistentVolumeClaim", found.namespace, f"{prefix}-{ordinal}"
+
+
+def backend_names(ingress: Observed) -> list[str]:
+    """The Services that an Ingress routes to."""
+    spec = spec_of(ingress.object)
+    paths = [path for rule in listed(spec, "rules") for path in listed(rule.get("http") or {}, "paths")]
+    backends = [spec.get("defaultBackend") or {}, *(path.get("backend") or {} for path in paths)]
+    names = [str((each.get("service") or {}).get("name") or "") for each in backends]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+# --- calls that the logs tell of -------------------------------------------------------------------------------------
+
+
+def calls_in_logs(snapshot: Snapshot, workload: Observed) -> list[Address]:
+    """Hosts and ports that the workload's own complaints name: nobody has to have written them down."""
+    found: dict[tuple[str, int | None], Address] = {}
+    for log in workload_logs(snapshot, ref_of(workload.object)):
+        for line in _complaints(log):
+            for host, port, explicit in hosts_in(line):
+                known = explicit or find_service(snapshot, host.split(".")[0], workload.namespace)
+                if known and _is_elsewhere_host(host):
+                    address = Address(workload, workload, "log", log.container, line.strip(), host, port, explicit)
+                    found.setdefault((host, port), address)
+    return list(found.values())
+
+
+def _complaints(log: LogTail) -> Iterator[str]:
+    for number, line in enumerate(lines_of(log)):
+        if number >= MAX_COMPLAINTS:
+            return
+        if _ERROR.search(line):
+            yield line
+
+
+MAX_COMPLAINTS: Final = 50
+"""Lines of one log, the newest first."""
+
+
+def _is_elsewhere_host(host: str) -> bool:
+    return host not in _HERE and bool(re.search("[A-Za-z]", host))

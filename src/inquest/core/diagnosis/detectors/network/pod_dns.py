@@ -1,0 +1,148 @@
+"""A workload that asks the wrong resolver, by its own settings.
+
+`dnsPolicy: Default` and a host network without `ClusterFirstWithHostNet` ask the node's resolver, which does not know
+the cluster's names; `dnsPolicy: None` asks whom `dnsConfig` says. They are faults where the workload calls Services by
+name and cannot find them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from inquest.core.diagnosis.detectors.network.network_reading import (
+    RESOLVING,
+    UNANSWERED,
+    addresses_of,
+    any_complaint,
+    callee,
+    complaint,
+    find_service,
+)
+from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
+from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
+from inquest.core.diagnosis.detectors.workload_reading import (
+    cite,
+    distinct,
+    is_short,
+    listed,
+    named_quote,
+    pod_spec_of,
+    pods_of,
+    quoted,
+    ref_of,
+    spec_of,
+    workloads,
+)
+from inquest.core.evidence.evidence import Finding, LogTail, Observed, Snapshot
+
+NAME: Final = "pod_dns"
+CLUSTER_SEARCH: Final = "svc.cluster.local"
+MIN_NDOTS: Final = 2
+"""Below it, `service.namespace` is asked as it is and not searched for first."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A field of the pod's DNS settings, its value, and what is wrong with it."""
+
+    field: str
+    value: str
+    why: str
+    confidence: float
+
+
+def pod_dns(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each workload whose own settings keep it from the cluster's names."""
+    return distinct(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for workload in workloads(snapshot):
+        ref, line = ref_of(workload.object), _complaint(snapshot, workload)
+        setting = _wrong(snapshot, workload, line[1] if line else "")
+        if setting is None:
+            continue
+        if line or (_calls_by_name(snapshot, workload) and is_short(snapshot, ref)):
+            yield _finding(snapshot, workload, setting, line)
+
+
+def _calls_by_name(snapshot: Snapshot, workload: Observed) -> bool:
+    return any(callee(snapshot, each) for each in addresses_of(snapshot, workload))
+
+
+def _complaint(snapshot: Snapshot, workload: Observed) -> tuple[LogTail, str] | None:
+    hosts = [each.host for each in addresses_of(snapshot, workload)]
+    ref = ref_of(workload.object)
+    unanswered = any_complaint(snapshot, ref, UNANSWERED)
+    return complaint(snapshot, ref, hosts, RESOLVING) or any_complaint(snapshot, ref, RESOLVING) or unanswered
+
+
+def _wrong(snapshot: Snapshot, workload: Observed, line: str) -> Setting | None:
+    spec = pod_spec_of(workload.object)
+    policy, config = str(spec.get("dnsPolicy") or "ClusterFirst"), spec.get("dnsConfig") or {}
+    servers = [str(each) for each in config.get("nameservers") or ()]
+    if policy == "None":
+        return _own_servers(snapshot, servers, [str(each) for each in config.get("searches") or ()], line)
+    if policy == "Default":
+        return Setting(
+            "dnsPolicy", policy, "so it asks the node's resolver, which does not know the cluster's names", 0.85
+        )
+    if spec.get("hostNetwork") and policy == "ClusterFirst":
+        why = "with hostNetwork that is the node's resolver: it takes ClusterFirstWithHostNet"
+        return Setting("dnsPolicy", policy, why, 0.85)
+    return _options(config)
+
+
+def _own_servers(snapshot: Snapshot, servers: list[str], searches: list[str], line: str) -> Setting | None:
+    if not servers:
+        return Setting("dnsConfig.nameservers", "", "with dnsPolicy None it has no resolver at all", 0.93)
+    dns = find_service(snapshot, "kube-dns", "kube-system")
+    address = str(spec_of(dns.object).get("clusterIP") or "") if dns else ""
+    if address and address not in servers and not any(each.startswith("169.254.") for each in servers):
+        return Setting("dnsConfig.nameservers", ",".join(servers), f"the cluster's DNS is {address}", 0.92)
+    if not address and any(f"{each}:53" in line for each in servers):
+        return Setting("dnsConfig.nameservers", ",".join(servers), "that resolver does not answer", 0.88)
+    if not any(each.endswith(CLUSTER_SEARCH) for each in searches):
+        why = "the cluster's short names are searched nowhere"
+        return Setting("dnsConfig.searches", ",".join(searches), why, 0.8)
+    return None
+
+
+def _options(config: object) -> Setting | None:
+    """Servers beside the cluster's are asked too; `ndots` 0 or 1 keeps names of two parts from the search list."""
+    found = config if isinstance(config, dict) else {}
+    for option in listed(found, "options"):
+        value = str(option.get("value") or "")
+        if option.get("name") == "ndots" and value.isdigit() and int(value) < MIN_NDOTS:
+            return Setting("dnsConfig.options[name=ndots].value", value, "names of two parts are not searched for", 0.6)
+    servers = [str(each) for each in found.get("nameservers") or ()]
+    if servers:
+        why = "a resolver beside the cluster's, which does not know its names"
+        return Setting("dnsConfig.nameservers", ",".join(servers), why, 0.6)
+    return None
+
+
+def _finding(snapshot: Snapshot, workload: Observed, setting: Setting, line: tuple[LogTail, str] | None) -> Finding:
+    ref = ref_of(workload.object)
+    pod = next(iter(pods_of(snapshot, ref)), None)
+    field, back = pod_field(ref, setting.field), way_back(snapshot, ref)
+    quotes = (quoted("dnsPolicy", setting.value), f'"{setting.value.split(",")[0]}"' if setting.value else "")
+    return Finding(
+        detector=NAME,
+        category="DNSFailing",
+        object=ref,
+        field=field,
+        value=limited(setting.value),
+        summary=f"{ref.display}: {field} is {setting.value or 'not set'}: {setting.why}"[:500],
+        confidence=round(setting.confidence + (0.05 if line else 0.0), 2),
+        citations=(
+            *cite(snapshot, workload, *quotes, named_quote(workload)),
+            *(cited(snapshot, line[0].evidence, line[1]) if line else ()),
+        ),
+        explains=(f"{ref.display}: {line[1]}"[:253],) if line else (),
+        facts={"workload": ref.name, "setting": setting.field, "pod": pod.name if pod else "", **back},
+        refuted_by=("A name of the cluster resolving in one of its pods would refute it.",),
+        actions=roll_back(back),
+    )

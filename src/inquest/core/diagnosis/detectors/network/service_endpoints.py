@@ -1,0 +1,102 @@
+"""A Service with pods behind it and none of them ready: mostly a symptom of what ails the pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from inquest.core.diagnosis.detectors.network.network_reading import (
+    addresses,
+    callee,
+    endpoints_of,
+    pods_behind,
+    selector_of,
+)
+from inquest.core.diagnosis.detectors.reading import limited
+from inquest.core.diagnosis.detectors.workload_reading import (
+    cite,
+    distinct,
+    is_ready,
+    named_quote,
+    quoted,
+    ref_of,
+    spec_of,
+    workload_of,
+)
+from inquest.core.diagnosis.health import UNREADY_GRACE, condition, moment
+from inquest.core.evidence.evidence import Finding, Observed, Snapshot
+
+NAME: Final = "service_endpoints"
+CONFIDENCE: Final = 0.4
+"""Below whatever says why the pods are not ready."""
+BY_HAND: Final = 0.7
+
+
+def service_endpoints(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each Service that has nobody ready to serve."""
+    return distinct(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for service in snapshot.of_kind("Service"):
+        spec = spec_of(service.object)
+        if spec.get("type") == "ExternalName" or spec.get("publishNotReadyAddresses"):
+            continue
+        if selector_of(service):
+            pods = pods_behind(snapshot, service)
+            if pods and all(_is_long_unready(snapshot, pod) for pod in pods):
+                yield _unready(snapshot, service, pods)
+        elif _is_called_in_vain(snapshot, service):
+            yield _without_selector(snapshot, service)
+
+
+def _is_long_unready(snapshot: Snapshot, pod: Observed) -> bool:
+    ready = condition(pod.object.get("status") or {}, "Ready")
+    since = moment(ready.get("lastTransitionTime") or pod.object.get("metadata", {}).get("creationTimestamp"))
+    return not is_ready(pod.object) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
+
+
+def _unready(snapshot: Snapshot, service: Observed, pods: list[Observed]) -> Finding:
+    ref, owner = ref_of(service.object), workload_of(snapshot, pods[0])
+    chosen = ",".join(f"{key}={value}" for key, value in selector_of(service).items())
+    return Finding(
+        detector=NAME,
+        category="NoReadyEndpoints",
+        object=ref,
+        field="spec.selector",
+        value=limited(chosen),
+        summary=f"{ref.display}: none of the {len(pods)} pods it selects ({chosen}, {owner.display}) is ready"[:500],
+        confidence=CONFIDENCE,
+        citations=(*cite(snapshot, service, named_quote(service)), *cite(snapshot, pods[0], named_quote(pods[0]))),
+        explains=(f"{ref.display}: no ready endpoint",),
+        facts={"service": service.name, "workload": owner.name, "pods": str(len(pods))},
+        refuted_by=("A ready endpoint in its slices would refute it.",),
+    )
+
+
+def _is_called_in_vain(snapshot: Snapshot, service: Observed) -> bool:
+    """No selector, so somebody has to write its endpoints: nobody did, and somebody calls it."""
+    known = any(each.kind in ("EndpointSlice", "Endpoints") for each in snapshot.listings)
+    counted = endpoints_of(snapshot, service)
+    empty = counted == (0, 0) or (counted is None and known)
+    return empty and any(callee(snapshot, each) == service for each in addresses(snapshot))
+
+
+def _without_selector(snapshot: Snapshot, service: Observed) -> Finding:
+    ref = ref_of(service.object)
+    return Finding(
+        detector=NAME,
+        category="NoReadyEndpoints",
+        object=ref,
+        field="spec.selector",
+        value="",
+        summary=f"{ref.display}: it has no selector (spec.selector) and no endpoints of its own, and it is called"[
+            :500
+        ],
+        confidence=BY_HAND,
+        citations=cite(snapshot, service, quoted("ports", spec_of(service.object).get("ports")), named_quote(service)),
+        explains=(f"{ref.display}: no endpoint",),
+        facts={"service": service.name},
+        refuted_by=("An endpoint slice or Endpoints object of that name would refute it.",),
+        actions=("PatchConfiguration",),
+    )

@@ -1,0 +1,88 @@
+"""Certificates that have run out, or that nobody could issue, as cert-manager says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from inquest.core.diagnosis.detectors.platform.platform_reading import (
+    cite_condition,
+    condition_field,
+    has_lasted,
+    platform_finding,
+)
+from inquest.core.diagnosis.detectors.workload_reading import (
+    cite,
+    cite_entry,
+    proof_of_absence,
+    quoted,
+    ref_of,
+    ref_to,
+    spec_of,
+    status_of,
+)
+from inquest.core.diagnosis.health import UNREADY_GRACE, condition, moment
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+
+NAME: Final = "certificate_expired"
+MAX_HOSTS: Final = 5
+
+
+def certificate_expired(snapshot: Snapshot) -> Iterable[Finding]:
+    """A Certificate that has run out, or was never issued; one that is being renewed in time is well."""
+    for seen in snapshot.of_kind("Certificate"):
+        ready = condition(status_of(seen.object), "Ready")
+        over = _over(seen.object, snapshot.taken_at)
+        never = ready.get("status") == "False" and not status_of(seen.object).get("notAfter")
+        if over or (never and has_lasted(ready, snapshot.taken_at, 5 * UNREADY_GRACE)):
+            yield _finding(snapshot, seen, ready, over)
+
+
+def _over(found: Json, now: datetime) -> str:
+    text = str(status_of(found).get("notAfter") or "")
+    at = moment(text)
+    return text if at is not None and at <= now else ""
+
+
+def _finding(snapshot: Snapshot, seen: Observed, ready: Json, over: str) -> Finding:
+    why, proof = _why(snapshot, seen)
+    hosts = [str(each) for each in spec_of(seen.object).get("dnsNames") or ()]
+    words = (
+        f"the certificate for {', '.join(hosts[:3]) or seen.name} ran out at {over}" if over else "it was never issued"
+    )
+    return platform_finding(
+        NAME,
+        "CertificateExpired",
+        ref_of(seen.object),
+        "status.notAfter" if over else condition_field("Ready"),
+        over or str(ready.get("status")),
+        f"{words}{f'; it is not renewed: {why}' if why else ''}",
+        confidence=0.93 if over else 0.8,
+        citations=(
+            *cite(snapshot, seen, quoted("notAfter", over) if over else quoted("type", "Ready")),
+            *cite_condition(snapshot, seen, ready),
+            *proof,
+        ),
+        explains=[f"clients of {host} refuse it" for host in hosts[:MAX_HOSTS]],
+        facts={"secret": str(spec_of(seen.object).get("secretName") or ""), "hosts": ",".join(hosts[:MAX_HOSTS])},
+        refuted_by=("the certificate that is served is valid now",),
+        actions=("FixCertificate",),
+    )
+
+
+def _why(snapshot: Snapshot, seen: Observed) -> tuple[str, tuple[Citation, ...]]:
+    """Why it is not renewed: the issuing condition, or an issuer that is not there or not ready."""
+    issuing = condition(status_of(seen.object), "Issuing")
+    issuer = spec_of(seen.object).get("issuerRef") or {}
+    kind, name = str(issuer.get("kind") or "Issuer"), str(issuer.get("name") or "")
+    space = None if kind == "ClusterIssuer" else seen.namespace
+    ref = ref_to(kind, name, space)
+    found = snapshot.find(ref) if ref else None
+    if found is not None and condition(status_of(found.object), "Ready").get("status") == "False":
+        ready = condition(status_of(found.object), "Ready")
+        return f"{kind} {name} is not ready: {ready.get('message', '')}", cite_condition(snapshot, found, ready)
+    if issuing.get("message") and (issuing.get("status") == "True" or issuing.get("reason") == "Failed"):
+        return str(issuing["message"]), cite_condition(snapshot, seen, issuing)
+    absent = proof_of_absence(snapshot, kind, name, space) if ref else ""
+    return (f"{kind} {name} does not exist", cite_entry(snapshot, absent)) if absent else ("", ())

@@ -1,0 +1,333 @@
+"""The control plane: its pods, its leases, and what stays undone when one of its parts is away.
+
+A part that runs as a pod is seen there. Where it does not (a managed control plane), silence tells: pods that wait and
+about which the scheduler says nothing at all, a workload whose change nobody took up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.relations import controller_of
+from inquest.core.diagnosis.detectors.platform.platform_reading import (
+    MAX_LINE,
+    MAX_LINES,
+    SYSTEM,
+    Broken,
+    broken,
+    component_pods,
+    owner_of,
+    platform_finding,
+)
+from inquest.core.diagnosis.detectors.reading import is_going
+from inquest.core.diagnosis.detectors.workload_reading import (
+    age_seconds,
+    cite,
+    cite_event,
+    is_ready,
+    message_of,
+    quoted,
+    ref_of,
+    ref_to,
+    spec_of,
+    status_of,
+    wanted_replicas,
+)
+from inquest.core.diagnosis.health import condition, event_moment, is_recent, moment
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+
+COMPONENTS: Final = (
+    *("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "cloud-controller-manager"),
+    *("konnectivity-agent", "konnectivity-server"),
+)
+PATIENCE: Final = timedelta(seconds=90)
+"""How long a pod may wait for the scheduler's first word, and a change for its controller."""
+LEASE: Final = timedelta(seconds=60)
+"""Four times the usual 15 s of a leader's lease."""
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+_FLAG: Final = re.compile(
+    r"unknown flag|invalid argument|unrecognized feature gate|unknown command|failed to parse|invalid configuration",
+    re.IGNORECASE,
+)
+_EFFECT: Final = "the cluster is not looked after"
+_EFFECTS: Final = {
+    "kube-scheduler": "new pods get no node",
+    "kube-controller-manager": "workloads, endpoints and claims are not looked after",
+    "kube-apiserver": "requests to the cluster fail",
+    "etcd": "the cluster's state cannot be read or written",
+}
+
+
+def control_plane(snapshot: Snapshot) -> Iterable[Finding]:
+    """A part of the control plane that runs as a pod and does not work."""
+    for pod in component_pods(snapshot, COMPONENTS, "component", "k8s-app"):
+        trouble = broken(snapshot, pod) if pod.namespace == SYSTEM else None
+        if trouble is not None and not _stands_in(snapshot, pod):
+            yield _component(snapshot, trouble)
+
+
+def _name_of(pod: Observed) -> str:
+    return next((name for name in COMPONENTS if pod.name == name or pod.name.startswith(f"{name}-")), pod.name)
+
+
+def _stands_in(snapshot: Snapshot, pod: Observed) -> bool:
+    """Whether another of its kind leads: of three schedulers one may be away."""
+    name = _name_of(pod)
+    others = component_pods(snapshot, (name,), "component", "k8s-app")
+    return any(other.name != pod.name and is_ready(other.object) for other in others)
+
+
+def _component(snapshot: Snapshot, trouble: Broken) -> Finding:
+    name, pod = _name_of(trouble.pod), trouble.pod
+    said = trouble.line or trouble.word
+    more = f": {trouble.line}" if trouble.line else ""
+    field = "log" if trouble.line else "process"
+    return platform_finding(
+        "control_plane",
+        "ControlPlaneFailing",
+        owner_of(snapshot, pod),
+        field,
+        said,
+        f"the {name} does not run ({trouble.word}), so that {_EFFECTS.get(name, _EFFECT)}{more}",
+        confidence=0.93,
+        citations=trouble.cite(snapshot),
+        explains=_waiting_texts(snapshot) if name == "kube-scheduler" else (),
+        facts={"pod": pod.name, "component": name, "cause": "flag" if _FLAG.search(said) else ""},
+        refuted_by=(f"{pod.name} is ready, or another {name} leads",),
+    )
+
+
+# --- the scheduler's silence ---------------------------------------------------------------------------------------
+
+
+def scheduler_silent(snapshot: Snapshot) -> Iterable[Finding]:
+    """Pods that wait for a node and about which the scheduler says nothing, neither by condition nor by event."""
+    waiting = _waiting(snapshot)
+    if not waiting or any(_is_word_of(event, waiting) for event in snapshot.of_kind("Event")):
+        return
+    if any("event" in name.lower() for name in snapshot.cut) or any("event" in g.what.lower() for g in snapshot.gaps):
+        return
+    lease, quiet = _leader(snapshot, "kube-scheduler")
+    if _has_since_bound(snapshot, waiting[0]) or (lease is not None and not quiet):
+        return
+    ref = ref_of(lease.object) if lease else _external("kube-scheduler")
+    names = ", ".join(pod.name for pod in waiting[:3])
+    yield platform_finding(
+        "scheduler_silent",
+        "ControlPlaneFailing",
+        ref,
+        "spec.renewTime" if lease else "process",
+        quiet or "no word about waiting pods",
+        f"the scheduler is silent: {len(waiting)} pods wait for a node without a word from it ({names})",
+        confidence=0.9 if quiet else 0.75,
+        citations=(*_cite_lease(snapshot, lease, quiet), *cite(snapshot, waiting[0], quoted("phase", "Pending"))),
+        explains=_waiting_texts(snapshot),
+        facts={"component": "kube-scheduler", "pod": waiting[0].name},
+        refuted_by=("the lease of the scheduler is renewed, or one of these pods has an event of it",),
+    )
+
+
+def _waiting(snapshot: Snapshot) -> list[Observed]:
+    return [pod for pod in snapshot.of_kind("Pod") if _is_waiting(snapshot, pod)]
+
+
+def _is_waiting(snapshot: Snapshot, pod: Observed) -> bool:
+    spec, status = spec_of(pod.object), status_of(pod.object)
+    age = age_seconds(snapshot, pod.object)
+    known = spec.get("nodeName") or spec.get("schedulingGates") or condition(status, "PodScheduled")
+    ours = spec.get("schedulerName") in (None, "", DEFAULT_SCHEDULER)
+    late = age is not None and age >= PATIENCE.total_seconds()
+    return status.get("phase") == "Pending" and not known and ours and late and not is_going(pod)
+
+
+def _is_word_of(event: Observed, waiting: list[Observed]) -> bool:
+    about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+    names = {pod.name for pod in waiting}
+    return event.object.get("reason") in ("FailedScheduling", "Scheduled") and about.get("name") in names
+
+
+def _has_since_bound(snapshot: Snapshot, waiting: Observed) -> bool:
+    """A younger pod that has a node proves that the scheduler works."""
+    born = moment(waiting.object.get("metadata", {}).get("creationTimestamp"))
+    times = (condition(status_of(pod.object), "PodScheduled") for pod in snapshot.of_kind("Pod") if not _is_daemon(pod))
+    bound = (moment(each.get("lastTransitionTime")) for each in times if each.get("status") == "True")
+    return born is not None and any(at is not None and at > born for at in bound)
+
+
+def _is_daemon(pod: Observed) -> bool:
+    """A static pod has its node from the start."""
+    return controller_of(pod.object).get("kind") == "Node"
+
+
+def _waiting_texts(snapshot: Snapshot) -> list[str]:
+    return [f"Pod/{pod.name}: Pending, without a word of the scheduler" for pod in _waiting(snapshot)[:5]]
+
+
+def _leader(snapshot: Snapshot, name: str) -> tuple[Observed | None, str]:
+    """A leader's lease, and the time of its renewal where that is too long ago."""
+    ref = ref_to("Lease", name, SYSTEM)
+    lease = snapshot.find(ref) if ref else None
+    text = str(spec_of(lease.object).get("renewTime") or "") if lease else ""
+    at = moment(text)
+    return lease, text if at is not None and snapshot.taken_at - at > LEASE else ""
+
+
+def _cite_lease(snapshot: Snapshot, lease: Observed | None, quiet: str) -> tuple[Citation, ...]:
+    return cite(snapshot, lease, quoted("renewTime", quiet)) if lease and quiet else ()
+
+
+def _external(name: str) -> TargetRef:
+    """A part of a managed control plane: nothing in the cluster stands for it."""
+    return TargetRef(kind="External", name=name)
+
+
+# --- the controllers' silence ----------------------------------------------------------------------------------------
+
+
+def controllers_silent(snapshot: Snapshot) -> Iterable[Finding]:
+    """Workloads whose newest generation nobody took up, or that have no revision at all."""
+    behind = [each for each in snapshot.of_kind("Deployment", "StatefulSet", "DaemonSet") if _is_behind(snapshot, each)]
+    lease, quiet = _leader(snapshot, "kube-controller-manager")
+    if not behind or (lease is not None and not quiet):
+        return
+    first = behind[0]
+    observed = status_of(first.object).get("observedGeneration")
+    ref = ref_of(lease.object) if lease else _external("kube-controller-manager")
+    yield platform_finding(
+        "controllers_silent",
+        "ControlPlaneFailing",
+        ref,
+        "spec.renewTime" if lease else "process",
+        quiet or f"observedGeneration {observed}",
+        f"the controller manager does not work: nobody took up the last change of {ref_of(first.object).display}",
+        confidence=0.9 if quiet else 0.75,
+        citations=(
+            *_cite_lease(snapshot, lease, quiet),
+            *cite(snapshot, first, quoted("generation", first.object.get("metadata", {}).get("generation"))),
+        ),
+        explains=[f"{ref_of(each.object).display}: its last change was not taken up" for each in behind[:5]],
+        facts={"component": "kube-controller-manager"},
+        refuted_by=("the lease of the controller manager is renewed", "observedGeneration reaches generation"),
+    )
+
+
+def _is_behind(snapshot: Snapshot, seen: Observed) -> bool:
+    metadata, status = seen.object.get("metadata", {}), status_of(seen.object)
+    generation, observed = metadata.get("generation"), status.get("observedGeneration")
+    changed = _last_write(seen.object)
+    late = changed is not None and snapshot.taken_at - changed >= PATIENCE
+    asked = wanted_replicas(seen.object) > 0 or observed is not None
+    return bool(generation) and asked and late and int(observed or 0) < int(generation)
+
+
+def _last_write(found: Json) -> datetime | None:
+    metadata = found.get("metadata", {})
+    fields = [each for each in metadata.get("managedFields") or () if each.get("subresource") != "status"]
+    times = [moment(text) for text in (metadata.get("creationTimestamp"), *(each.get("time") for each in fields))]
+    return max((at for at in times if at), default=None)
+
+
+# --- the store ---------------------------------------------------------------------------------------------------
+
+_STORE: Final = re.compile(
+    r"etcdserver: (?:mvcc: )?(?:database space exceeded|request timed out|no leader|leader changed|too many requests)"
+    r"|etcdserver: mvcc: (?!required revision)[a-z ]{1,60}",
+    re.IGNORECASE,
+)
+
+
+_SLOW: Final = re.compile(
+    r"apply request took too long|slow fdatasync|leader failed to send out heartbeat on time|"
+    r"waiting for ReadIndex response took too long",
+    re.IGNORECASE,
+)
+MIN_SLOW: Final = 3
+"""Lines about a slow disk in the store's own log, before they count."""
+
+
+def store_slow(snapshot: Snapshot) -> Iterable[Finding]:
+    """The store's own log says again and again that its disk is too slow: every request to the cluster waits."""
+    for pod in component_pods(snapshot, ("etcd",), "component"):
+        for log in snapshot.logs:
+            own = pod.namespace == SYSTEM and (log.namespace, log.pod) == (pod.namespace, pod.name)
+            lines = [line.strip()[:MAX_LINE] for line in log.text.splitlines()[-MAX_LINES:]] if own else []
+            hits = [line for line in lines if _SLOW.search(line)]
+            if len(hits) >= MIN_SLOW:
+                yield platform_finding(
+                    "store_slow",
+                    "ControlPlaneFailing",
+                    ref_of(pod.object),
+                    "log",
+                    hits[-1],
+                    f"the cluster's store is slow, so requests to the cluster wait ({len(hits)} times): {hits[-1]}",
+                    confidence=0.8,
+                    citations=(Citation(log.evidence, hits[-1][:300].rstrip()), *cite(snapshot, pod)),
+                    facts={"component": "etcd", "pod": pod.name},
+                    refuted_by=("the store's writes take less than 10 ms",),
+                )
+                return
+
+
+def store_failing(snapshot: Snapshot) -> Iterable[Finding]:
+    """Errors of etcd in recent events and in logs, the store's own first: whatever is written may fail."""
+    told = [*_store_logs(snapshot), *_store_events(snapshot)]
+    pods = [pod for pod in component_pods(snapshot, ("etcd",), "component") if pod.namespace == SYSTEM]
+    if not told:
+        return
+    words, said, about = told[0]
+    proof = about or (pods[0] if pods else None)
+    yield platform_finding(
+        "store_failing",
+        "ControlPlaneFailing",
+        ref_of(pods[0].object) if pods else _external("etcd"),
+        "log" if any(said[0].id == log.evidence for log in snapshot.logs) else "process",
+        words,
+        f"the cluster's store refuses: {words}",
+        confidence=0.93 if "space exceeded" in words else 0.75,
+        citations=(*said, *cite(snapshot, proof)),
+        explains=[f"{len(told)} events and logs say so"],
+        facts={"component": "etcd"},
+        refuted_by=("etcd answers within its deadline and its database is below its quota",),
+        actions=("DefragEtcd",) if "space exceeded" in words else (),
+    )
+
+
+Told = tuple[str, tuple[Citation, ...], Observed | None]
+"""Words, citations, and the object about which they were said."""
+
+
+def _store_events(snapshot: Snapshot) -> Iterator[Told]:
+    for event in snapshot.of_kind("Event"):
+        match = _STORE.search(message_of(event.object))
+        if match is not None and is_recent(_time(event), snapshot.taken_at):
+            yield match[0], cite_event(snapshot, event), next(_things(snapshot, [event]), None)
+
+
+def _store_logs(snapshot: Snapshot) -> list[Told]:
+    pods = {(pod.namespace, pod.name): pod for pod in snapshot.of_kind("Pod")}
+    found: list[Told] = []
+    for log in sorted(snapshot.logs, key=lambda each: (each.namespace != SYSTEM, not each.pod.startswith("etcd"))):
+        lines = [line.strip()[:MAX_LINE] for line in log.text.splitlines()[-MAX_LINES:]]
+        hits = [(match[0], line) for line in lines if (match := _STORE.search(line))]
+        if hits:
+            words, line = hits[-1]
+            found.append((words, (Citation(log.evidence, line[:300].rstrip()),), pods.get((log.namespace, log.pod))))
+    return found
+
+
+def _time(event: Observed) -> str | None:
+    at = event_moment(event.object)
+    return at.isoformat() if at else None
+
+
+def _things(snapshot: Snapshot, events: list[Observed]) -> Iterator[Observed]:
+    for event in events:
+        about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+        ref = ref_to(str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace))
+        found = snapshot.find(ref) if ref else None
+        if found is not None:
+            yield found

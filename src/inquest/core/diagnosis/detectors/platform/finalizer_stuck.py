@@ -1,0 +1,213 @@
+"""What is being deleted and does not go: finalizers, namespaces that cannot be emptied, pods that do not end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Final
+
+from inquest.core.diagnosis.detectors.platform.platform_reading import (
+    cite_condition,
+    condition_field,
+    node_of,
+    platform_finding,
+)
+from inquest.core.diagnosis.detectors.workload_reading import cite, distinct, quoted, ref_of, spec_of, status_of
+from inquest.core.diagnosis.health import all_statuses, condition, moment
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+
+NAME: Final = "finalizer_stuck"
+PATIENCE: Final = timedelta(minutes=5)
+"""How long a deletion may take before somebody should look; a pod's grace period comes before it."""
+SOON: Final = timedelta(minutes=1)
+"""After this a finalizer of somebody's own is named, with less certainty."""
+_GROUP: Final = re.compile(r"(?P<group>[a-z0-9.-]{1,200})/(?P<version>v\d\w{0,20})")
+_LEFT: Final = re.compile(r"(?P<finalizer>[\w.-]{1,200}(?:/[\w.-]{1,100})?) in \d{1,9} resource instances?")
+_PROTECTION: Final = frozenset({"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"})
+"""These wait for a user of the volume, and go by themselves."""
+_FOREGROUND: Final = frozenset({"foregroundDeletion", "orphan"})
+
+
+def finalizer_stuck(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each thing whose deletion hangs, at what holds it."""
+    return distinct(finding for seen in _going(snapshot) for finding in _reasons(snapshot, seen))
+
+
+def _going(snapshot: Snapshot) -> Iterator[Observed]:
+    """What should be gone; `deletionTimestamp` includes a pod's grace period."""
+    for seen in snapshot.objects:
+        patient = _may_end_yet(seen) or bool(_PROTECTION & {*_finalizers(seen.object)})
+        age = _age(snapshot, seen)
+        if age is not None and age >= (PATIENCE if patient else SOON):
+            yield seen
+
+
+def _may_end_yet(seen: Observed) -> bool:
+    """A pod with a container that runs; once all have ended only its finalizers keep it."""
+    if seen.kind != "Pod":
+        return False
+    states = [each.get("state") or {} for each in all_statuses(status_of(seen.object))]
+    return not (_finalizers(seen.object) and states and all("terminated" in state for state in states))
+
+
+def _age(snapshot: Snapshot, seen: Observed) -> timedelta | None:
+    """Since when it should be gone; None where nobody deletes it."""
+    at = moment((seen.object.get("metadata") or {}).get("deletionTimestamp"))
+    return None if at is None else snapshot.taken_at - at
+
+
+def _certainty(snapshot: Snapshot, seen: Observed) -> float:
+    return 0.9 if (_age(snapshot, seen) or SOON) >= PATIENCE else 0.8
+
+
+def _reasons(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+    rule = {"Namespace": _namespace, "Pod": _pod}.get(seen.kind, _object)
+    yield from rule(snapshot, seen)
+
+
+def _finalizers(found: Json) -> list[str]:
+    return [str(each) for each in (found.get("metadata") or {}).get("finalizers") or ()]
+
+
+def _since(seen: Observed) -> str:
+    return str(seen.object["metadata"]["deletionTimestamp"])
+
+
+def _deleted(snapshot: Snapshot, seen: Observed, *quotes: str) -> tuple[Citation, ...]:
+    return cite(snapshot, seen, quoted("deletionTimestamp", _since(seen)), *quotes)
+
+
+# --- any object ------------------------------------------------------------------------------------------------------
+
+
+def _object(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+    held = [each for each in _finalizers(seen.object) if each not in _FOREGROUND]
+    if not held:
+        return
+    waits = all(each in _PROTECTION for each in held)
+    users = _users(snapshot, seen) if waits else []
+    why = f"its finalizer {held[0]} is not taken off"
+    if users:
+        why = f"it is still in use by {', '.join(users[:3])}, which its finalizer {held[0]} waits for"
+    yield platform_finding(
+        NAME,
+        "FinalizerStuck",
+        ref_of(seen.object),
+        "metadata.finalizers",
+        held[0],
+        f"it is being deleted since {_since(seen)} and does not go: {why}",
+        confidence=0.6 if waits else _certainty(snapshot, seen),
+        citations=_deleted(snapshot, seen, f'"{held[0]}"'),
+        explains=(f"{ref_of(seen.object).display}: Terminating",),
+        facts={"finalizer": held[0]},
+        refuted_by=("the controller that owns the finalizer is at work on it",),
+    )
+
+
+def _users(snapshot: Snapshot, seen: Observed) -> list[str]:
+    """Pods that mount a claim."""
+    names = []
+    for pod in snapshot.of_kind("Pod"):
+        volumes = spec_of(pod.object).get("volumes") or ()
+        claims = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
+        if pod.namespace == seen.namespace and seen.name in claims:
+            names.append(f"Pod/{pod.name}")
+    return names
+
+
+# --- namespaces ----------------------------------------------------------------------------------------------------
+
+
+def _namespace(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+    status = status_of(seen.object)
+    discovery = condition(status, "NamespaceDeletionDiscoveryFailure")
+    if discovery.get("status") == "True":
+        yield _undiscovered(snapshot, seen, discovery)
+        return
+    remaining = condition(status, "NamespaceFinalizersRemaining")
+    content = condition(status, "NamespaceContentRemaining")
+    slow = (_age(snapshot, seen) or SOON) >= PATIENCE
+    found = remaining if remaining.get("status") == "True" or not slow else content
+    if found.get("status") != "True" or any(each.namespace == seen.name for each in _holders(snapshot)):
+        return
+    message = str(found.get("message") or "")
+    held = _LEFT.search(message)
+    yield platform_finding(
+        NAME,
+        "FinalizerStuck",
+        ref_of(seen.object),
+        condition_field(str(found.get("type"))),
+        held["finalizer"] if held else message,
+        f"the namespace is being deleted since {_since(seen)} and does not go: {message}",
+        confidence=_certainty(snapshot, seen),
+        citations=(*_deleted(snapshot, seen), *cite_condition(snapshot, seen, found)),
+        explains=(f"Namespace/{seen.name}: Terminating",),
+        facts={"finalizer": held["finalizer"] if held else ""},
+        refuted_by=("what is left in the namespace goes by itself",),
+    )
+
+
+def _holders(snapshot: Snapshot) -> list[Observed]:
+    """Objects with a finalizer that are being deleted: they hold their namespace."""
+    return [each for each in _going(snapshot) if each.kind != "Namespace" and _finalizers(each.object)]
+
+
+def _undiscovered(snapshot: Snapshot, seen: Observed, found: Json) -> Finding:
+    """An API group that does not answer keeps every namespace from being emptied."""
+    message = str(found.get("message") or "")
+    service = _api_service(snapshot, message)
+    about = service or seen
+    available = condition(status_of(service.object), "Available") if service else {}
+    why = str(available.get("message") or message)
+    return platform_finding(
+        NAME,
+        "FinalizerStuck",
+        ref_of(about.object),
+        condition_field("Available" if service else "NamespaceDeletionDiscoveryFailure"),
+        str(available.get("status") or message),
+        f"an API group that does not answer keeps namespace {seen.name} from being deleted: {why}",
+        confidence=0.93,
+        citations=(
+            *(cite_condition(snapshot, service, available) if service else ()),
+            *_deleted(snapshot, seen),
+            *cite_condition(snapshot, seen, found),
+        ),
+        explains=(f"Namespace/{seen.name}: Terminating",),
+        refuted_by=("discovery of every API group succeeds",),
+    )
+
+
+def _api_service(snapshot: Snapshot, message: str) -> Observed | None:
+    """The APIService that the message names, else one that says that it is not available."""
+    groups = {f"{match['version']}.{match['group']}" for match in _GROUP.finditer(message[:4000])}
+    down = [
+        each
+        for each in snapshot.of_kind("APIService")
+        if condition(status_of(each.object), "Available").get("status") == "False"
+    ]
+    return next((each for each in down if each.name in groups), down[0] if down else None)
+
+
+# --- pods ------------------------------------------------------------------------------------------------------------
+
+
+def _pod(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+    if _finalizers(seen.object):
+        yield from _object(snapshot, seen)
+        return
+    node = node_of(seen)
+    yield platform_finding(
+        NAME,
+        "FinalizerStuck",
+        ref_of(seen.object),
+        "metadata.deletionTimestamp",
+        _since(seen),
+        f"the pod should have ended at {_since(seen)} and is there: kubelet of {node or 'its node'} does not end it",
+        confidence=0.75,
+        citations=_deleted(snapshot, seen, quoted("nodeName", node) if node else ""),
+        explains=(f"Pod/{seen.name}: Terminating",),
+        facts={"pod": seen.name, "node": node},
+        refuted_by=("the pod is gone, or its process still writes out what it holds",),
+        actions=("DeletePod",),
+    )

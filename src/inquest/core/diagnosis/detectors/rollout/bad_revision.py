@@ -1,0 +1,161 @@
+"""A rollout that broke what ran before: the newest revision's pods fail, those of the one before served.
+
+The difference of the two templates names the field. What a finer detector says of that field stands above it; alone it
+is enough to go back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW, limited
+from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
+    Change,
+    changes,
+    pods_of_set,
+    replicas_of,
+    revisions,
+)
+from inquest.core.diagnosis.detectors.workload_reading import (
+    age_seconds,
+    cite,
+    distinct,
+    is_ready,
+    named_quote,
+    quoted,
+    ready_replicas,
+    ref_of,
+    wanted_replicas,
+)
+from inquest.core.diagnosis.health import condition, moment, status_word
+from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+
+NAME: Final = "bad_revision"
+GRACE_SECONDS: Final = 60.0
+"""A rollout that is on its way is none of this."""
+SERVED: Final = timedelta(minutes=10)
+"""Who was ready for so long had come up well."""
+_STARTING: Final = frozenset({"Pending", "ContainerCreating", "PodInitializing"})
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Two revisions of a Deployment, and the pods of the newer one that fail."""
+
+    deployment: Observed
+    newest: Observed
+    number: int
+    before: Observed
+    previous: int
+    failing: tuple[Observed, ...]
+    changes: tuple[Change, ...]
+
+
+def bad_revision(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each Deployment whose newest revision fails where the one before served."""
+    return distinct(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for deployment in snapshot.of_kind("Deployment"):
+        rollout = _rollout(snapshot, deployment)
+        if rollout:
+            yield _finding(snapshot, rollout)
+
+
+def _rollout(snapshot: Snapshot, deployment: Observed) -> Rollout | None:
+    known = revisions(snapshot, deployment)
+    if len(known) < 2 or not wanted_replicas(deployment.object):
+        return None
+    (number, newest), (previous, before) = known[0], _before(known)
+    pods = pods_of_set(snapshot, newest)
+    failing = tuple(each for each in pods if not is_ready(each.object) and _fails(each))
+    age = age_seconds(snapshot, newest.object)
+    recent = age is not None and GRACE_SECONDS < age <= ROLLOUT_WINDOW.total_seconds()
+    if not recent or not failing or len(failing) < len(pods) or ready_replicas(newest.object) or number <= previous:
+        return None
+    if _fails_too(snapshot, before) or all(_served_first(each) for each in failing):
+        return None
+    found = changes(before.object, newest.object)
+    return Rollout(deployment, newest, number, before, previous, failing, tuple(found)) if found else None
+
+
+def _before(known: list[tuple[int, Observed]]) -> tuple[int, Observed]:
+    """The revision that still has pods, else the one before the newest."""
+    serving = [pair for pair in known[1:] if ready_replicas(pair[1].object)]
+    return serving[0] if serving else known[1]
+
+
+def _fails(pod: Observed) -> bool:
+    """Its containers fail or do not get ready; one that only waits for a node may wait for another reason."""
+    word = status_word(pod.object)
+    return word not in _STARTING | {"Terminating"} or _has_tried(pod)
+
+
+def _has_tried(pod: Observed) -> bool:
+    status = pod.object.get("status") or {}
+    return any(each.get("restartCount") for each in status.get("containerStatuses") or ())
+
+
+def _served_first(pod: Observed) -> bool:
+    """It was ready for a while and has not restarted since: what it cannot do now it could do in this revision."""
+    status = pod.object.get("status") or {}
+    begun, lost = moment(status.get("startTime")), moment(condition(status, "Ready").get("lastTransitionTime"))
+    return not _has_tried(pod) and begun is not None and lost is not None and lost - begun > SERVED
+
+
+def _fails_too(snapshot: Snapshot, before: Observed) -> bool:
+    """Pods of the older revision that fail as well: then it is not the revision."""
+    pods = pods_of_set(snapshot, before)
+    return bool(pods) and replicas_of(before.object) > 0 and not any(is_ready(each.object) for each in pods)
+
+
+def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
+    ref, first = ref_of(rollout.deployment.object), rollout.changes[0]
+    main = _main(rollout.changes)
+    words = sorted({status_word(each.object) for each in rollout.failing})
+    serving = ready_replicas(rollout.before.object)
+    still = f"; revision {rollout.previous} still serves with {serving} pods" if serving else ""
+    return Finding(
+        detector=NAME,
+        category="BadRevision",
+        object=ref,
+        field=main.path,
+        value=limited(main.after),
+        summary=f"{ref.display}: since revision {rollout.number} its new pods are {', '.join(words)}; it changed "
+        f"{main.path} from {main.before or 'nothing'} to {main.after or 'nothing'}{still}"[:500],
+        confidence=0.75 if serving else 0.65,
+        citations=_citations(snapshot, rollout, main),
+        explains=tuple(f"Pod/{each.name}: {status_word(each.object)}" for each in rollout.failing[:5]),
+        facts={
+            "revision": str(rollout.number),
+            "previousRevision": str(rollout.previous),
+            "changed": limited(",".join(each.path for each in rollout.changes)),
+            "before": limited(first.before if main is first else main.before),
+            "after": limited(main.after),
+            "container": _container(main.path),
+        },
+        refuted_by=("Pods of the revision before that fail in the same way now would refute it.",),
+        actions=("RollbackDeployment",),
+    )
+
+
+def _main(found: tuple[Change, ...]) -> Change:
+    """The change that matters most: labels and annotations seldom break a process."""
+    return next((each for each in found if ".metadata." not in each.path), found[0])
+
+
+def _container(path: str) -> str:
+    return path.partition("ontainers[name=")[2].partition("]")[0]
+
+
+def _citations(snapshot: Snapshot, rollout: Rollout, main: Change) -> tuple[Citation, ...]:
+    word = main.path.rpartition(".")[2]
+    return (
+        *cite(snapshot, rollout.newest, quoted(word, main.after), named_quote(rollout.newest)),
+        *cite(snapshot, rollout.before, quoted(word, main.before), named_quote(rollout.before)),
+        *cite(snapshot, rollout.failing[0], named_quote(rollout.failing[0])),
+    )

@@ -1,0 +1,228 @@
+"""A workload with no pods by its own wish, while somebody expects it to serve.
+
+Zero replicas are mostly meant. They are a fault only where an expectation stands against them: an autoscaler with a
+minimum, a caller that runs, a route, a budget that wants pods kept, or a Signal about the Service in front of it.
+Whoever scales to zero by itself (KEDA, Knative, a downscaler) says so in annotations and objects, and is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from inquest.core.cluster.detected_labels import annotations_of, drives, labels_of, selects, template_of
+from inquest.core.cluster.relations import controller_of
+from inquest.core.diagnosis.detectors.network.network_reading import (
+    addresses,
+    backend_names,
+    callee,
+    complaint,
+    names_of,
+    services_of,
+)
+from inquest.core.diagnosis.detectors.reading import cited
+from inquest.core.diagnosis.detectors.workload_reading import (
+    about,
+    cite,
+    cite_event,
+    distinct,
+    events_of,
+    key_of,
+    message_of,
+    named_quote,
+    quoted,
+    ref_of,
+    spec_of,
+    status_of,
+    wanted_replicas,
+)
+from inquest.core.evidence.evidence import Citation, Finding, LogTail, Observed, Snapshot
+
+NAME: Final = "scaled_to_zero"
+KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Rollout")
+_MEANT: Final = (
+    "downscaler",
+    "keda.sh",
+    "knative.dev",
+    "sleep",
+    "hibernat",
+    "scale-to-zero",
+    "maintenance",
+    "paused-replicas",
+)
+"""Parts of annotation and label keys by which somebody says that zero is meant."""
+_SCALERS: Final = ("ScaledObject", "Revision", "HTTPScaledObject")
+_AUTOSCALER: Final = "HorizontalPodAutoscaler"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Who expects pods of it, in words, how sure that makes, and what shows it."""
+
+    words: str
+    confidence: float
+    citations: tuple[Citation, ...]
+    explains: str = ""
+    wanted: str = ""
+    """How many pods it expects, where it says."""
+
+
+def scaled_to_zero(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each workload that is wanted and has been scaled to zero."""
+    return distinct(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for workload in snapshot.of_kind(*KINDS):
+        if not _is_zero(workload) or _is_meant(snapshot, workload):
+            continue
+        found = [each for rule in _EXPECTATIONS for each in rule(snapshot, workload)]
+        if found:
+            yield _finding(snapshot, workload, max(found, key=lambda each: each.confidence))
+
+
+def _is_zero(workload: Observed) -> bool:
+    """An old revision's ReplicaSet wants nothing by nature."""
+    return spec_of(workload.object).get("replicas") == 0 and not controller_of(workload.object)
+
+
+def _is_meant(snapshot: Snapshot, workload: Observed) -> bool:
+    keys = [*annotations_of(workload.object), *labels_of(workload.object)]
+    if any(part in key.lower() for key in keys for part in _MEANT):
+        return True
+    scalers = (*snapshot.of_kind(*_SCALERS), *(each for each in snapshot.of_kind(_AUTOSCALER) if _is_made_by_one(each)))
+    named = (spec_of(each.object).get("scaleTargetRef") or {} for each in scalers)
+    return any(each.get("name") == workload.name for each in named)
+
+
+def _is_made_by_one(autoscaler: Observed) -> bool:
+    """What scales to zero on purpose keeps an autoscaler of its own for the time in which there is work."""
+    return controller_of(autoscaler.object).get("kind") in _SCALERS
+
+
+def _finding(snapshot: Snapshot, workload: Observed, expectation: Expectation) -> Finding:
+    ref = ref_of(workload.object)
+    event = _scaled_down(snapshot, workload)
+    before = _before(event)
+    wanted = before or expectation.wanted
+    return Finding(
+        detector=NAME,
+        category="ScaledToZero",
+        object=ref,
+        field="spec.replicas",
+        value="0",
+        summary=f"{ref.display}: spec.replicas is 0, and {expectation.words}"[:500],
+        confidence=expectation.confidence,
+        citations=(
+            *cite(snapshot, workload, quoted("replicas", 0), named_quote(workload)),
+            *expectation.citations,
+            *cite_event(snapshot, event),
+        ),
+        explains=(expectation.explains,) if expectation.explains else (),
+        facts={"workload": workload.name, "replicas": "0", "previousReplicas": before}
+        | ({"wantedReplicas": wanted} if wanted else {}),
+        refuted_by=("A word of its owners that it is meant to rest would refute it.",),
+        actions=("ScaleReplicas",),
+    )
+
+
+def _scaled_down(snapshot: Snapshot, workload: Observed) -> Observed | None:
+    for event in events_of(snapshot, "ScalingReplicaSet"):
+        seen = about(event.object)
+        mine = (seen.get("kind"), seen.get("name")) == (workload.kind, workload.name)
+        if mine and message_of(event.object).rstrip(".").endswith("to 0"):
+            return event
+    return None
+
+
+def _before(event: Observed | None) -> str:
+    """`Scaled down replica set web-7d9 from 3 to 0`."""
+    words = message_of(event.object).split() if event else []
+    at = words.index("from") if "from" in words else -1
+    return words[at + 1] if 0 <= at < len(words) - 1 and words[at + 1].isdigit() else ""
+
+
+# --- expectations ----------------------------------------------------------------------------------------------------
+
+
+def _autoscaler(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+    """One that may itself go to zero expects nothing."""
+    for scaler in snapshot.of_kind("HorizontalPodAutoscaler"):
+        minimum = spec_of(scaler.object).get("minReplicas", 1)
+        if scaler.namespace == workload.namespace and drives(scaler.object, ref_of(workload.object)) and minimum:
+            words = f"{ref_of(scaler.object).display} keeps at least {minimum} and is switched off by it"
+            yield Expectation(
+                words,
+                0.92,
+                cite(snapshot, scaler, quoted("minReplicas", minimum), named_quote(scaler)),
+                "",
+                str(minimum),
+            )
+
+
+def _callers(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+    """A workload that runs and is told to call it; it counts for more where it complains."""
+    services = services_of(snapshot, workload)
+    callers = {key_of(each.caller_ref): each for each in addresses(snapshot) if callee(snapshot, each) in services}
+    for address in callers.values() if services else ():
+        if address.caller.name == workload.name or not _runs(address.caller):
+            continue
+        known = [name for each in services for name in names_of(each)]
+        line = complaint(snapshot, address.caller_ref, (address.host, workload.name, *known))
+        words = f"{address.caller_ref.display} calls it ({address.shown})"
+        quotes = (*cite(snapshot, address.holder, quoted("value", address.text), address.host), *_said(snapshot, line))
+        said = f"{address.caller_ref.display}: {line[1]}"[:253] if line else ""
+        yield Expectation(words, 0.95 if line else 0.85, quotes, said)
+
+
+def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citation, ...]:
+    return cited(snapshot, line[0].evidence, line[1]) if line else ()
+
+
+def _runs(caller: Observed) -> bool:
+    if caller.kind == "Pod":
+        return status_of(caller.object).get("phase") == "Running"
+    return caller.kind not in ("Job", "CronJob") and wanted_replicas(caller.object) > 0
+
+
+def _routes(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+    names = {each.name for each in services_of(snapshot, workload)}
+    for ingress in snapshot.of_kind("Ingress"):
+        routed = names & set(backend_names(ingress))
+        if ingress.namespace == workload.namespace and routed:
+            words = f"{ref_of(ingress.object).display} sends requests to its Service {min(routed)}"
+            yield Expectation(words, 0.85, cite(snapshot, ingress, quoted("name", min(routed))))
+
+
+def _budgets(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+    labels = labels_of(template_of(workload.object))
+    for budget in snapshot.of_kind("PodDisruptionBudget"):
+        wanted = spec_of(budget.object).get("minAvailable")
+        mine = budget.namespace == workload.namespace and selects(spec_of(budget.object).get("selector") or {}, labels)
+        if mine and wanted not in (None, 0, "0%", "0"):
+            words = f"{ref_of(budget.object).display} wants {wanted} of its pods kept"
+            yield Expectation(words, 0.8, cite(snapshot, budget, quoted("minAvailable", wanted)), "", _number(wanted))
+
+
+def _number(value: object) -> str:
+    return str(value) if isinstance(value, int) else ""
+
+
+def _signal(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+    """The Signal is about the Service in front of it, or about a place where a Service waits for its pods."""
+    target = snapshot.target
+    for service in services_of(snapshot, workload):
+        place = (service.namespace, service.name)
+        if target.kind == "Service" and (target.namespace, target.name) == place:
+            words = f"the Signal is about Service/{service.name}, which has nobody else"
+            yield Expectation(words, 0.9, cite(snapshot, service, named_quote(service)))
+        elif (target.kind, target.namespace, target.name) == (workload.kind, workload.namespace, workload.name):
+            words = f"the Signal is about it, and Service/{service.name} waits for its pods"
+            yield Expectation(words, 0.8, cite(snapshot, service, named_quote(service)))
+        elif _scaled_down(snapshot, workload):
+            words = f"it was scaled down within the last hour, and Service/{service.name} waits for its pods"
+            yield Expectation(words, 0.75, cite(snapshot, service, named_quote(service)))
+
+
+_EXPECTATIONS: Final = (_autoscaler, _callers, _routes, _budgets, _signal)

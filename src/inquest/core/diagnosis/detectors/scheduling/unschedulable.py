@@ -1,0 +1,701 @@
+"""A pod that no node takes: the scheduler's sentence, read part by part, and held against the nodes that were read.
+
+`0/3 nodes are available: 1 node(s) had untolerated taint {…}, 2 Insufficient memory. preemption: …`: the part that
+keeps most nodes away is the cause; the taint of a control plane alone is normal (behaviours, section 5.3). Where the
+nodes were read, what decides is what keeps the pod from the nodes that it asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.detected_labels import labels_of, selectors_added, template_of
+from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field, strongest
+from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
+from inquest.core.diagnosis.detectors.scheduling.node_reading import (
+    allocatable,
+    exceeds_every_node,
+    is_cordoned,
+    requested,
+    taken,
+    term_takes,
+    untolerated,
+    wants,
+    workers,
+)
+from inquest.core.diagnosis.detectors.startup.injected import placement
+from inquest.core.diagnosis.detectors.workload_reading import (
+    age_seconds,
+    cite,
+    cite_entry,
+    events_of,
+    full_name,
+    listed,
+    live_pods,
+    message_of,
+    proof_of_absence,
+    quoted,
+    ready_replicas,
+    ref_of,
+    spec_of,
+    status_of,
+    wanted_replicas,
+    workload_of,
+)
+from inquest.core.diagnosis.health import condition, moment, quantity
+from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
+
+NAME: Final = "unschedulable"
+GRACE: Final = timedelta(seconds=10)
+"""A pod may wait that long for the scheduler's next look."""
+IGNORED_AFTER: Final = 60.0
+"""Seconds after which a pod that no scheduler spoke of has none."""
+GATED_AFTER: Final = 1_800.0
+"""Seconds after which a gate that nobody lifted is no longer a matter of course."""
+QUEUE_GATE: Final = "kueue.x-k8s.io/admission"
+QUEUE_MARK: Final = "kueue.x-k8s.io/managed"
+"""Label of the pods that Kueue holds and lets go."""
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+MAX_MESSAGE: Final = 4_000
+
+_SENTENCE: Final = re.compile(
+    r"^(?P<fit>\d+/(?P<total>\d+)) nodes are available:?\s*(?P<parts>.*?)"
+    r"(?:\.\s*(?:no new claims to deallocate,\s*)?preemption:.*|\.?\s*)$",
+    re.DOTALL,
+)
+_PART: Final = re.compile(r"(?P<count>\d+) (?P<why>(?:[^,{]|\{[^}]*\})+)")
+_KINDS: Final = (
+    ("insufficient", re.compile(r"^Insufficient (?P<what>[\w./-]*\w)|^(?P<pods>Too many pods)")),
+    ("taint", re.compile(r"taint \{(?P<what>[^}]*)\}|untolerated taint\(s\)|taints? that the pod didn't tolerate")),
+    (
+        "selector",
+        re.compile(
+            r"didn't match Pod's node affinity/selector|didn't match node selector"
+            r"|didn't satisfy plugin\(s\) \[NodeAffinity\]"
+        ),
+    ),
+    ("claimMissing", re.compile(r"persistentvolumeclaim \"?(?P<what>[\w.-]+)\"? not found")),
+    (
+        "volumeUnbound",
+        re.compile(
+            r"unbound immediate PersistentVolumeClaims|find available persistent volumes to bind"
+            r"|persistentvolumeclaim \"?(?P<what>[\w.-]+)\"? (?:bound to non-existent|is being deleted)"
+            r"|enough free storage"
+        ),
+    ),
+    (
+        "volumeAffinity",
+        re.compile(r"volume node affinity conflict|PersistentVolume's node affinity|no available volume zone"),
+    ),
+    ("volumeCount", re.compile(r"exceed max volume count")),
+    ("affinity", re.compile(r"didn't (?:match|satisfy) (?:existing )?pods? (?:anti-)?affinity", re.IGNORECASE)),
+    ("topology", re.compile(r"didn't match pod topology spread constraints", re.IGNORECASE)),
+    ("ports", re.compile(r"didn't have free ports")),
+    ("cordoned", re.compile(r"were unschedulable")),
+    ("noNodes", re.compile(r"no nodes available to schedule pods")),
+)
+_CONTROL_PLANE: Final = re.compile(r"node-role\.kubernetes\.io/(?:control-plane|master)")
+_NODE_TROUBLE: Final = re.compile(r"^node\.(?:kubernetes|cloudprovider\.kubernetes)\.io/")
+_CATEGORIES: Final = {
+    "insufficient": "InsufficientResources",
+    "volumeUnbound": "VolumeUnbound",
+    "claimMissing": "VolumeUnbound",
+}
+_FIELDS: Final = {
+    "taint": "tolerations",
+    "selector": "nodeSelector",
+    "volumeUnbound": "volumes",
+    "volumeAffinity": "volumes",
+    "volumeCount": "volumes",
+    "affinity": "affinity",
+    "topology": "topologySpreadConstraints",
+    "ports": "containers",
+    "cordoned": "nodeName",
+}
+_SYMPTOM: Final = 0.55
+_CONFIDENCE: Final = {"": 0.6, "volumeUnbound": _SYMPTOM, "claimMissing": 0.92, "noNodes": 0.5}
+_REFUTED_BY: Final = {
+    "insufficient": "A node with the asked room free, that the pod may run on, would refute it.",
+    "taint": "A node without that taint, or a toleration of it in the pod, would refute it.",
+    "selector": "A node that has the labels the pod asks for would refute it.",
+    "claimMissing": "A claim of that name in the pod's namespace would refute it.",
+    "volumeUnbound": "A claim of the pod that is Bound would refute it.",
+    "volumeAffinity": "A node in the volume's place that takes the pod would refute it.",
+    "affinity": "A node whose pods satisfy the rule would refute it.",
+    "topology": "A node on which the pod keeps the spread within its skew would refute it.",
+    "ports": "A node on which the host port is free would refute it.",
+    "cordoned": "The pod still waiting after the node was made schedulable again would refute it.",
+}
+_ACTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "insufficient": ("ProvisionNode",),
+    "taint": ("RemoveTaint",),
+    "cordoned": ("RemoveTaint",),
+    "noNodes": ("ProvisionNode",),
+    "claimMissing": ("FixStatefulSetPVC",),
+}
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """One part of the sentence: how many nodes, and what keeps the pod from them."""
+
+    kind: str
+    count: int
+    what: str
+    text: str
+
+
+def unschedulable(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each workload whose pods wait for a node."""
+    return strongest(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for pod in live_pods(snapshot):
+        verdict = condition(status_of(pod.object), "PodScheduled")
+        if _is_refused(pod.object, verdict, snapshot):
+            yield _finding(snapshot, pod, str(verdict.get("message") or "")[:MAX_MESSAGE])
+        elif _is_ignored(pod.object, verdict, snapshot):
+            yield _ignored(snapshot, pod)
+        elif _is_nowhere(snapshot, pod.object):
+            yield _nowhere(snapshot, pod)
+        elif _is_gated_long(snapshot, pod, verdict):
+            yield _gated(snapshot, pod)
+
+
+def _is_refused(pod: Json, verdict: Json, snapshot: Snapshot) -> bool:
+    if (verdict.get("status"), verdict.get("reason")) != ("False", "Unschedulable"):
+        return False
+    born = moment(pod.get("metadata", {}).get("creationTimestamp"))
+    return not spec_of(pod).get("nodeName") and (born is None or snapshot.taken_at - born >= GRACE)
+
+
+# --- the scheduler's sentence ----------------------------------------------------------------------------------
+
+
+def obstacles(message: str) -> list[Obstacle]:
+    """The parts of the scheduler's sentence, the one that keeps most nodes away first."""
+    sentence = _SENTENCE.match(message)
+    parts = sentence["parts"] if sentence else message
+    found = [_obstacle(int(part["count"]), part["why"].strip(" .")) for part in _PART.finditer(parts)]
+    if not found and message:
+        found = [_obstacle(0, parts.strip(" .") or message.strip(" ."))]
+    return sorted(found, key=lambda each: (_is_normal(each), -each.count, each.kind != "insufficient"))
+
+
+def _obstacle(count: int, text: str) -> Obstacle:
+    for kind, pattern in _KINDS:
+        match = pattern.search(text)
+        if match:
+            groups = match.groupdict()
+            return Obstacle(kind, count, (groups.get("what") or ("pods" if groups.get("pods") else "")).strip(), text)
+    return Obstacle("", count, "", text)
+
+
+def _is_normal(obstacle: Obstacle) -> bool:
+    return obstacle.kind == "taint" and bool(_CONTROL_PLANE.search(obstacle.text))
+
+
+def _decisive(snapshot: Snapshot, pod: Json, message: str) -> Obstacle:
+    """What keeps the pod from the nodes that it asks for; by the sentence alone where not all nodes were read."""
+    found = obstacles(message) or [Obstacle("", 0, "", "the scheduler gives no reason")]
+    by_kind = {each.kind: each for each in reversed(found) if not _is_normal(each)}
+    asked = [each for each in workers(snapshot, pod) if wants(pod, each)]
+    if not _read_all(snapshot, message):
+        return found[0]
+    if not asked:
+        return by_kind.get("selector", found[0])
+    return _among(snapshot, pod, asked, found, by_kind)
+
+
+def _among(
+    snapshot: Snapshot, pod: Json, asked: list[Observed], found: list[Obstacle], by_kind: dict[str, Obstacle]
+) -> Obstacle:
+    closed = [each for each in asked if is_cordoned(each.object)]
+    tainted = [each for each in asked if each not in closed and untolerated(pod, each.object)]
+    others = [each for each in found if each.kind not in ("cordoned", "taint", "selector")]
+    is_open = len(closed) + len(tainted) < len(asked)
+    if is_open and others and not any(_would_take(snapshot, pod, each, others[0]) for each in closed):
+        return others[0]
+    if "cordoned" in by_kind and len(closed) >= (0 if is_open else len(tainted)):
+        return by_kind["cordoned"]
+    return by_kind.get("taint") or (others[0] if others else found[0])
+
+
+def _read_all(snapshot: Snapshot, message: str) -> bool:
+    sentence = _SENTENCE.match(message)
+    nodes = len(snapshot.of_kind("Node"))
+    return bool(nodes) and sentence is not None and nodes >= int(sentence["total"])
+
+
+def _would_take(snapshot: Snapshot, pod: Json, node: Observed, obstacle: Obstacle) -> bool:
+    """Whether a cordoned node has what the pod lacks elsewhere."""
+    if obstacle.kind == "insufficient" and obstacle.what != "pods":
+        room = allocatable(node.object, obstacle.what)
+        free = None if room is None else room - taken(snapshot, node.name, obstacle.what)
+        return free is not None and requested(pod, obstacle.what) <= free
+    if obstacle.kind in ("affinity", "topology"):
+        alike = [each for each in live_pods(snapshot) if spec_of(each.object).get("nodeName") == node.name]
+        return not any(_app(each.object) == _app(pod) for each in alike)
+    return False
+
+
+def _app(pod: Json) -> dict[str, str]:
+    return {key: value for key, value in labels_of(pod).items() if not key.endswith(("-hash", "pod-index", "pod-name"))}
+
+
+# --- a pod that was refused ----------------------------------------------------------------------------------------
+
+
+def _finding(snapshot: Snapshot, pod: Observed, message: str) -> Finding:
+    first = _decisive(snapshot, pod.object, message)
+    node = _cordoned_node(snapshot, pod.object, first)
+    if node is not None:
+        return _cordoned(snapshot, pod, node, first, message)
+    volume = _lost_volume(snapshot, pod) if first.kind == "volumeAffinity" else None
+    if volume is not None:
+        return _misplaced(snapshot, pod, volume, first, message)
+    ref = workload_of(snapshot, pod)
+    taker = _preemptor(snapshot, ref) if first.kind == "insufficient" else None
+    if taker is not None:
+        return _pushed_out(snapshot, pod, ref, taker, first)
+    plugin = _device_plugin(snapshot, first) if _read_all(snapshot, message) else None
+    if plugin is not None:
+        return _undiscovered(snapshot, pod, ref, plugin, first)
+    if (moved := _moved(snapshot, pod, ref, first)) is not None:
+        return moved
+    field, value, container = _place(ref, pod.object, first)
+    nodes = message.partition(" nodes are available")[0] if " nodes are available" in message else ""
+    back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod.object, first)
+    summary = _summary(snapshot, pod.object, ref.display, field, value, first, nodes)
+    return Finding(
+        detector=NAME,
+        category=_CATEGORIES.get(first.kind, "Unschedulable"),
+        object=ref,
+        field=field,
+        value=limited(value),
+        summary=f"{summary[:400]}; {_IN_WAIT}" if in_wait else summary,
+        confidence=_confidence(first),
+        citations=cited(
+            snapshot,
+            pod.evidence,
+            '"reason":"Unschedulable"',
+            first.text,
+            f'"{first.what}":"{value}"' if container else "",
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={
+            **_requests(pod.object, container),
+            "pod": pod.name,
+            "cause": first.kind,
+            "nodes": nodes,
+            "obstacle": first.what,
+            **_preemption(snapshot, ref),
+            **back,
+        },
+        refuted_by=(_REFUTED_BY.get(first.kind, "The pod running on a node without a change to it would refute it."),),
+        act=not in_wait,
+        actions=() if in_wait else (*_ACTIONS.get(first.kind, ()), *roll_back(back)),
+    )
+
+
+_IN_WAIT: Final = "their priority is below zero, so they give way to every other pod and wait for what is left"
+
+
+def _waits_on_purpose(snapshot: Snapshot, pod: Json, first: Obstacle) -> bool:
+    """Placeholders and work for idle hours want room only where nobody else does; what fits on no node is a slip."""
+    priority = spec_of(pod).get("priority")
+    gives_way = isinstance(priority, int) and priority < 0 and first.kind == "insufficient"
+    return gives_way and not exceeds_every_node(snapshot, pod, first.what)
+
+
+def _confidence(first: Obstacle) -> float:
+    """A taint that a node's own trouble sets is a symptom of that trouble."""
+    trouble = first.kind == "taint" and _NODE_TROUBLE.match(first.what)
+    return _SYMPTOM if trouble else _CONFIDENCE.get(first.kind, 0.9)
+
+
+def _summary(snapshot: Snapshot, pod: Json, owner: str, field: str, value: str, first: Obstacle, nodes: str) -> str:
+    asked = f" ({field} = {value})" if value else ""
+    fit = f", {nodes} nodes fit" if nodes else ""
+    too_large = first.kind == "insufficient" and exceeds_every_node(snapshot, pod, first.what)
+    most = "; it asks for more than any node has" if too_large else ""
+    return f"{owner}: no node takes its pods: {first.text}{asked}{fit}{most}"[:500]
+
+
+def _device_plugin(snapshot: Snapshot, first: Obstacle) -> Observed | None:
+    """The DaemonSet that tells nodes of such devices, where it does not run and no node offers one; all were read."""
+    vendor, _, device = first.what.partition("/")
+    nodes = snapshot.of_kind("Node")
+    if first.kind != "insufficient" or not device or any(allocatable(each.object, first.what) for each in nodes):
+        return None
+    words = (f"{vendor.partition('.')[0]}-device-plugin", f"{device}-device-plugin")
+    found = (each for each in snapshot.of_kind("DaemonSet") if any(word in each.name for word in words))
+    return next((each for each in found if ready_replicas(each.object) < wanted_replicas(each.object)), None)
+
+
+def _undiscovered(snapshot: Snapshot, pod: Observed, ref: TargetRef, plugin: Observed, first: Obstacle) -> Finding:
+    owner = ref_of(plugin.object)
+    ready, wanted = ready_replicas(plugin.object), wanted_replicas(plugin.object)
+    return Finding(
+        detector=NAME,
+        category="InsufficientResources",
+        object=owner,
+        field="status.numberReady",
+        value=str(ready),
+        summary=f"{owner.display}: {ready} of its {wanted} pods are ready, so that no node offers {first.what}, which "
+        f"{ref.display} asks for: {first.text}"[:500],
+        confidence=0.88,
+        citations=(
+            *cite(snapshot, plugin, quoted("name", plugin.name), quoted("numberReady", ready)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "devicePlugin", "obstacle": first.what, "victim": full_name(ref)},
+        refuted_by=(f"A node that offers {first.what} would refute it.",),
+    )
+
+
+def _moved(snapshot: Snapshot, pod: Observed, ref: TargetRef, first: Obstacle) -> Finding | None:
+    """Admission wrote where its pods may run, and no node is there: its template does not ask for it."""
+    workload = snapshot.find(ref)
+    added = selectors_added(pod.object, workload.object if workload else None) if first.kind == "selector" else {}
+    policy = placement(snapshot, pod, added)
+    if policy is None:
+        return None
+    owner, labels = ref_of(policy.object), json.dumps(added, separators=(",", ":"))
+    return Finding(
+        detector=NAME,
+        category="Unschedulable",
+        object=owner,
+        field="spec.mutations",
+        value=limited(labels),
+        summary=f"{owner.display}: it writes the node labels {labels} into pods of {ref.display}, whose template does "
+        f"not ask for them, and no node has them: {first.text}"[:500],
+        confidence=0.9,
+        citations=(
+            *cite(snapshot, policy, quoted("name", policy.name), *(f"{key}" for key in added)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "placement", "obstacle": first.what, "victim": full_name(ref)},
+        refuted_by=("A node that has these labels, or a pod without them that waits as well, would refute it.",),
+        actions=("PatchConfiguration",),
+    )
+
+
+_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?:[\w.-]{1,63}/)?(?P<who>[\w.-]{1,253}?)(?: on node |\.?$)")
+
+
+def _preemptor(snapshot: Snapshot, ref: TargetRef) -> Observed | None:
+    """The pod of another workload that the scheduler's event names, by uid or name, where it was read."""
+    match = _BY.search(_preemption(snapshot, ref).get("preempted", ""))
+    if match is None:
+        return None
+    names = ((each, {str(each.object.get("metadata", {}).get("uid")), each.name}) for each in snapshot.of_kind("Pod"))
+    found = next((each for each, known in names if match["who"] in known), None)
+    return found if found is not None and workload_of(snapshot, found) != ref else None
+
+
+def _pushed_out(snapshot: Snapshot, pod: Observed, ref: TargetRef, taker: Observed, first: Obstacle) -> Finding:
+    """Its pods ran until somebody of a higher priority came."""
+    owner = workload_of(snapshot, taker)
+    priority = str(spec_of(taker.object).get("priorityClassName") or spec_of(taker.object).get("priority") or "")
+    field = pod_field(owner, "priorityClassName")
+    return Finding(
+        detector=NAME,
+        category="InsufficientResources",
+        object=owner,
+        field=field,
+        value=limited(priority),
+        summary=f"{owner.display}: its priority ({field} = {priority}) pushed pods of {ref.display} out, and no node "
+        f"has room for them now: {first.text}"[:500],
+        confidence=0.88,
+        citations=(
+            *cite(snapshot, taker, quoted("name", taker.name)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "preempted", "obstacle": first.what, "victim": full_name(ref)},
+        refuted_by=("Room for the pods that were pushed out, while the other ones run, would refute it.",),
+        actions=("ProvisionNode",),
+    )
+
+
+def _preemption(snapshot: Snapshot, ref: TargetRef) -> dict[str, str]:
+    """What pushed pods of this workload out, where an Event says so."""
+    for event in events_of(snapshot, "Preempted"):
+        about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+        if str(about.get("name", "")).startswith(f"{ref.name}-"):
+            return {"preempted": limited(message_of(event.object))}
+    return {}
+
+
+def _place(ref: TargetRef, pod: Json, first: Obstacle) -> tuple[str, str, str]:
+    """Field, value, and the container where the field is one's."""
+    if first.kind == "insufficient" and first.what != "pods":
+        name, request = _largest(pod, first.what)
+        return pod_field(ref, f"containers[name={name}].resources.requests.{first.what}"), request, name
+    if first.what == "pods":
+        return "spec.replicas", "", ""
+    if first.kind == "claimMissing":
+        return (
+            pod_field(ref, f"volumes[name={_volume(pod, first.what)}].persistentVolumeClaim.claimName"),
+            first.what,
+            "",
+        )
+    if first.kind == "ports":
+        name, port = _host_port(pod)
+        return pod_field(ref, f"containers[name={name}].ports" if name else "containers"), port, ""
+    word = _constraint(pod, first)
+    return pod_field(ref, word), first.what or _text_of(_at(spec_of(pod), word)), ""
+
+
+def _constraint(pod: Json, first: Obstacle) -> str:
+    """Which constraint of the pod it is, as precisely as the sentence and the pod say."""
+    spec = spec_of(pod)
+    if first.kind == "selector" and not spec.get("nodeSelector"):
+        return "affinity.nodeAffinity" if (spec.get("affinity") or {}).get("nodeAffinity") else "affinity"
+    if first.kind == "affinity":
+        word = "podAntiAffinity" if "anti-affinity" in first.text.lower() else "podAffinity"
+        return f"affinity.{word}" if (spec.get("affinity") or {}).get(word) else "affinity"
+    return _FIELDS.get(first.kind, "nodeName")
+
+
+def _at(spec: Json, path: str) -> object:
+    found: object = spec
+    for step in path.split("."):
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+def _volume(pod: Json, claim: str) -> str:
+    volumes = listed(spec_of(pod), "volumes")
+    named = (each for each in volumes if (each.get("persistentVolumeClaim") or {}).get("claimName") == claim)
+    return str(next(named, {}).get("name", ""))
+
+
+def _host_port(pod: Json) -> tuple[str, str]:
+    for container in listed(spec_of(pod), "containers"):
+        for port in listed(container, "ports"):
+            if port.get("hostPort"):
+                return str(container.get("name")), str(port["hostPort"])
+    return "", ""
+
+
+def _text_of(value: object) -> str:
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, (dict, list)) and value else ""
+
+
+def _largest(pod: Json, resource: str) -> tuple[str, str]:
+    """The container that asks for most of a resource, and how much."""
+    asks = [(str(spec.get("name")), str(_request(spec, resource))) for spec in listed(spec_of(pod), "containers")]
+    return max(asks, key=lambda ask: quantity(ask[1]) or 0.0, default=("", ""))
+
+
+def _request(spec: Json, resource: str) -> object:
+    return ((spec.get("resources") or {}).get("requests") or {}).get(resource) or ""
+
+
+def _requests(pod: Json, container: str) -> dict[str, str]:
+    specs = listed(spec_of(pod), "containers")
+    spec = next((each for each in specs if each.get("name") == container), specs[0] if specs else {})
+    return {
+        "container": container,
+        "cpuRequest": str(_request(spec, "cpu")),
+        "memoryRequest": str(_request(spec, "memory")),
+    }
+
+
+# --- cordoned nodes ------------------------------------------------------------------------------------------------
+
+
+def _cordoned_node(snapshot: Snapshot, pod: Json, first: Obstacle) -> Observed | None:
+    """The cordoned node that the pod could run on; none where the obstacle is another or no node was read."""
+    candidates = [each for each in workers(snapshot, pod) if is_cordoned(each.object) and wants(pod, each)]
+    if first.kind == "volumeAffinity":
+        homes = [each for volume in _volumes(snapshot, pod) for each in _homes(snapshot, volume) or ()]
+        candidates = [each for each in candidates if each in homes]
+    elif first.kind != "cordoned":
+        return None
+    return min(candidates, key=lambda each: each.name, default=None)
+
+
+def _cordoned(snapshot: Snapshot, pod: Observed, node: Observed, first: Obstacle, message: str) -> Finding:
+    ref, owner = ref_of(node.object), workload_of(snapshot, pod)
+    closed = [each.name for each in workers(snapshot, pod.object) if is_cordoned(each.object)]
+    return Finding(
+        detector=NAME,
+        category="NodeCordoned",
+        object=ref,
+        field="spec.unschedulable",
+        value="true",
+        summary=f"{ref.display} is cordoned (spec.unschedulable = true), and {owner.display} has pods that no other "
+        f"node takes: {message}"[:500],
+        confidence=0.92,
+        citations=(
+            *cite(snapshot, node, quoted("unschedulable", True)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"node": node.name, "nodes": limited(",".join(closed)), "pod": pod.name, "cause": "cordoned"},
+        refuted_by=(_REFUTED_BY["cordoned"],),
+        actions=_ACTIONS["cordoned"],
+    )
+
+
+# --- volumes that are somewhere else -------------------------------------------------------------------------------
+
+
+def _volumes(snapshot: Snapshot, pod: Json) -> list[Observed]:
+    names = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in listed(spec_of(pod), "volumes")}
+    namespace = pod.get("metadata", {}).get("namespace")
+    claims = [each for each in snapshot.of_kind("PersistentVolumeClaim") if each.namespace == namespace]
+    bound = {spec_of(each.object).get("volumeName") for each in claims if each.name in names}
+    return [each for each in snapshot.of_kind("PersistentVolume") if each.name in bound]
+
+
+def _homes(snapshot: Snapshot, volume: Observed) -> list[Observed] | None:
+    """The nodes of a volume's node affinity, None where it has none."""
+    required = (spec_of(volume.object).get("nodeAffinity") or {}).get("required") or {}
+    terms = listed(required, "nodeSelectorTerms")
+    nodes = snapshot.of_kind("Node")
+    return [each for each in nodes if any(term_takes(term, each) for term in terms)] if terms else None
+
+
+def _lost_volume(snapshot: Snapshot, pod: Observed) -> Observed | None:
+    """A volume of the pod whose node affinity names no node that there is."""
+    return next((each for each in _volumes(snapshot, pod.object) if _homes(snapshot, each) == []), None)
+
+
+def _misplaced(snapshot: Snapshot, pod: Observed, volume: Observed, first: Obstacle, message: str) -> Finding:
+    ref, owner = ref_of(volume.object), workload_of(snapshot, pod)
+    affinity = spec_of(volume.object).get("nodeAffinity")
+    return Finding(
+        detector=NAME,
+        category="Unschedulable",
+        object=ref,
+        field="spec.nodeAffinity",
+        value=limited(_text_of(affinity)),
+        summary=f"{ref.display}: its node affinity names no node of this cluster, and {owner.display} cannot run "
+        f"without it: {message}"[:500],
+        confidence=0.85,
+        citations=(
+            *cite(snapshot, volume, quoted("nodeAffinity", affinity)),
+            *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
+        ),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": first.kind},
+        refuted_by=(_REFUTED_BY["volumeAffinity"],),
+    )
+
+
+# --- a pod that no scheduler speaks of -----------------------------------------------------------------------------
+
+
+def _is_ignored(pod: Json, verdict: Json, snapshot: Snapshot) -> bool:
+    """A scheduler of its own that does not exist: the default one's silence is the control plane's matter."""
+    named = spec_of(pod).get("schedulerName") not in (None, "", DEFAULT_SCHEDULER)
+    waits = not spec_of(pod).get("nodeName") and status_of(pod).get("phase") in (None, "Pending")
+    age = age_seconds(snapshot, pod)
+    return named and waits and not verdict and (age is None or age > IGNORED_AFTER)
+
+
+def _ignored(snapshot: Snapshot, pod: Observed) -> Finding:
+    ref = workload_of(snapshot, pod)
+    wanted, back = str(spec_of(pod.object).get("schedulerName")), way_back(snapshot, ref)
+    return Finding(
+        detector=NAME,
+        category="Unschedulable",
+        object=ref,
+        field=pod_field(ref, "schedulerName"),
+        value=limited(wanted),
+        summary=f"{ref.display}: its pods ask for the scheduler {wanted} ({pod_field(ref, 'schedulerName')}), and no "
+        "scheduler of that name has looked at them",
+        confidence=0.88,
+        citations=cite(snapshot, pod, quoted("schedulerName", wanted), quoted("phase", "Pending")),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "schedulerName", "scheduler": wanted, **back},
+        refuted_by=("A PodScheduled condition or a FailedScheduling event by that scheduler would refute it.",),
+        actions=roll_back(back),
+    )
+
+
+def _is_nowhere(snapshot: Snapshot, pod: Json) -> bool:
+    """Put on a node by name, past the scheduler, and there is no such node."""
+    name = str(spec_of(pod).get("nodeName") or "")
+    return status_of(pod).get("phase") == "Pending" and bool(name) and bool(_no_node(snapshot, name))
+
+
+def _no_node(snapshot: Snapshot, name: str) -> str:
+    return proof_of_absence(snapshot, "Node", name, None)
+
+
+def _nowhere(snapshot: Snapshot, pod: Observed) -> Finding:
+    ref, name = workload_of(snapshot, pod), str(spec_of(pod.object).get("nodeName"))
+    field, back = pod_field(ref, "nodeName"), way_back(snapshot, ref)
+    return Finding(
+        detector=NAME,
+        category="Unschedulable",
+        object=ref,
+        field=field,
+        value=limited(name),
+        summary=f"{ref.display}: its pods are put on the node {name} ({field}), and there is no such node"[:500],
+        confidence=0.93,
+        citations=(*cite(snapshot, pod, quoted("nodeName", name)), *cite_entry(snapshot, _no_node(snapshot, name))),
+        explains=(f"Pod/{pod.name}: Pending",),
+        facts={"pod": pod.name, "cause": "nodeName", **back},
+        refuted_by=("A node of that name would refute it.",),
+        actions=roll_back(back),
+    )
+
+
+def _is_gated_long(snapshot: Snapshot, pod: Observed, verdict: Json) -> bool:
+    """Queues lift their own gates when there is room; another gate should not stay."""
+    if verdict.get("reason") != "SchedulingGated" or not any(
+        _stays(snapshot, pod, str(each.get("name"))) for each in listed(spec_of(pod.object), "schedulingGates")
+    ):
+        return False
+    age = age_seconds(snapshot, pod.object)
+    return age is not None and max(age, _told_for(snapshot, pod)) > GATED_AFTER
+
+
+def _stays(snapshot: Snapshot, pod: Observed, gate: str) -> bool:
+    """A queue marks the pods that it holds, and writes the gate of its admission into no template."""
+    if "kueue" not in gate:
+        return True
+    owner = snapshot.find(workload_of(snapshot, pod))
+    template = spec_of(template_of(owner.object)) if owner and owner.kind != "Pod" else {}
+    written = gate == QUEUE_GATE and any(each.get("name") == gate for each in listed(template, "schedulingGates"))
+    return written and labels_of(pod.object).get(QUEUE_MARK) != "true"
+
+
+def _told_for(snapshot: Snapshot, pod: Observed) -> float:
+    """Seconds since when the Signal tells of this workload: its pods may have been made anew since."""
+    mine = workload_of(snapshot, pod) == snapshot.root
+    return (snapshot.taken_at - snapshot.since).total_seconds() if mine and snapshot.since else 0.0
+
+
+def _gated(snapshot: Snapshot, pod: Observed) -> Finding:
+    ref = workload_of(snapshot, pod)
+    gates = [str(each.get("name")) for each in listed(spec_of(pod.object), "schedulingGates")]
+    field = pod_field(ref, "schedulingGates")
+    return Finding(
+        detector=NAME,
+        category="Unschedulable",
+        object=ref,
+        field=field,
+        value=limited(",".join(gates)),
+        summary=f"{ref.display}: its pods wait behind {field} = {', '.join(gates)}, which nobody has lifted"[:500],
+        confidence=0.7,
+        citations=cite(snapshot, pod, quoted("name", gates[0]), '"reason":"SchedulingGated"'),
+        explains=(f"Pod/{pod.name}: SchedulingGated",),
+        facts={"pod": pod.name, "cause": "schedulingGates"},
+        refuted_by=("The gate being lifted by its controller would refute it.",),
+    )

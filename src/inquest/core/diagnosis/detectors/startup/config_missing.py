@@ -1,0 +1,234 @@
+"""A ConfigMap, a Secret, or a key in one, that a container waits for: the kubelet names it.
+
+Secrets are not read; what is known of one is what the kubelet says of it. Where a ConfigMap of nearly the same name was
+read, the reference is what is wrong, else the object that is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Final
+
+from inquest.api.types import TargetRef
+from inquest.core.diagnosis.detectors.platform.bindings import key_field
+from inquest.core.diagnosis.detectors.reading import (
+    Container,
+    cited,
+    config_map,
+    container_field,
+    containers_of,
+    culprit,
+    events_about,
+    is_fresh,
+    is_going,
+    limited,
+    message_of,
+    nearest_first,
+    pod_field,
+    possible,
+    rollout_facts,
+)
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+
+NAME: Final = "config_missing"
+WAITING: Final = frozenset({"CreateContainerConfigError", "CreateContainerError"})
+_STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
+_RECENT: Final = timedelta(minutes=30)
+_OBJECT: Final = re.compile(r'(?P<kind>configmap|secret)s? "(?:[\w.-]+/)?(?P<name>[\w.-]+)" not found', re.IGNORECASE)
+_KEY: Final = re.compile(
+    r"couldn't find key (?P<key>[\w.-]+) in (?P<kind>ConfigMap|Secret) (?:[\w.-]+)/(?P<name>[\w.-]+)", re.IGNORECASE
+)
+_FILE_KEY: Final = re.compile(r"references non-existent (?P<kind>config|secret) key: (?P<key>[\w.-]+)")
+_VOLUME: Final = re.compile(r'for volume "(?P<volume>[\w.-]+)"')
+_KINDS: Final = {"configmap": "ConfigMap", "config": "ConfigMap", "secret": "Secret"}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What the kubelet does not find."""
+
+    kind: str
+    name: str
+    key: str = ""
+    message: str = ""
+    evidence: str = ""
+
+    @property
+    def category(self) -> str:
+        if self.key:
+            return "ConfigKeyMissing"
+        return "ConfigMapMissing" if self.kind == "ConfigMap" else "SecretMissing"
+
+
+def config_missing(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each object or key that pods wait for."""
+    best: dict[tuple[str, str, str, str], Finding] = {}
+    for finding in _findings(snapshot):
+        ref = finding.object
+        best.setdefault((ref.kind, ref.namespace or "", ref.name, finding.facts["key"]), finding)
+    return list(best.values())
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for pod in nearest_first(snapshot):
+        if not is_going(pod):
+            for missing in _missing(snapshot, pod):
+                if not _has_come(snapshot, pod, missing):
+                    yield _finding(snapshot, pod, missing)
+
+
+def _has_come(snapshot: Snapshot, pod: Observed, missing: Missing) -> bool:
+    """It was made since the kubelet looked: the next look finds it."""
+    found = config_map(snapshot, missing.name, pod.namespace) if missing.kind == "ConfigMap" else None
+    data = {**(found.object.get("data") or {}), **(found.object.get("binaryData") or {})} if found else {}
+    return found is not None and (not missing.key or missing.key in data)
+
+
+def _missing(snapshot: Snapshot, pod: Observed) -> Iterator[Missing]:
+    waiting = [each for each in containers_of(pod) if each.waiting.get("reason") in WAITING]
+    for container in waiting:
+        yield from _said(pod, str(container.waiting.get("message") or ""), pod.evidence)
+    if waiting or any(each.waiting.get("reason") in _STARTING for each in containers_of(pod)):
+        for event in events_about(snapshot, pod, "FailedMount", "Failed"):
+            if is_fresh(snapshot, event, _RECENT):
+                yield from _said(pod, message_of(event), event.evidence)
+
+
+def _said(pod: Observed, message: str, evidence: str) -> Iterator[Missing]:
+    for match in _KEY.finditer(message):
+        yield Missing(_KINDS[match["kind"].lower()], match["name"], match["key"], match[0], evidence)
+    for match in _OBJECT.finditer(message):
+        yield Missing(_KINDS[match["kind"].lower()], match["name"], "", match[0], evidence)
+    for match in _FILE_KEY.finditer(message):
+        kind = _KINDS[match["kind"]]
+        name = _source_of(pod, message, kind, match["key"])
+        if name:
+            yield Missing(kind, name, match["key"], match[0], evidence)
+
+
+def _source_of(pod: Observed, message: str, kind: str, key: str) -> str:
+    """The kubelet names volume and key; the pod says which object the volume is of."""
+    found = _VOLUME.search(message)
+    volumes = (pod.object.get("spec") or {}).get("volumes") or ()
+    for volume in (each for each in volumes if not found or each.get("name") == found["volume"]):
+        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+            listed = source.get("configMap" if kind == "ConfigMap" else "secret") or {}
+            keys = [each.get("key") for each in listed.get("items") or ()]
+            if listed and (not keys or key in keys):
+                return str(listed.get("secretName") or listed.get("name") or "")
+    return ""
+
+
+def _finding(snapshot: Snapshot, pod: Observed, missing: Missing) -> Finding:
+    owner = culprit(snapshot, pod)
+    named = TargetRef(api_version="v1", kind=missing.kind, name=missing.name, namespace=pod.namespace or None)
+    meant = _meant(snapshot, pod, missing)
+    ref, field, value = (
+        (named, key_field(missing.key), missing.key) if missing.key else (named, "metadata.name", missing.name)
+    )
+    container, reference = _reference(owner, pod, missing)
+    if meant and not missing.key:
+        ref, field, value = owner, reference or pod_field(owner, "volumes"), missing.name
+    facts = {
+        **rollout_facts(snapshot, owner),
+        "key": missing.key,
+        "container": container,
+        "pod": pod.name,
+        "meant": meant,
+    }
+    return Finding(
+        detector=NAME,
+        category=missing.category,
+        object=ref,
+        field=field,
+        value=limited(value),
+        summary=_summary(owner, named, missing, reference, meant),
+        confidence=0.95,
+        citations=_citations(snapshot, pod, missing, meant),
+        explains=(f"{owner.display}: its containers wait",),
+        facts={**facts, "reference": reference, "name": missing.name},
+        refuted_by=(_refutation(named, missing),),
+        actions=possible(snapshot, ("PatchConfiguration", "RollbackDeployment"), facts, owner, reference),
+    )
+
+
+def _refutation(named: TargetRef, missing: Missing) -> str:
+    return f"{named.display} has the key {missing.key}." if missing.key else f"{named.display} exists in the namespace."
+
+
+def _meant(snapshot: Snapshot, pod: Observed, missing: Missing) -> str:
+    """The ConfigMap, or the key of it, of nearly that name."""
+    if missing.kind != "ConfigMap":
+        return ""
+    if missing.key:
+        found = config_map(snapshot, missing.name, pod.namespace)
+        known = [str(key) for key in (found.object.get("data") or {})] if found else []
+        return next(iter(get_close_matches(missing.key, known, 1, 0.75)), "")
+    names = [each.name for each in snapshot.of_kind("ConfigMap") if each.namespace == pod.namespace]
+    return next(iter(get_close_matches(missing.name, names, 1, 0.85)), "")
+
+
+def _summary(owner: TargetRef, named: TargetRef, missing: Missing, reference: str, meant: str) -> str:
+    what = f"has no key {missing.key}" if missing.key else "does not exist"
+    near = f"; {meant} does" if meant and not missing.key else f"; it has {meant}" if meant else ""
+    used = f", and {owner.display} takes it in {reference}" if reference else f", and {owner.display} waits for it"
+    return f"{named.display} {what}{near}{used}"[:500]
+
+
+def _citations(snapshot: Snapshot, pod: Observed, missing: Missing, meant: str) -> tuple[Citation, ...]:
+    said = cited(snapshot, missing.evidence, missing.message)
+    fact = cited(snapshot, pod.evidence, f'"name":"{missing.name}"', f'"{missing.name}"')[:1]
+    near = next((each for each in snapshot.of_kind("ConfigMap") if each.name == meant), None) if meant else None
+    return (*said, *fact, *(cited(snapshot, near.evidence, f'"name":"{meant}"') if near else ()))
+
+
+# --- where it is taken ---------------------------------------------------------------------------------------
+
+
+def _reference(owner: TargetRef, pod: Observed, missing: Missing) -> tuple[str, str]:
+    """The container that takes it, and the path of the reference in the workload."""
+    for container in containers_of(pod):
+        found = _in_env(owner, container, missing) or _in_env_from(owner, container, missing)
+        if found:
+            return container.name, found
+    return "", _in_volumes(owner, pod, missing)
+
+
+def _in_env(owner: TargetRef, container: Container, missing: Missing) -> str:
+    source = "configMapKeyRef" if missing.kind == "ConfigMap" else "secretKeyRef"
+    for entry in container.spec.get("env") or ():
+        taken = (entry.get("valueFrom") or {}).get(source) or {}
+        if taken.get("name") == missing.name and missing.key in ("", taken.get("key")):
+            word = "key" if missing.key else "name"
+            return container_field(owner, container, f"env[name={entry.get('name')}].valueFrom.{source}.{word}")
+    return ""
+
+
+def _in_env_from(owner: TargetRef, container: Container, missing: Missing) -> str:
+    source = "configMapRef" if missing.kind == "ConfigMap" else "secretRef"
+    for number, entry in enumerate(container.spec.get("envFrom") or ()):
+        if (entry.get(source) or {}).get("name") == missing.name:
+            return container_field(owner, container, f"envFrom[{number}].{source}.name")
+    return ""
+
+
+def _in_volumes(owner: TargetRef, pod: Observed, missing: Missing) -> str:
+    for volume in (pod.object.get("spec") or {}).get("volumes") or ():
+        if _is_of(volume, missing):
+            rest = "configMap.name" if missing.kind == "ConfigMap" else "secret.secretName"
+            return pod_field(
+                owner, f"volumes[name={volume.get('name')}].{'projected' if volume.get('projected') else rest}"
+            )
+    return ""
+
+
+def _is_of(volume: Json, missing: Missing) -> bool:
+    for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+        listed = source.get("configMap" if missing.kind == "ConfigMap" else "secret") or {}
+        if missing.name in (listed.get("name"), listed.get("secretName")):
+            return True
+    return False

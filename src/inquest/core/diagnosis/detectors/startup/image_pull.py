@@ -1,0 +1,205 @@
+"""An image that cannot be pulled, and why as far as the runtime says: not found, refused, unreachable, a bad name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from inquest.api.types import TargetRef
+from inquest.core.diagnosis.detectors.reading import (
+    Container,
+    cited,
+    container_field,
+    culprit,
+    events_about,
+    every_container,
+    is_going,
+    limited,
+    message_of,
+    pod_field,
+    possible,
+    ref_of,
+    rollout_facts,
+    strongest,
+)
+from inquest.core.diagnosis.detectors.startup.injected import KIND, injector, is_injected
+from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+
+NAME: Final = "image_pull"
+INJECTED_BY: Final = "webhooks"
+REASONS: Final = frozenset(
+    [
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+    ]
+)
+_BY_REASON: Final = {
+    "ErrImageNeverPull": "neverPull",
+    "InvalidImageName": "invalidName",
+    "RegistryUnavailable": "unreachable",
+}
+_BY_MESSAGE: Final = (
+    ("rateLimited", re.compile(r"toomanyrequests|\b429\b|rate limit", re.IGNORECASE)),
+    ("platform", re.compile(r"no match(?:ing manifest)? for (?:platform|\w+/\w+)|no matching manifest", re.IGNORECASE)),
+    ("unknownHost", re.compile(r"no such host|NXDOMAIN", re.IGNORECASE)),
+    (
+        "unauthorized",
+        re.compile(
+            r"unauthorized|denied|forbidden|\b40[13]\b|authentication required|no basic auth|may require", re.IGNORECASE
+        ),
+    ),
+    ("nodeFull", re.compile(r"no space left on device", re.IGNORECASE)),
+    (
+        "unreachable",
+        re.compile(
+            r"timeout|timed out|connection re(?:fused|set)|dial tcp|x509|tls:|deadline exceeded|no route to host"
+            r"|server misbehaving|HTTP response to HTTPS client|unexpected EOF|\b50[0-4]\b",
+            re.IGNORECASE,
+        ),
+    ),
+    ("invalidName", re.compile(r"invalid reference format|couldn't parse image", re.IGNORECASE)),
+    ("notFound", re.compile(r"not found|manifest unknown|does not exist|name unknown", re.IGNORECASE)),
+)
+"""In this order: a registry that hides what it refuses says both "does not exist" and "may require authorization"."""
+_WORDS: Final = {
+    "notFound": "the registry does not have it",
+    "platform": "the registry has it for other platforms only",
+    "unauthorized": "the registry refuses it to these credentials",
+    "unknownHost": "there is no host of its registry's name",
+    "unreachable": "the registry cannot be reached",
+    "rateLimited": "the registry limits the rate",
+    "neverPull": "it is not on the node and the pull policy is Never",
+    "invalidName": "its name is invalid",
+    "nodeFull": "its node has no space left",
+    "": "the runtime does not say why",
+}
+_CONFIDENCE: Final = {"": 0.8, "unreachable": 0.8, "rateLimited": 0.85, "nodeFull": 0.8, "unknownHost": 0.88}
+_ACTIONS: Final = {
+    "unauthorized": ("RefreshImagePullSecret", "PatchConfiguration"),
+    "unreachable": ("RollbackDeployment",),
+    "rateLimited": ("RefreshImagePullSecret",),
+    "nodeFull": ("CleanupNode",),
+}
+_PATCH: Final = ("RollbackDeployment", "PatchConfiguration")
+_REFUTED: Final = {
+    "unauthorized": "The pull secret of the pod opens this repository.",
+    "unreachable": "Another pod pulls from this registry now.",
+    "rateLimited": "The registry's limit is not used up.",
+    "neverPull": "The image is on the node.",
+}
+_SECRETS: Final = re.compile(r"image pull secrets \((?P<names>[^)]{1,253})\)")
+
+
+def image_pull(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each container of a workload that waits for its image."""
+    return strongest(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for container in every_container(snapshot):
+        if container.waiting.get("reason") in REASONS and not is_going(container.pod):
+            yield _finding(snapshot, container)
+
+
+def _finding(snapshot: Snapshot, container: Container) -> Finding:
+    injected = is_injected(snapshot, container)
+    ref = _who_changes(snapshot, container) if injected else culprit(snapshot, container.pod)
+    image = str(container.spec.get("image") or container.status.get("image") or "")
+    events = _failures(snapshot, container, image)
+    cause = _cause(container, events)
+    missing = _missing_secrets(snapshot, container)
+    field, value = _place(ref, container, cause, image, missing)
+    field = INJECTED_BY if ref.kind == KIND else field
+    facts = {"container": container.name, "pod": container.pod.name, "image": image, "cause": cause, "secret": missing}
+    facts = {**facts, **_before(snapshot, container, image), **rollout_facts(snapshot, ref)}
+    return Finding(
+        detector=NAME,
+        category="ImagePullFailing",
+        object=ref,
+        field=field,
+        value=limited(value),
+        summary=_summary(ref, container, image, cause, missing, injected=injected),
+        confidence=_CONFIDENCE.get(cause, 0.95),
+        citations=_citations(snapshot, container, image, events, missing),
+        explains=(str(container.waiting.get("reason")),),
+        facts=facts,
+        refuted_by=(_REFUTED.get(cause, "The registry has this image under this name and tag."),),
+        actions=() if injected else possible(snapshot, _ACTIONS.get(cause, _PATCH), facts, ref, field),
+    )
+
+
+def _who_changes(snapshot: Snapshot, container: Container) -> TargetRef:
+    """No field of the workload holds a container that a webhook put into its pods."""
+    return injector(snapshot, container.pod) or ref_of(container.pod)
+
+
+def _summary(ref: TargetRef, container: Container, image: str, cause: str, missing: str, *, injected: bool) -> str:
+    secret = f", and its pull secret {missing} does not exist" if missing else ""
+    whose = ", which stands in no template and was injected into the pod," if injected else ""
+    said = f"image {image} of container {container.name}{whose} cannot be pulled: {_WORDS[cause]}{secret}"
+    return f"{ref.display}: {said}"[:500]
+
+
+def _place(ref: TargetRef, container: Container, cause: str, image: str, missing: str) -> tuple[str, str]:
+    """The image, unless it is about with whose word it is pulled, or whether at all."""
+    if cause == "neverPull":
+        return container_field(ref, container, "imagePullPolicy"), "Never"
+    secrets = [str(each.get("name")) for each in (container.pod.object.get("spec") or {}).get("imagePullSecrets") or ()]
+    if missing or (cause == "unauthorized" and secrets):
+        return pod_field(ref, "imagePullSecrets"), missing or ", ".join(secrets)
+    return container_field(ref, container, "image"), image
+
+
+def _missing_secrets(snapshot: Snapshot, container: Container) -> str:
+    """Pull secrets that the kubelet does not find."""
+    for event in events_about(snapshot, container.pod, "FailedToRetrieveImagePullSecret"):
+        if match := _SECRETS.search(message_of(event)):
+            return match["names"]
+    return ""
+
+
+def _before(snapshot: Snapshot, container: Container, image: str) -> dict[str, str]:
+    """The image of a running pod of the same workload: what works."""
+    owner = culprit(snapshot, container.pod)
+    for other in every_container(snapshot):
+        same = other.name == container.name and other.pod.name != container.pod.name and other.is_running
+        found = str(other.spec.get("image") or "")
+        if same and found != image and culprit(snapshot, other.pod) == owner:
+            return {"runningImage": found}
+    return {}
+
+
+def _failures(snapshot: Snapshot, container: Container, image: str) -> list[Observed]:
+    events = events_about(snapshot, container.pod, "Failed")
+    return [event for event in events if image in str(event.object.get("message"))]
+
+
+def _cause(container: Container, events: list[Observed]) -> str:
+    """The status says it in newer versions, the events in all."""
+    by_reason = _BY_REASON.get(str(container.waiting.get("reason")))
+    if by_reason:
+        return by_reason
+    texts = [str(container.waiting.get("message") or ""), *(str(event.object.get("message")) for event in events)]
+    return next((cause for text in texts if (cause := _cause_in(text, container))), "")
+
+
+def _cause_in(text: str, container: Container) -> str:
+    """The image's own name may hold such words."""
+    said = text.replace(str(container.spec.get("image")), "")
+    return next((cause for cause, pattern in _BY_MESSAGE if pattern.search(said)), "")
+
+
+def _citations(
+    snapshot: Snapshot, container: Container, image: str, events: list[Observed], missing: str
+) -> tuple[Citation, ...]:
+    quotes = (f'"reason":"{container.waiting.get("reason")}"', f'"image":"{image}"')
+    events = events[:1]
+    if missing:
+        events += events_about(snapshot, container.pod, "FailedToRetrieveImagePullSecret")[:1]
+    said = [cited(snapshot, event.evidence, message_of(event)) for event in events]
+    return (*cited(snapshot, container.pod.evidence, *quotes), *(each for group in said for each in group))

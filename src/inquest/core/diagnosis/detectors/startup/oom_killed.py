@@ -1,0 +1,263 @@
+"""A container that the kernel killed for memory: at its own limit, or without one because the node ran out.
+
+Exit code 137 without the reason is not this: a liveness kill and an eviction look the same (behaviours, 13.3). Where
+its own figures creep up to the kill the memory leaks, and a higher limit only buys time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from datetime import timedelta
+from itertools import pairwise
+from typing import Final
+
+from inquest.core.diagnosis.detectors.reading import (
+    Container,
+    cited,
+    container_field,
+    culprit,
+    every_container,
+    is_fresh,
+    is_going,
+    limited,
+    logs_of,
+    message_of,
+    own_pods,
+    possible,
+    rollout_facts,
+    strongest,
+)
+from inquest.core.diagnosis.health import is_recent, quantity
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+
+NAME: Final = "oom_killed"
+REASON: Final = "OOMKilled"
+LEAK: Final = "MemoryLeaking"
+_AT_START: Final = re.compile(r"container init was OOM-killed|memory limit too low", re.IGNORECASE)
+"""The runtime's words when not even the container's own start fits the limit."""
+_NODE_REASONS: Final = ("SystemOOM", "OOMKilling")
+_RECENT: Final = timedelta(hours=1)
+_AT_LIMIT: Final = 0.9
+_FIGURE: Final = re.compile(
+    r"(?:heap|rss|memory|mem|cache(?:d)? (?:size|entries))\b[^\n\d]{0,40}"
+    r"(?P<figure>\d{1,9}(?:\.\d+)?) ?(?P<unit>[KMG]i?B?|%)?",
+    re.IGNORECASE,
+)
+_LEAK: Final = re.compile(r"\b(?:memory|heap)[ _-]?leak", re.IGNORECASE)
+_MIN_FIGURES: Final = 4
+_GROWTH: Final = 1.5
+_UNITS: Final = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_HEAP: Final = re.compile(r"-Xmx(?P<java>\d+[kKmMgG]?)|--max[-_]old[-_]space[-_]size=(?P<node>\d+)")
+
+
+def oom_killed(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each container of a workload that was killed recently, or is down because of it."""
+    return strongest(_findings(snapshot, own_pods(snapshot)))
+
+
+def _findings(snapshot: Snapshot, own: Collection[Observed]) -> Iterator[Finding]:
+    for container in every_container(snapshot):
+        if is_going(container.pod):
+            continue
+        kill = _kill(container)
+        if kill and _still_matters(container, kill, snapshot):
+            yield _finding(snapshot, container, kill)
+        elif not kill and container.pod in own and _creeps_to_limit(snapshot, container):
+            yield _leak_ahead(snapshot, container)
+
+
+def _kill(container: Container) -> Json:
+    return next((end for end in (container.ended, container.last_ended) if _is_kill(end)), {})
+
+
+def _is_kill(end: Json) -> bool:
+    at_start = end.get("reason") == "StartError" and bool(_AT_START.search(str(end.get("message") or "")))
+    return end.get("reason") == REASON or at_start
+
+
+def _still_matters(container: Container, kill: Json, snapshot: Snapshot) -> bool:
+    """A kill of long ago is history once the container is ready again."""
+    return not container.is_ready or is_recent(kill.get("finishedAt"), snapshot.taken_at)
+
+
+def _finding(snapshot: Snapshot, container: Container, kill: Json) -> Finding:
+    ref, limit = culprit(snapshot, container.pod), container.limit("memory")
+    leak = _leaks(snapshot, container)
+    facts = {**_facts(container, kill, limit), **_heap(snapshot, container, limit), **rollout_facts(snapshot, ref)}
+    node = [] if limit else _node_events(snapshot, container)
+    return Finding(
+        detector=NAME,
+        category=LEAK if leak else REASON,
+        object=ref,
+        field=container_field(ref, container, "resources.limits.memory"),
+        value=limited(limit),
+        summary=_summary(ref.display, container, limit, facts, leak),
+        confidence=_confidence(container, limit, node),
+        citations=(*_citations(snapshot, container, kill, limit), *leak, *_said_by(snapshot, node)),
+        explains=_symptoms(container),
+        facts=facts,
+        refuted_by=_refutations(limit, leak),
+        actions=possible(snapshot, _actions(limit, leak), facts, ref),
+    )
+
+
+def _actions(limit: str, leak: tuple[Citation, ...]) -> tuple[str, ...]:
+    if leak:
+        return ("RollbackDeployment", "RestartDeployment", "IncreaseMemoryLimits")
+    return ("IncreaseMemoryLimits",) if limit else ("IncreaseMemoryLimits", "DrainNode")
+
+
+def _refutations(limit: str, leak: tuple[Citation, ...]) -> tuple[str, ...]:
+    if leak:
+        return ("Its memory stays level under a steady load.",)
+    if limit:
+        return (f"Its working set stayed clearly below {limit} up to the kill.",)
+    return ("The node had free memory when the container was killed.",)
+
+
+def _summary(owner: str, container: Container, limit: str, facts: dict[str, str], leak: tuple[Citation, ...]) -> str:
+    if not limit:
+        return (
+            f"{owner}: container {container.name} has no memory limit and was killed because its node ran out of memory"
+        )
+    creeping = ", after its memory had grown without end" if leak else ""
+    heap = f"; its heap alone may grow to {facts['heap']}" if facts.get("heap") else ""
+    return f"{owner}: container {container.name} was killed at its memory limit of {limit}{creeping}{heap}"[:500]
+
+
+def _confidence(container: Container, limit: str, node: list[Observed]) -> float:
+    if not limit:
+        return 0.85 if node else 0.75
+    return 0.9 if container.is_ready else 0.95
+
+
+def _citations(snapshot: Snapshot, container: Container, kill: Json, limit: str) -> tuple[Citation, ...]:
+    message = str(kill.get("message") or "") if kill.get("reason") != REASON else ""
+    quotes = [f'"reason":"{kill.get("reason")}"', f'"exitCode":{kill.get("exitCode")}', message]
+    return cited(snapshot, container.pod.evidence, *quotes, *([f'"memory":"{limit}"'] if limit else []))
+
+
+def _symptoms(container: Container) -> tuple[str, ...]:
+    waiting = container.waiting.get("reason")
+    restarts = f"{container.restarts} restarts of container {container.name}" if container.restarts else ""
+    return tuple(text for text in (str(waiting or ""), restarts) if text)
+
+
+def _facts(container: Container, kill: Json, limit: str) -> dict[str, str]:
+    return {
+        "container": container.name,
+        "pod": container.pod.name,
+        "node": str((container.pod.object.get("spec") or {}).get("nodeName") or "") if not limit else "",
+        "memoryLimit": limit,
+        "memoryRequest": container.request("memory"),
+        "exitCode": str(kill.get("exitCode", "")),
+        "restartCount": str(container.restarts),
+        "level": "container" if limit else "node",
+    }
+
+
+# --- the node ---------------------------------------------------------------------------------------------------
+
+
+def _node_events(snapshot: Snapshot, container: Container) -> list[Observed]:
+    """What the kernel told of its node."""
+    node = (container.pod.object.get("spec") or {}).get("nodeName")
+    events = [event for event in snapshot.of_kind("Event") if event.object.get("reason") in _NODE_REASONS]
+    return [event for event in events if _about(event) == node and is_fresh(snapshot, event, _RECENT)][:1]
+
+
+def _about(event: Observed) -> object:
+    return (event.object.get("involvedObject") or event.object.get("regarding") or {}).get("name")
+
+
+def _said_by(snapshot: Snapshot, events: list[Observed]) -> tuple[Citation, ...]:
+    return tuple(citation for event in events for citation in cited(snapshot, event.evidence, message_of(event)))
+
+
+# --- the heap, and a leak -----------------------------------------------------------------------------------------
+
+
+def _heap(snapshot: Snapshot, container: Container, limit: str) -> dict[str, str]:
+    """The heap that the process may use, where that alone is as much as the limit."""
+    place = next((found for word in ("-Xmx", "--max-old-space-size") if (found := _flagged(container, word))), "")
+    match = _HEAP.search(place)
+    top = quantity(limit)
+    if match is None or top is None:
+        return {}
+    size = _bytes(match["java"]) if match["java"] else float(match["node"]) * 1024**2
+    return {"heap": match[0]} if size >= top * _AT_LIMIT else {}
+
+
+def _flagged(container: Container, word: str) -> str:
+    values = [str(each.get("value") or "") for each in container.spec.get("env") or ()]
+    values += [str(each) for listed in ("command", "args") for each in container.spec.get(listed) or ()]
+    return next((value for value in values if word in value), "")
+
+
+def _bytes(text: str) -> float:
+    unit = text[-1].lower()
+    return float(text.rstrip("kKmMgG")) * {"k": 1024.0, "m": 1024.0**2, "g": 1024.0**3}.get(unit, 1.0)
+
+
+def _leaks(snapshot: Snapshot, container: Container) -> tuple[Citation, ...]:
+    """Lines of its log in which its memory only grows, or that speak of a leak."""
+    for log in logs_of(snapshot, container):
+        lines = [line[:400] for line in log.text.splitlines()[-200:]]
+        told = next((line for line in reversed(lines) if _LEAK.search(line)), "")
+        grown = _grown(lines)
+        if told or grown:
+            return cited(snapshot, log.evidence, *(line.strip() for line in ([told] if told else grown)))
+    return ()
+
+
+def _grown(lines: list[str]) -> list[str]:
+    """First and last line of a figure that rises from line to line, and by half as much again in all."""
+    found = [(_figure(match), line) for line in lines if (match := _FIGURE.search(line))]
+    figures = [figure for figure, _ in found]
+    rises = len(figures) >= _MIN_FIGURES and all(one <= two for one, two in pairwise(figures))
+    return [found[0][1], found[-1][1]] if rises and figures[-1] >= figures[0] * _GROWTH > 0 else []
+
+
+def _figure(match: re.Match[str]) -> float:
+    return float(match["figure"]) * _UNITS[(match["unit"] or "")[:1].lower()]
+
+
+def _creeps_to_limit(snapshot: Snapshot, container: Container) -> bool:
+    """Not killed yet: nearly at its limit, and its log shows that it grows."""
+    top = quantity(container.limit("memory"))
+    used = quantity(_usage(snapshot, container)[0])
+    return bool(top and used and used >= top * _AT_LIMIT and _leaks(snapshot, container))
+
+
+def _usage(snapshot: Snapshot, container: Container) -> tuple[str, str]:
+    """Memory in use, and the evidence of it."""
+    for seen in snapshot.of_kind("PodMetrics"):
+        if (seen.name, seen.namespace) == (container.pod.name, container.pod.namespace):
+            for each in seen.object.get("containers") or ():
+                if each.get("name") == container.name:
+                    return str((each.get("usage") or {}).get("memory") or ""), seen.evidence
+    return "", ""
+
+
+def _leak_ahead(snapshot: Snapshot, container: Container) -> Finding:
+    ref, limit = culprit(snapshot, container.pod), container.limit("memory")
+    used, evidence = _usage(snapshot, container)
+    facts = {**_facts(container, {}, limit), **rollout_facts(snapshot, ref)}
+    return Finding(
+        detector=NAME,
+        category=LEAK,
+        object=ref,
+        field=container_field(ref, container, "resources.limits.memory"),
+        value=limited(limit),
+        summary=f"{ref.display}: memory of container {container.name} grows without end and is at {used} of {limit}",
+        confidence=0.8,
+        citations=(
+            *cited(snapshot, container.pod.evidence, f'"memory":"{limit}"'),
+            *cited(snapshot, evidence, f'"memory":"{used}"'),
+            *_leaks(snapshot, container),
+        ),
+        facts=facts,
+        refuted_by=("Its memory stays level under a steady load.",),
+        actions=possible(snapshot, ("RollbackDeployment", "RestartDeployment"), facts, ref),
+    )

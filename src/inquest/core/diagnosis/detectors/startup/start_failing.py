@@ -1,0 +1,346 @@
+"""A container that the kubelet or the runtime cannot start: the words of the runtime, told apart by what must "
+"change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from inquest.api.types import TargetRef
+from inquest.core.diagnosis.detectors.logs.view import command_of
+from inquest.core.diagnosis.detectors.reading import (
+    Container,
+    cited,
+    container_field,
+    culprit,
+    events_about,
+    every_container,
+    is_fresh,
+    is_going,
+    limited,
+    message_of,
+    pod_field,
+    possible,
+    rollout_facts,
+    strongest,
+)
+from inquest.core.diagnosis.detectors.workload_reading import is_short
+from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
+
+NAME: Final = "start_failing"
+_WAITING: Final = frozenset(
+    {
+        *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError"),
+        *("PreCreateHookError", "PreStartHookError", "StartError", "ContainerCannotRun"),
+    }
+)
+_ENDED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
+_RECENT: Final = timedelta(minutes=30)
+_ROOM: Final = "containers[name={container}].resources.requests"
+_POD_REASONS: Final = {
+    "SysctlForbidden": ("AdmissionRejected", "securityContext.sysctls"),
+    "AppArmor": ("AdmissionRejected", "securityContext.appArmorProfile"),
+    "UnexpectedAdmissionError": ("InsufficientResources", _ROOM),
+    "OutOfcpu": ("InsufficientResources", f"{_ROOM}.cpu"),
+    "OutOfmemory": ("InsufficientResources", f"{_ROOM}.memory"),
+    "OutOfephemeral-storage": ("InsufficientResources", f"{_ROOM}.ephemeral-storage"),
+    "OutOfpods": ("InsufficientResources", "nodeName"),
+    "NodeAffinity": ("Unschedulable", "nodeSelector"),
+    "NodePorts": ("PortConflict", "containers[name={container}].ports"),
+}
+"""Reason of a pod that its kubelet refused whole → category, and field of the pod's spec."""
+NODE: Final = "node"
+"""In the place of a field: the fault is the node's."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Words of the runtime → category, field under the container, confidence, and what they mean."""
+
+    pattern: re.Pattern[str]
+    category: str
+    field: str
+    confidence: float
+    says: str
+    actions: tuple[str, ...]
+    refuted: str
+
+
+def _row(pattern: str, category: str, field: str, confidence: float, says: str, refuted: str, *actions: str) -> Row:
+    return Row(re.compile(pattern, re.IGNORECASE), category, field, confidence, says, actions, refuted)
+
+
+_SECURITY: Final = ("FixSecurityContext", "RollbackDeployment")
+_COMMAND: Final = ("RollbackDeployment", "PatchConfiguration")
+ROWS: Final[tuple[Row, ...]] = (
+    _row(
+        r"runAsNonRoot and image will run as root|runAsUser breaks non-root policy|non-numeric user \("
+        r"(?P<value>[\w.-]+)\)",
+        "CommandFailing",
+        "securityContext.runAsNonRoot",
+        0.93,
+        "may not run as root, and its image does",
+        "The image names a numeric user that is not 0, or runAsUser does.",
+        *_SECURITY,
+    ),
+    _row(
+        r"to rootfs at \\?\"(?P<path>[^\"\\]{1,200})|mount (?P<source>/\S{1,200}) to rootfs"
+        r"|trying to mount a directory onto a file",
+        "VolumeMountFailing",
+        "volumeMounts",
+        0.9,
+        "has a mount that does not fit its place",
+        "The mounted file or directory is of the kind that stands at its path in the image.",
+        "PatchConfiguration",
+        "RollbackDeployment",
+    ),
+    _row(
+        r"failed to (?:prepare|create) subPath (?:directory )?for volumeMount \"(?P<mount>[\w.-]+)\"",
+        "VolumeMountFailing",
+        "volumeMounts",
+        0.9,
+        "has a subPath that cannot be used",
+        "The subPath exists on the volume and may be read.",
+        "PatchConfiguration",
+    ),
+    _row(
+        r"OOM-killed|memory limit too low|minimum memory limit",
+        "OOMKilled",
+        "resources.limits.memory",
+        0.92,
+        "has a memory limit below what its start needs",
+        "The container starts with this limit.",
+        "IncreaseMemoryLimits",
+    ),
+    _row(
+        r"chdir to cwd \(?\\?\"(?P<value>[^\"\\]{1,200})",
+        "CommandFailing",
+        "workingDir",
+        0.92,
+        "has a working directory that its image does not have",
+        "The working directory exists in the image and may be entered.",
+        *_COMMAND,
+    ),
+    _row(
+        r"unable to find (?:user|group) (?P<value>[\w.-]+)|no matching entries in (?:passwd|group) file",
+        "CommandFailing",
+        "securityContext.runAsUser",
+        0.9,
+        "is to run as somebody whom its image does not know",
+        "The user is in the image's passwd file.",
+        *_SECURITY,
+    ),
+    _row(
+        r"apparmor|seccomp|unknown capability|selinux|no_new_privs",
+        "CommandFailing",
+        "securityContext",
+        0.85,
+        "has a security profile that its node does not have",
+        "The profile is loaded on the node.",
+        *_SECURITY,
+    ),
+    _row(
+        r"exec:? \\?\"(?P<value>[^\"\\]{1,200})\\?\"|executable file not found|no command specified|exec format error"
+        r"|permission denied|no such file or directory",
+        "CommandFailing",
+        "command",
+        0.92,
+        "has a command that cannot be run",
+        "The command exists in the image and its user may run it.",
+        *_COMMAND,
+    ),
+    _row(
+        r"failed to reserve container name|context deadline exceeded|failed to create (?:new )?shim"
+        r"|connection refused"
+        r"|transport is closing|input/output error|failed to get sandbox|cgroup",
+        "ContainerRuntimeFailing",
+        NODE,
+        0.65,
+        "cannot be created by its node's runtime",
+        "The runtime of the node creates other containers.",
+        "CordonNode",
+        "DrainNode",
+    ),
+)
+_HOOK: Final = re.compile(r"lifecycle hook|PostStartHook|postStart", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a container was not started, in the runtime's words."""
+
+    container: Container
+    reason: str
+    message: str
+    evidence: str
+
+
+def start_failing(snapshot: Snapshot) -> Iterable[Finding]:
+    """One finding for each container that cannot be started."""
+    return strongest(_findings(snapshot))
+
+
+def _findings(snapshot: Snapshot) -> Iterator[Finding]:
+    for container in every_container(snapshot):
+        refusal = None if is_going(container.pod) else _refusal(snapshot, container)
+        if refusal is not None:
+            found = _hook(snapshot, refusal) or _by_row(snapshot, refusal)
+            if found is not None:
+                yield found
+    for pod in snapshot.of_kind("Pod"):
+        # One that was refused once is history as soon as another of its workload was taken.
+        if _reason(pod) in _POD_REASONS and is_short(snapshot, culprit(snapshot, pod)):
+            yield _refused_pod(snapshot, pod)
+
+
+def _reason(pod: Observed) -> str:
+    return str((pod.object.get("status") or {}).get("reason") or "")
+
+
+def _refusal(snapshot: Snapshot, container: Container) -> Refusal | None:
+    waiting = str(container.waiting.get("reason") or "")
+    if waiting in _WAITING and container.waiting.get("message"):
+        return Refusal(container, waiting, str(container.waiting["message"]), container.pod.evidence)
+    ended = container.ended or container.last_ended
+    if str(ended.get("reason")) in _ENDED and not container.is_ready and ended.get("message"):
+        return Refusal(container, str(ended["reason"]), str(ended["message"]), container.pod.evidence)
+    return _told_by_event(snapshot, container, waiting) if waiting in _WAITING or _in_hook(container) else None
+
+
+def _in_hook(container: Container) -> bool:
+    """A container whose hook fails ends like any other; only the event names the hook."""
+    return bool((container.spec.get("lifecycle") or {}).get("postStart")) and not container.is_ready
+
+
+def _told_by_event(snapshot: Snapshot, container: Container, waiting: str) -> Refusal | None:
+    reasons = ("Failed", "FailedPostStartHook") if waiting in _WAITING else ("FailedPostStartHook",)
+    for event in events_about(snapshot, container.pod, *reasons):
+        path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
+        if is_fresh(snapshot, event, _RECENT) and (not path or f"{{{container.name}}}" in path):
+            return Refusal(container, waiting or str(event.object.get("reason")), message_of(event), event.evidence)
+    return None
+
+
+# --- hooks -------------------------------------------------------------------------------------------------------
+
+
+def _hook(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
+    hook = (refusal.container.spec.get("lifecycle") or {}).get("postStart")
+    if not hook or not (_HOOK.search(refusal.message) or "PostStart" in refusal.reason):
+        return None
+    command = " ".join(map(str, (hook.get("exec") or {}).get("command") or ()))
+    row = Row(
+        _HOOK,
+        "CommandFailing",
+        "lifecycle.postStart",
+        0.92,
+        f"has a postStart hook that fails{f' ({command})' if command else ''}",
+        _COMMAND,
+        "The hook ends with exit code 0.",
+    )
+    return _finding(snapshot, refusal, row, "lifecycle.postStart", command)
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _by_row(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
+    for row in ROWS:
+        if match := row.pattern.search(refusal.message):
+            field, value = _place(refusal.container, row, {k: v for k, v in match.groupdict().items() if v})
+            return _finding(snapshot, refusal, row, field, value)
+    return None
+
+
+def _place(container: Container, row: Row, named: dict[str, str]) -> tuple[str, str]:
+    if row.field == "command":
+        word = next((word for word in ("command", "args") if container.spec.get(word)), "image")
+        return word, command_of(container) if word != "image" else str(container.spec.get("image") or "")
+    if row.field == "volumeMounts":
+        mount = _mount(container, named)
+        word = "subPath" if mount.get("subPath") else "mountPath"
+        return (f"volumeMounts[name={mount['name']}].{word}", str(mount.get(word) or "")) if mount else (row.field, "")
+    if row.field == "securityContext.runAsNonRoot":
+        return row.field, "true"
+    stands: Any = container.spec
+    for word in row.field.split("."):
+        stands = (stands or {}).get(word) if isinstance(stands, dict) else None
+    return row.field, str(stands or named.get("value") or "")
+
+
+def _mount(container: Container, named: dict[str, str]) -> dict[str, Any]:
+    mounts = container.spec.get("volumeMounts") or ()
+    for mount in mounts:
+        if mount.get("name") == named.get("mount") or str(mount.get("mountPath")) == named.get("path"):
+            return dict(mount)
+    return {}
+
+
+def _finding(snapshot: Snapshot, refusal: Refusal, row: Row, field: str, value: str) -> Finding:
+    container = refusal.container
+    owner = culprit(snapshot, container.pod)
+    ref = _node(snapshot, container.pod) if row.field == NODE else owner
+    facts = {
+        **rollout_facts(snapshot, owner),
+        "container": container.name,
+        "pod": container.pod.name,
+        "reason": refusal.reason,
+    }
+    where = f"{owner.display}: container {container.name} {row.says}"
+    path = "status.nodeInfo.containerRuntimeVersion" if ref != owner else _path(owner, container, field)
+    return Finding(
+        detector=NAME,
+        category=row.category,
+        object=ref,
+        field=path,
+        value=limited(value),
+        summary=f"{f'{ref.display}: ' if ref != owner else ''}{where}: {refusal.message}"[:500],
+        confidence=row.confidence,
+        citations=(
+            *cited(snapshot, refusal.evidence, refusal.message),
+            *cited(snapshot, container.pod.evidence, f'"reason":"{refusal.reason}"', f'"name":"{container.name}"'),
+        ),
+        explains=(refusal.reason,),
+        facts=facts,
+        refuted_by=(row.refuted,),
+        actions=possible(snapshot, row.actions, facts, owner, path),
+    )
+
+
+def _path(owner: TargetRef, container: Container, field: str) -> str:
+    """Of the pod's security context where the container has none of its own."""
+    own = container.spec.get("securityContext") or {}
+    pod = (container.pod.object.get("spec") or {}).get("securityContext") or {}
+    word = field.rpartition(".")[2]
+    if field.startswith("securityContext.") and word not in own and word in pod:
+        return pod_field(owner, field)
+    return container_field(owner, container, field)
+
+
+def _node(snapshot: Snapshot, pod: Observed) -> TargetRef:
+    name = str((pod.object.get("spec") or {}).get("nodeName") or "")
+    return TargetRef(api_version="v1", kind="Node", name=name) if name else culprit(snapshot, pod)
+
+
+def _refused_pod(snapshot: Snapshot, pod: Observed) -> Finding:
+    """A pod that its kubelet refused whole."""
+    owner, reason = culprit(snapshot, pod), _reason(pod)
+    message = str((pod.object.get("status") or {}).get("message") or reason)
+    category, field = _POD_REASONS[reason]
+    first: Json = next(iter((pod.object.get("spec") or {}).get("containers") or ()), {})
+    return Finding(
+        detector=NAME,
+        category=category,
+        object=owner,
+        field=pod_field(owner, field.format(container=first.get("name", ""))),
+        value="",
+        summary=f"{owner.display}: its pod was refused by the kubelet: {message}"[:500],
+        confidence=0.9,
+        citations=cited(snapshot, pod.evidence, f'"reason":"{reason}"', message),
+        facts={"pod": pod.name, "reason": reason},
+        refuted_by=("The kubelet of another node allows it.",),
+        actions=("FixSecurityContext",) if category == "AdmissionRejected" else (),
+    )

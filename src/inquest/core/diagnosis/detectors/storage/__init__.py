@@ -1,0 +1,1 @@
+"""Detectors of volumes and full disks. Each is a pure function of a snapshot."""

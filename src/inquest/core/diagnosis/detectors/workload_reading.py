@@ -1,0 +1,321 @@
+"""Workloads, their templates and pods, and what the target stands on: for detectors that look beyond the target."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import Any, Final, TypeVar
+from weakref import ReferenceType, ref
+
+from pydantic import ValidationError
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.cluster.relations import controller_of
+from inquest.core.diagnosis.detectors.reading import MAX_QUOTE, cited, culprit, object_ref, pod_field
+from inquest.core.diagnosis.health import condition, event_moment, is_recent, moment, state_of
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+
+WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Rollout", "Pod")
+_HASH_LABEL: Final = "pod-template-hash"
+_MAX_DEPTH: Final = 10
+
+
+T = TypeVar("T")
+
+
+def remembered(function: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
+    """The answer for the last snapshot: it never changes, and many ask for the same."""
+    last: list[tuple[ReferenceType[Snapshot], T]] = []
+
+    @wraps(function)
+    def answer(snapshot: Snapshot) -> T:
+        held = last[:1]
+        if held and held[0][0]() is snapshot:
+            return held[0][1]
+        found = function(snapshot)
+        last[:] = [(ref(snapshot), found)]
+        return found
+
+    return answer
+
+
+ref_of: Final = object_ref
+
+
+def ref_to(kind: str, name: str, namespace: str | None, api_version: str | None = None) -> TargetRef | None:
+    """A reference out of text, None where the text is no name."""
+    try:
+        return TargetRef(api_version=api_version, kind=kind, name=name, namespace=namespace or None)
+    except ValidationError:
+        return None
+
+
+def proof_of_absence(snapshot: Snapshot, kind: str, name: str, namespace: str | None) -> str:
+    """The evidence that an object of this name does not exist; empty where nothing proves it or it is no name."""
+    ref = ref_to(kind, name, namespace)
+    return snapshot.proves_absent(ref) if ref else ""
+
+
+def spec_of(found: Json) -> Json:
+    """Its spec, empty where there is none."""
+    return found.get("spec") or {}
+
+
+def status_of(found: Json) -> Json:
+    """Its status, empty where there is none."""
+    return found.get("status") or {}
+
+
+def listed(found: Json, name: str) -> tuple[Json, ...]:
+    """The objects of a list field; anything else in it is left out."""
+    items = found.get(name) or ()
+    return tuple(each for each in items if isinstance(each, dict)) if isinstance(items, (list, tuple)) else ()
+
+
+def pod_spec_of(found: Json) -> Json:
+    """The pod spec of a workload, or of a pod."""
+    return template_of(found).get("spec") or {}
+
+
+# --- workloads and their pods ---------------------------------------------------------------------------------
+
+
+def workloads(snapshot: Snapshot, namespace: str | None = None) -> list[Observed]:
+    """The topmost workloads that were read: nothing else that was read controls them."""
+    return [each for each in _topmost(snapshot) if namespace in (None, each.namespace)]
+
+
+@remembered
+def _topmost(snapshot: Snapshot) -> tuple[Observed, ...]:
+    return tuple(each for each in snapshot.of_kind(*WORKLOADS) if _stands_alone(snapshot, each))
+
+
+def _stands_alone(snapshot: Snapshot, found: Observed) -> bool:
+    owner = controller_of(found.object)
+    if not owner:
+        return True
+    ref = ref_to(str(owner.get("kind")), str(owner.get("name")), found.namespace)
+    return ref is None or (ref.kind in WORKLOADS and snapshot.find(ref) is None and found.kind != "Pod")
+
+
+def workload_of(snapshot: Snapshot, pod: Observed) -> TargetRef:
+    """The workload to change for a pod; a ReplicaSet that was not read is named by its Deployment."""
+    ref = culprit(snapshot, pod)
+    suffix = labels_of(pod.object).get(_HASH_LABEL, "")
+    if ref.kind == "ReplicaSet" and suffix and ref.name.endswith(f"-{suffix}") and snapshot.find(ref) is None:
+        return TargetRef(
+            api_version="apps/v1",
+            kind="Deployment",
+            name=ref.name.removesuffix(f"-{suffix}"),
+            namespace=ref.namespace,
+        )
+    return ref
+
+
+def workload_named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> TargetRef | None:
+    """The topmost owner of an object that an Event names; the object itself where nothing is known of it."""
+    ref = ref_to(kind, name, namespace)
+    for _ in range(_MAX_DEPTH):
+        found = snapshot.find(ref) if ref else None
+        owner = controller_of(found.object) if found else {}
+        if not owner:
+            return ref_of(found.object) if found else ref
+        ref = ref_to(str(owner.get("kind")), str(owner.get("name")), namespace, owner.get("apiVersion")) or ref
+    return ref
+
+
+def pods_of(snapshot: Snapshot, workload: TargetRef) -> list[Observed]:
+    """The pods of a workload that are not on their way out."""
+    return list(_pods_by_workload(snapshot).get(key_of(workload), ()))
+
+
+@remembered
+def _pods_by_workload(snapshot: Snapshot) -> Mapping[Key, list[Observed]]:
+    found: dict[Key, list[Observed]] = {}
+    for pod in live_pods(snapshot):
+        found.setdefault(key_of(workload_of(snapshot, pod)), []).append(pod)
+    return found
+
+
+def live_pods(snapshot: Snapshot) -> Iterator[Observed]:
+    """Pods that have not ended and are not being deleted."""
+    for pod in snapshot.of_kind("Pod"):
+        done = status_of(pod.object).get("phase") in ("Succeeded", "Failed")
+        if not done and not pod.object.get("metadata", {}).get("deletionTimestamp"):
+            yield pod
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether the pod's own condition says that it is ready."""
+    return condition(status_of(pod), "Ready").get("status") == "True"
+
+
+def wanted_replicas(found: Json) -> int:
+    """How many pods a workload is asked for; one where nothing is said."""
+    if found.get("kind") == "DaemonSet":
+        return int(status_of(found).get("desiredNumberScheduled") or 0)
+    spec = spec_of(found)
+    count = spec.get("parallelism", 1) if found.get("kind") == "Job" else spec.get("replicas", 1)
+    return int(count if count is not None else 1)
+
+
+def ready_replicas(found: Json) -> int:
+    """How many of them are ready."""
+    status = status_of(found)
+    return int(status.get("numberReady") or status.get("readyReplicas") or 0)
+
+
+def is_short(snapshot: Snapshot, ref: TargetRef) -> bool:
+    """Whether a workload has fewer ready pods than it wants; one that was not read may."""
+    found = snapshot.find(ref)
+    if found is None or found.kind in ("CronJob",):
+        return True
+    if found.kind == "Job":
+        return not int(status_of(found.object).get("succeeded") or 0)
+    if found.kind == "Pod":
+        return not is_ready(found.object)
+    return ready_replicas(found.object) < wanted_replicas(found.object)
+
+
+def containers_of(found: Json) -> Iterator[tuple[str, Json]]:
+    """List name and spec of each container of a workload or pod, init containers first."""
+    spec = pod_spec_of(found)
+    for name in ("initContainers", "containers"):
+        for each in listed(spec, name):
+            yield name, each
+
+
+def template_field(ref: TargetRef, listing: str, container: str, rest: str) -> str:
+    """Path of a container's field inside this kind of object."""
+    return pod_field(ref, f"{listing}[name={container}].{rest}")
+
+
+def age_seconds(snapshot: Snapshot, found: Json) -> float | None:
+    """Seconds since the object was made, None where it does not say."""
+    born = moment(found.get("metadata", {}).get("creationTimestamp"))
+    return None if born is None else (snapshot.taken_at - born).total_seconds()
+
+
+def container_troubles(pod: Json) -> Iterator[Json]:
+    """States of containers that do not run: waiting, ended, or ended before."""
+    status = status_of(pod)
+    for name in ("initContainerStatuses", "containerStatuses"):
+        for each in listed(status, name):
+            if not each.get("ready"):
+                yield from (state_of(each, "waiting"), state_of(each, "terminated"))
+            yield state_of(each, "terminated", last=True)
+
+
+# --- events ----------------------------------------------------------------------------------------------------
+
+
+def about(event: Json) -> Json:
+    """The object of an Event, in its old and new form."""
+    return event.get("involvedObject") or event.get("regarding") or {}
+
+
+def message_of(event: Json) -> str:
+    """What an Event says, cut before anything is matched against it."""
+    return str(event.get("message") or event.get("note") or "")[:4000]
+
+
+def events_of(snapshot: Snapshot, *reasons: str, recent: bool = True) -> list[Observed]:
+    """Events with one of these reasons, the newest first; only those of the last hour unless asked otherwise."""
+    found = [each for each in snapshot.of_kind("Event") if each.object.get("reason") in reasons]
+    timed = [(event_moment(each.object), each) for each in found]
+    fresh = [pair for pair in timed if not recent or pair[0] is None or is_recent(pair[0], snapshot.taken_at)]
+    return [each for _, each in sorted(fresh, key=lambda pair: pair[0] or snapshot.taken_at, reverse=True)]
+
+
+def events_on(snapshot: Snapshot, found: Observed, *reasons: str) -> list[Observed]:
+    """Recent events about one object."""
+    named = (found.kind, found.name, found.namespace)
+    return [each for each in events_of(snapshot, *reasons) if _named(each) == named]
+
+
+def _named(event: Observed) -> tuple[str, str, str]:
+    seen = about(event.object)
+    return str(seen.get("kind")), str(seen.get("name")), str(seen.get("namespace") or event.namespace)
+
+
+# --- quotes ----------------------------------------------------------------------------------------------------
+
+
+def quoted(name: str, value: Any) -> str:
+    """A field as it stands in an object's evidence text."""
+    return f'"{name}":{json.dumps(value, ensure_ascii=False, separators=(",", ":"))}'
+
+
+def named_quote(found: Observed) -> str:
+    """The object's own name, as it stands in its evidence."""
+    return quoted("name", found.name)
+
+
+def cite(snapshot: Snapshot, found: Observed | None, *quotes: str) -> tuple[Citation, ...]:
+    """Quotes of one object; its name where none of them stands there."""
+    if found is None:
+        return ()
+    return cited(snapshot, found.evidence, *quotes) or cited(snapshot, found.evidence, named_quote(found))
+
+
+def cite_event(snapshot: Snapshot, event: Observed | None) -> tuple[Citation, ...]:
+    """An Event's own words."""
+    return cited(snapshot, event.evidence, message_of(event.object)[:MAX_QUOTE]) if event else ()
+
+
+def cite_entry(snapshot: Snapshot, evidence: str) -> tuple[Citation, ...]:
+    """The beginning of an entry: what an answer of "there is none" says."""
+    text = next((entry.text for entry in snapshot.evidence if entry.id == evidence), "")
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return cited(snapshot, evidence, first) if first else ()
+
+
+# --- what the target stands on ---------------------------------------------------------------------------------
+
+
+Key = tuple[str, str, str]
+"""Kind, namespace, name."""
+
+
+def key_of(ref: TargetRef) -> Key:
+    """A reference without its version, to compare."""
+    return ref.kind, ref.namespace or "", ref.name
+
+
+def full_name(ref: TargetRef) -> str:
+    """Namespace and name, as facts name an object whose kind is known."""
+    return f"{ref.namespace or ''}/{ref.name}"
+
+
+def is_target(snapshot: Snapshot, ref: TargetRef) -> bool:
+    """Whether it is the target, its root, or an owner between them."""
+    return key_of(ref) in {key_of(each) for each in (snapshot.target, snapshot.root, *snapshot.chain)}
+
+
+Edges = Callable[[Key], Iterable[Key]]
+
+
+def reached(start: Iterable[Key], edges: Edges, limit: int = 200) -> set[Key]:
+    """Everything that can be reached from the start, at most `limit` objects."""
+    seen: set[Key] = set()
+    waiting = deque(start)
+    while waiting and len(seen) < limit:
+        current = waiting.popleft()
+        if current not in seen:
+            seen.add(current)
+            waiting.extend(edges(current))
+    return seen
+
+
+# --- one finding for each object and field ------------------------------------------------------------------------
+
+
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """The strongest finding for each object and field, the strongest first."""
+    best: dict[tuple[Key, str], Finding] = {}
+    for finding in sorted(findings, key=lambda each: -each.confidence):
+        best.setdefault((key_of(finding.object), finding.field), finding)
+    return list(best.values())

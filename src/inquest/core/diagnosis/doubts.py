@@ -1,0 +1,163 @@
+"""Why a target with nothing wrong in its objects is still not called healthy (behaviours, section 13.1).
+
+Healthy has to hold for the object and for what the Signal says. Three things speak against it that no object shows: the
+target's own newest words are errors; the Signal speaks of requests, and what carries them to the target was not
+read or is in trouble itself; or it speaks of a figure, which the Kubernetes API does not tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from inquest.api.signal import SignalContent
+from inquest.core.cluster.ingress import CARRIER, carrier_entries, carrier_logs
+from inquest.core.cluster.relations import backends_of, is_selected, routes_to
+from inquest.core.evidence.evidence import LogTail, Observed, Snapshot
+
+ROUTES: Final = "cluster routes"
+"""First words of the listings of Gateway routes."""
+_WAYS: Final = (CARRIER, ROUTES, "ingresses", "cluster ingress classes")
+NEWEST: Final = 20
+"""Lines from the end of a log that say how it is now."""
+LEAST: Final = 2
+"""Lines that have to tell of errors: one is an incident of its own."""
+STALE: Final = timedelta(hours=1)
+"""Before the trouble: a line with an older time is not about it."""
+MAX_LINE: Final = 600
+
+_ERROR: Final = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b|^[EF]\d{4} \d\d:|\[(?:error|crit|alert|emerg)\]"
+    r"|(?i:\b(?:level|lvl|severity)\"?\s?[=:]\s?\"?(?:error|fatal|critical|panic)\b)"
+)
+_STAMP: Final = re.compile(r"^\W{0,2}(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)")
+_CONTINUED: Final = re.compile(r"^(?:\s|at |Caused by|\.\.\.)")
+
+_REQUESTS: Final = re.compile(
+    r"error ?rate|request|latenc|slow|\b[45]\d\d\b|\b[45]xx\b|time(?:d)?[ -]?out|reachable|connection (?:closed|reset|"
+    r"refused)|https?[:_ ]|probe ?failed|bad gateway",
+    re.IGNORECASE,
+)
+
+
+def speaks_of_requests(signal: SignalContent) -> bool:
+    """Whether a Signal complains of requests that fail or are slow."""
+    return _REQUESTS.search(_words(signal)) is not None
+
+
+_MEASURES: Final = re.compile(
+    r"throttl|filling ?up|saturat|\b(?:lag|backlog)\b|only \d[\d.]*\s?% free|almost out of|running out of"
+    r"|(?:disk|memory|cpu|volume|heap|inode|queue|pool)s?[ _-]?(?:usage|utili[sz]ation|space)\b"
+    r"|(?:high|low) (?:disk|memory|cpu|heap)\b",
+    re.IGNORECASE,
+)
+_THROTTLES: Final = re.compile(r"throttl", re.IGNORECASE)
+
+
+def speaks_of_measures(signal: SignalContent) -> bool:
+    """Whether a Signal complains of a figure that the Kubernetes API does not tell."""
+    return _MEASURES.search(_words(signal)) is not None
+
+
+def speaks_of_throttling(signal: SignalContent) -> bool:
+    """Whether a Signal says that something is held back by its CPU limit."""
+    return _THROTTLES.search(_words(signal)) is not None
+
+
+def _words(signal: SignalContent) -> str:
+    return " ".join((signal.name or "", signal.message or "", signal.description or ""))
+
+
+def doubts(snapshot: Snapshot, pods: Collection[Observed]) -> tuple[str, ...]:
+    """Sentences; `pods` are those of the target. Empty where nothing speaks against health."""
+    return (
+        *_of_words(snapshot, pods),
+        *_of_routes(snapshot, pods),
+        *(_of_ways(snapshot, pods) if snapshot.about_requests else ()),
+        *(("the Signal speaks of a figure that no object shows",) if snapshot.about_measures else ()),
+    )
+
+
+# --- what the target says -----------------------------------------------------------------------------------
+
+
+def _of_words(snapshot: Snapshot, pods: Collection[Observed]) -> Iterator[str]:
+    names = {(pod.namespace, pod.name) for pod in pods}
+    for log in snapshot.logs:
+        if (log.namespace, log.pod) in names and not log.previous and tells_of_errors(snapshot, log):
+            yield f"the newest lines of Pod/{log.pod}, container {log.container}, are mostly errors"
+
+
+def tells_of_errors(snapshot: Snapshot, log: LogTail) -> bool:
+    """Whether at least half of the newest lines are errors; what is older than the trouble does not count."""
+    begin = (snapshot.since or snapshot.taken_at) - STALE
+    spoken = [line for line in log.text.splitlines() if line.strip() and not _CONTINUED.match(line)][-NEWEST:]
+    errors = [line for line in spoken if _ERROR.search(line[:MAX_LINE]) and not _is_older(line, begin)]
+    return len(errors) >= LEAST and 2 * len(errors) >= len(spoken)
+
+
+def _is_older(line: str, begin: datetime) -> bool:
+    """A line without a readable time is as new as its place says."""
+    stamp = _STAMP.match(line)
+    try:
+        return stamp is not None and datetime(*map(int, stamp.groups()), tzinfo=UTC) < begin  # type: ignore[arg-type,misc]
+    except ValueError:
+        return False
+
+
+# --- what carries requests to it --------------------------------------------------------------------------------
+
+
+def _of_routes(snapshot: Snapshot, pods: Collection[Observed]) -> Iterator[str]:
+    """Gateway routes say themselves that a gateway does not take them up, or cannot reach what they name."""
+    for route in snapshot.of_kind("HTTPRoute", "GRPCRoute"):
+        if leads_to(snapshot, route, pods) and (word := next(_refusals(route), "")):
+            yield f"{route.kind}/{route.name}, which leads to it, is refused: {word}"
+
+
+def _refusals(route: Observed) -> Iterator[str]:
+    for parent in (route.object.get("status") or {}).get("parents") or ():
+        for each in parent.get("conditions") or ():
+            if each.get("type") in ("Accepted", "ResolvedRefs") and each.get("status") == "False":
+                yield f"{each['type']} is False ({each.get('reason', 'no reason')})"
+
+
+def _of_ways(snapshot: Snapshot, pods: Collection[Observed]) -> Iterator[str]:
+    unread = (what for what in (*(gap.what for gap in snapshot.gaps), *snapshot.cut) if what.startswith(_WAYS))
+    yield from (f"requests may come by a way that was not read: {what}" for what in dict.fromkeys(unread))
+    ways = _ingresses(snapshot, pods)
+    said = carrier_logs(snapshot)
+    if ways and not said:
+        yield f"what its controller does with Ingress/{ways[0].name} was not read"
+    if ways and any(tells_of_errors(snapshot, log) for log in said):
+        yield f"the controller of Ingress/{ways[0].name} tells of errors"
+    if ways and _is_warned_about(snapshot):
+        yield f"warnings are about the controller of Ingress/{ways[0].name}"
+
+
+def _is_warned_about(snapshot: Snapshot) -> bool:
+    entries = carrier_entries(snapshot)
+    events = (seen for seen in snapshot.of_kind("Event") if seen.evidence in entries)
+    return any(seen.object.get("type") == "Warning" for seen in events)
+
+
+def _ingresses(snapshot: Snapshot, pods: Collection[Observed]) -> Sequence[Observed]:
+    """Ingresses that lead to the target, or are it."""
+    return [seen for seen in snapshot.of_kind("Ingress") if leads_to(snapshot, seen, pods)]
+
+
+def leads_to(snapshot: Snapshot, way: Observed, pods: Collection[Observed]) -> bool:
+    """Whether an Ingress or a Gateway route is the target or sends to a Service of it."""
+    target = snapshot.target
+    if (way.kind, way.name, way.namespace) == (target.kind, target.name, target.namespace or ""):
+        return True
+    if way.kind == "Ingress":
+        steps = tuple((way.namespace, name) for name in backends_of(way.object))
+    else:
+        steps = routes_to(way.object)
+    if target.kind == "Service" and (target.namespace or "", target.name) in steps:
+        return True
+    services = [seen for step in steps if (seen := snapshot.at("Service", *step))]
+    return any(is_selected(pod.object, service.object) for service in services for pod in pods)

@@ -1,0 +1,706 @@
+"""What the objects of a snapshot say of its target: the STATUS word, the flags, health (behaviours, 6.2 to 6.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.detected_labels import drives, labels_of, template_of
+from inquest.core.cluster.relations import (
+    SERVICE_NAME,
+    Look,
+    Step,
+    backends_of,
+    claims_of,
+    controller_of,
+    is_pod_of,
+    is_selected,
+    lineage,
+    namespace_meant,
+    namespace_of,
+)
+from inquest.core.diagnosis.doubts import doubts
+from inquest.core.evidence.evidence import Health, Json, Observed, Snapshot
+
+WINDOW: Final = timedelta(hours=1)
+"""How far back a termination still counts as of this incident."""
+UNREADY_GRACE: Final = timedelta(seconds=60)
+ADDRESS_GRACE: Final = timedelta(minutes=5)
+NEIGHBOUR: Final = "neighbour"
+WITNESS: Final = "witness"
+BYSTANDERS: Final = (NEIGHBOUR, "system", "cluster")
+"""First words of the reads about other objects: what is missing there says nothing against the target's health."""
+_BESIDE: Final = (WITNESS, "namespace", "ingresses", "service accounts", "config map", "source", "remaining", "text")
+"""Reads about the target that its health does not rest on (behaviours, section 6.1, has those that it does)."""
+_WELL: Final = frozenset({"Running", "Completed", "Succeeded"})
+_WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The flags of behaviours, section 6.3."""
+
+    has_issues: bool
+    """As the spec has it: a pod's word is not Running, Completed or Succeeded."""
+    issues: tuple[str, ...]
+    """Ours besides, as sentences; includes the words above."""
+    has_warnings: bool
+    pod_count: int | None
+    """Pods of the target; None where they could not be read."""
+    pod_count_exact: bool
+    complete: bool
+
+
+def health(snapshot: Snapshot) -> Health:
+    """Healthy only where everything was read and nothing is wrong; silence is Unknown."""
+    flags = flags_of(snapshot)
+    if flags.issues:
+        return Health.UNHEALTHY
+    is_well = flags.complete and not flags.has_warnings and not doubts_of(snapshot)
+    return Health.HEALTHY if is_well else Health.UNKNOWN
+
+
+def doubts_of(snapshot: Snapshot) -> tuple[str, ...]:
+    """What speaks against health though no object shows it, in words."""
+    return doubts(snapshot, concerned_pods(snapshot))
+
+
+def has_recovered(snapshot: Snapshot, since: datetime | None = None) -> bool:
+    """Whether what is healthy now was not so a while ago: it became ready, or was warned about, since then."""
+    begin = min(snapshot.taken_at - WINDOW, since or snapshot.taken_at)
+    pods = concerned_pods(snapshot)
+    names = _names_of(snapshot, pods)
+    warned = (event.object for event in snapshot.of_kind("Event") if event.object.get("type") == "Warning")
+    moments = [_well_since(pods), *(event_moment(event) for event in warned if _subject(event) in names)]
+    return any(at is not None and at >= begin for at in moments)
+
+
+def settling(snapshot: Snapshot) -> str:
+    """The rollout or scaling of the target that is on its way with nothing wrong, in words; empty where there is none.
+
+    Its pods are within the first minute of a start, and no warning is about anything else.
+    """
+    flags, pods = flags_of(snapshot), concerned_pods(snapshot)
+    if flags.issues or not flags.complete:
+        return ""
+    names = _names_of(snapshot, pods)
+    warned = [event for event in snapshot.of_kind("Event") if _counts(event.object, names, _well_since(pods))]
+    if not all(_is_of_start(event.object, snapshot) for event in warned):
+        return ""
+    concern = _Concern(snapshot, pods)
+    changing = (
+        f"{seen.kind}/{seen.name}: {text}"
+        for seen in snapshot.of_kind(*_WORKLOADS)
+        if concern.holds(seen) and not _is_told_above(seen, snapshot) and (text := _on_its_way(seen.object))
+    )
+    return next(changing, "")
+
+
+def _on_its_way(workload: Json) -> str:
+    """How far its controller has come with what was asked of it; empty where it is done, held, or did not look yet."""
+    metadata, status = workload.get("metadata") or {}, workload.get("status") or {}
+    wanted, ready = _counted(workload)
+    new = int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0)
+    unseen = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
+    is_done = ready >= wanted and new >= wanted and int(status.get("replicas") or 0) <= wanted
+    if unseen or is_done or not wanted or _is_held(workload.get("spec") or {}):
+        return ""
+    return f"{new} of {wanted} pods are of the newest revision and {ready} are ready"
+
+
+def _is_held(spec: Json) -> bool:
+    """Its owner keeps it from going on by itself."""
+    strategy = spec.get("updateStrategy") or {}
+    partition = (strategy.get("rollingUpdate") or {}).get("partition")
+    return bool(spec.get("paused") or strategy.get("type") == "OnDelete" or partition)
+
+
+def _is_of_start(event: Json, snapshot: Snapshot) -> bool:
+    """A probe that was not answered yet by a container that never ended, or not any more by a pod that is gone."""
+    kind, name = _subject(event)
+    pod = next((pod.object for pod in snapshot.of_kind("Pod") if pod.name == name), {})
+    ended = (each.get("restartCount") for each in all_statuses(pod.get("status") or {}))
+    return (event.get("reason"), kind) == ("Unhealthy", "Pod") and not any(ended)
+
+
+def flags_of(snapshot: Snapshot) -> Flags:
+    pods = concerned_pods(snapshot)
+    words = [status_word(pod.object) for pod in pods]
+    names = _names_of(snapshot, pods)
+    unanswered = [gap.what for gap in snapshot.gaps]
+    unread = any(what.startswith("pods") for what in unanswered)
+    past = {(pod.namespace, pod.name) for pod in pods if _is_past(pod.object, snapshot)}
+    return Flags(
+        has_issues=any(word not in _WELL for word in words),
+        issues=tuple(_issues(snapshot, pods)),
+        has_warnings=any(_counts(event.object, names, _well_since(pods)) for event in snapshot.of_kind("Event")),
+        pod_count=None if unread and not pods else len(pods),
+        pod_count_exact=not unread and not any(name.startswith("pods") for name in snapshot.cut),
+        complete=not any(_tells(what) and not _is_of_past(what, past) for what in (*unanswered, *snapshot.cut)),
+    )
+
+
+def _tells(read: str) -> bool:
+    """Whether what is missing in this read could be about the target."""
+    return not read.startswith((*BYSTANDERS, *_BESIDE))
+
+
+def _is_of_past(read: str, past: Collection[tuple[str, str]]) -> bool:
+    """Whether it is the log of a pod that is history: what it would say is over too."""
+    words = read.removeprefix("previous ").split()
+    return len(words) == 4 and words[0] == "log" and (words[3], words[1]) in past
+
+
+def concerned_pods(snapshot: Snapshot) -> tuple[Observed, ...]:
+    """Pods of the target: those it controls, selects, runs or holds; a neighbour in the bag is none of them."""
+    return tuple(pod for pod in snapshot.of_kind("Pod") if belongs(snapshot, pod))
+
+
+def belongs(snapshot: Snapshot, pod: Observed) -> bool:
+    """Whether the target is about this pod (`relations.is_pod_of`), or its owners control it."""
+    family = (snapshot.target, snapshot.root, *snapshot.chain)
+    return is_pod_of(pod.object, snapshot.target, family, look_in(snapshot))
+
+
+def look_in(snapshot: Snapshot) -> Look:
+    """How a relation finds another object of the bag."""
+
+    def look(kind: str, namespace: str, name: str) -> Json | None:
+        seen = snapshot.at(kind, namespace, name)
+        return seen.object if seen else None
+
+    return look
+
+
+# --- the STATUS word, as kubectl prints it -----------------------------------------------------------
+
+
+def status_word(pod: Json) -> str:
+    """The word of the STATUS column (behaviours, section 6.2)."""
+    status = pod.get("status") or {}
+    held = _init_word(pod)
+    word = "" if _is_true(status, "Initialized") else held
+    return _deletion_word(pod, status, word or _container_word(status, _first_word(status)))
+
+
+def _first_word(status: Json) -> str:
+    gated = condition(status, "PodScheduled").get("reason") == "SchedulingGated"
+    return "SchedulingGated" if gated else str(status.get("reason") or status.get("phase") or "Unknown")
+
+
+def _init_word(pod: Json) -> str:
+    statuses = (pod.get("status") or {}).get("initContainerStatuses") or ()
+    specs = {spec.get("name"): spec for spec in (pod.get("spec") or {}).get("initContainers") or ()}
+    for index, status in enumerate(statuses):
+        spec = specs.get(status.get("name"), {})
+        if not _is_done(status, spec):
+            return f"Init:{_init_reason(status) or f'{index}/{len(specs) or len(statuses)}'}"
+    return ""
+
+
+def _is_done(status: Json, spec: Json) -> bool:
+    ended = state_of(status, "terminated")
+    if ended and ended.get("exitCode") == 0:
+        return True
+    return spec.get("restartPolicy") == "Always" and bool(status.get("started"))
+
+
+def _init_reason(status: Json) -> str:
+    ended, waiting = state_of(status, "terminated"), state_of(status, "waiting")
+    if ended:
+        return _ended_word(ended)
+    reason = str(waiting.get("reason") or "")
+    return "" if reason == "PodInitializing" else reason
+
+
+def _ended_word(ended: Json) -> str:
+    if ended.get("reason"):
+        return str(ended["reason"])
+    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
+
+
+def _container_word(status: Json, word: str) -> str:
+    running = False
+    for container in reversed(status.get("containerStatuses") or ()):
+        waiting, ended = state_of(container, "waiting"), state_of(container, "terminated")
+        if waiting.get("reason"):
+            word = str(waiting["reason"])
+        elif ended:
+            word = _ended_word(ended)
+        elif container.get("ready") and "running" in (container.get("state") or {}):
+            running = True
+    if word == "Completed" and running:
+        return "Running" if _is_true(status, "Ready") else "NotReady"
+    return word
+
+
+def _deletion_word(pod: Json, status: Json, word: str) -> str:
+    if not pod.get("metadata", {}).get("deletionTimestamp"):
+        return word
+    if status.get("reason") == "NodeLost":
+        return "Unknown"
+    return word if status.get("phase") in ("Failed", "Succeeded") else "Terminating"
+
+
+def state_of(status: Json, word: str, *, last: bool = False) -> Json:
+    """One of waiting, running, terminated of a container's present or last state, empty when it is another."""
+    return (status.get("lastState" if last else "state") or {}).get(word) or {}
+
+
+def had_a_run_before(status: Json) -> bool:
+    """Whether a container ran before its present run, and so can have written a log then.
+
+    One that could not be started was terminated all the same: its run begins at the epoch.
+    """
+    last = state_of(status, "terminated", last=True)
+    if last:
+        return not str(last.get("startedAt") or "").startswith(_NEVER_STARTED)
+    return int(status.get("restartCount") or 0) > 0
+
+
+_NEVER_STARTED: Final = ("1970-01-01", "0001-01-01")
+
+
+def condition(status: Json, name: str) -> Json:
+    return next((each for each in status.get("conditions") or () if each.get("type") == name), {})
+
+
+def _is_true(status: Json, name: str) -> bool:
+    return condition(status, name).get("status") == "True"
+
+
+# --- issues, one rule each ----------------------------------------------------------------------------
+
+
+def _issues(snapshot: Snapshot, pods: Sequence[Observed]) -> Iterator[str]:
+    for pod in pods:
+        if not _is_past(pod.object, snapshot):
+            yield from _pod_issues(pod.object, snapshot)
+    concern = _Concern(snapshot, pods)
+    for seen in snapshot.objects:
+        rule = _RULES.get(seen.kind)
+        if rule is None or _is_told_above(seen, snapshot) or _waits_for_its_first_pod(seen, snapshot):
+            continue
+        if (text := rule(seen.object, snapshot.taken_at)) and concern.holds(seen):
+            yield f"{seen.kind}/{seen.name}: {text}"
+    yield from _service_issues(snapshot, concern)
+    for seen in snapshot.objects:
+        if seen.kind != "Pod" and concern.is_family(seen) and _is_stuck(seen.object, snapshot.taken_at):
+            yield f"{seen.kind}/{seen.name}: still there after it was deleted"
+    for name in sorted({str((pod.object.get("spec") or {}).get("nodeName") or "") for pod in pods} - {""}):
+        if snapshot.proves_absent(TargetRef(kind="Node", name=name)):
+            yield f"Node/{name}: does not exist"
+
+
+class _Concern:
+    """Which objects of the bag the target's health depends on; a sick neighbour is not the target's illness."""
+
+    def __init__(self, snapshot: Snapshot, pods: Sequence[Observed]) -> None:
+        self._snapshot = snapshot
+        self._look = look_in(snapshot)
+        self._pods = [pod.object for pod in pods]
+        self._family = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
+        self._steps = {step for pod in self._pods for step in lineage(pod, self._look)}
+        self._claims = {(namespace_of(pod), name) for pod in self._pods for name in claims_of(pod)}
+        self._nodes = {(pod.get("spec") or {}).get("nodeName") for pod in self._pods}
+
+    def holds(self, seen: Observed) -> bool:
+        if self._is_of_target(seen):
+            return True
+        return _CONCERNS.get(seen.kind, _Concern._is_controlled)(self, seen)
+
+    def is_family(self, seen: Observed) -> bool:
+        """The target or an owner of it."""
+        return (seen.kind, seen.name) in self._family
+
+    def _is_of_target(self, seen: Observed) -> bool:
+        """The target, an owner of it, or anything in the namespace that is the target."""
+        if self.is_family(seen):
+            return True
+        return bool(seen.namespace) and seen.namespace == namespace_meant(self._snapshot.target)
+
+    def _is_controlled(self, seen: Observed) -> bool:
+        """It controls pods of the target, or the target controls it."""
+        steps = set(lineage(seen.object, self._look))
+        return (seen.kind, seen.name) in self._steps or not steps.isdisjoint(self._family)
+
+    def _is_mounted(self, seen: Observed) -> bool:
+        return (seen.namespace, seen.name) in self._claims
+
+    def _is_used(self, seen: Observed) -> bool:
+        return seen.name in self._nodes
+
+    def _scales(self, seen: Observed) -> bool:
+        return any(drives(seen.object, ref) for ref in (self._snapshot.target, *self._snapshot.chain))
+
+    def _limits(self, seen: Observed) -> bool:
+        return seen.namespace == (self._snapshot.root.namespace or self._snapshot.target.namespace)
+
+    def _serves(self, seen: Observed) -> bool:
+        template = {**template_of(self._root or {}), "metadata": self._template_metadata()}
+        ingress = self._look("Ingress", seen.namespace, self._snapshot.target.name) or {}
+        is_backend = self._snapshot.target.kind == "Ingress" and seen.name in backends_of(ingress)
+        return is_backend or any(is_selected(each, seen.object) for each in (*self._pods, template))
+
+    @property
+    def _root(self) -> Json | None:
+        seen = self._snapshot.find(self._snapshot.root)
+        return seen.object if seen else None
+
+    def _template_metadata(self) -> Json:
+        labels = labels_of(template_of(self._root or {}))
+        return {"labels": labels, "namespace": self._snapshot.root.namespace}
+
+
+_CONCERNS: Final = {
+    "PersistentVolumeClaim": _Concern._is_mounted,
+    "Node": _Concern._is_used,
+    "HorizontalPodAutoscaler": _Concern._scales,
+    "ResourceQuota": _Concern._limits,
+    "Service": _Concern._serves,
+}
+
+
+def _is_past(pod: Json, snapshot: Snapshot) -> bool:
+    """Whether a pod is history: it is on its way out, or what it failed for was done by others afterwards."""
+    if pod.get("metadata", {}).get("deletionTimestamp"):
+        return not _is_stuck(pod, snapshot.taken_at)
+    owner = _controller(snapshot, pod)
+    if owner is None:
+        return False
+    return _was_made_up_for(pod, owner, snapshot) if owner.kind == "Job" else _is_left_over(pod, owner, snapshot)
+
+
+def _is_left_over(pod: Json, owner: Observed, snapshot: Snapshot) -> bool:
+    """It ended for good some time ago, as an evicted pod does, and its controller has all the pods it wants."""
+    status = pod.get("status") or {}
+    ends = [moment(state_of(each, "terminated").get("finishedAt")) for each in all_statuses(status)]
+    ends += [moment(each.get("lastTransitionTime")) for each in status.get("conditions") or () if not any(ends)]
+    known = [at for at in ends if at]
+    is_old = bool(known) and snapshot.taken_at - max(known) > WINDOW
+    return status.get("phase") == "Failed" and is_old and owner.kind in _WORKLOADS and _has_all(owner.object)
+
+
+def _has_all(workload: Json) -> bool:
+    wanted, ready = _counted(workload)
+    return ready >= wanted > 0
+
+
+def _was_made_up_for(pod: Json, job: Observed, snapshot: Snapshot) -> bool:
+    """The job succeeded at another try, or the next run of its schedule did."""
+    metadata = pod.get("metadata", {})
+    if condition(job.object.get("status") or {}, "Complete").get("status") == "True":
+        return True
+    schedule, born = _controller(snapshot, job.object), moment(metadata.get("creationTimestamp"))
+    status = schedule.object.get("status") or {} if schedule else {}
+    succeeded = moment(status.get("lastSuccessfulTime"))
+    return succeeded is not None and born is not None and succeeded > born
+
+
+def _controller(snapshot: Snapshot, found: Json) -> Observed | None:
+    owner = controller_of(found)
+    if not owner.get("name"):
+        return None
+    return snapshot.find(
+        TargetRef(kind=str(owner.get("kind")), name=str(owner["name"]), namespace=namespace_of(found) or None)
+    )
+
+
+def _is_told_above(seen: Observed, snapshot: Snapshot) -> bool:
+    """A revision's Deployment says how many are ready, and since when."""
+    return seen.kind == "ReplicaSet" and _controller(snapshot, seen.object) is not None
+
+
+def _pod_issues(pod: Json, snapshot: Snapshot) -> Iterator[str]:
+    name, word = f"Pod/{pod['metadata']['name']}", status_word(pod)
+    status = pod.get("status") or {}
+    if word not in _WELL and not _is_starting(pod, word, snapshot.taken_at):
+        yield f"{name}: {word}"
+    if word == "Running" and _is_unready(status, snapshot.taken_at):
+        yield f"{name}: Running, not ready"
+    if word == "Completed" and controller_of(pod).get("kind") not in ("Job", None):
+        yield f"{name}: Completed, and should run on"
+    for container in all_statuses(status):
+        ended = state_of(container, "terminated", last=True)
+        if ended.get("exitCode") and is_recent(ended.get("finishedAt"), snapshot.taken_at):
+            yield f"{name}: container {container.get('name')} ended with {_ended_word(ended)}"
+
+
+STARTING_GRACE: Final = timedelta(seconds=60)
+
+
+def _is_starting(pod: Json, word: str, now: datetime) -> bool:
+    """A rollout in progress is no issue: seconds-old containers are being created."""
+    born = moment(pod.get("metadata", {}).get("creationTimestamp"))
+    return word in ("ContainerCreating", "PodInitializing") and born is not None and now - born < STARTING_GRACE
+
+
+def _is_stuck(found: Json, now: datetime) -> bool:
+    """Deletion takes a moment; what is there a minute later waits for somebody."""
+    gone = moment(found.get("metadata", {}).get("deletionTimestamp"))
+    return gone is not None and now - gone > UNREADY_GRACE
+
+
+def _is_unready(status: Json, now: datetime) -> bool:
+    ready = condition(status, "Ready")
+    since = moment(ready.get("lastTransitionTime"))
+    return ready.get("status") == "False" and (since is None or now - since > UNREADY_GRACE)
+
+
+def _workload_issue(found: Json, now: datetime) -> str:
+    """Old revisions want nothing, so a ReplicaSet counts only for what it wants now."""
+    wanted, ready = _counted(found)
+    progress = condition(found.get("status") or {}, "Progressing")
+    if progress.get("status") == "False":
+        return f"Progressing is False ({progress.get('reason', 'no reason')})"
+    return f"{ready} of {wanted} ready" if ready < wanted and _is_settled(found, now) else ""
+
+
+def _counted(found: Json) -> tuple[int, int]:
+    """How many pods a workload wants, and how many of them are ready."""
+    spec, status = found.get("spec") or {}, found.get("status") or {}
+    wanted = status.get("desiredNumberScheduled") if found.get("kind") == "DaemonSet" else spec.get("replicas", 1)
+    return int(wanted or 0), int(status.get("numberReady") or status.get("readyReplicas") or 0)
+
+
+def _is_settled(found: Json, now: datetime) -> bool:
+    """Fewer ready than wanted is a rollout for its first minute."""
+    available = condition(found.get("status") or {}, "Available")
+    since = moment(available.get("lastTransitionTime")) or moment(found.get("metadata", {}).get("creationTimestamp"))
+    return since is None or now - since > UNREADY_GRACE
+
+
+def _claim_issue(found: Json, now: datetime) -> str:
+    phase = (found.get("status") or {}).get("phase")
+    return "" if phase == "Bound" else f"{phase or 'no phase'}, not Bound"
+
+
+def _waits_for_its_first_pod(seen: Observed, snapshot: Snapshot) -> bool:
+    """A claim that nobody uses yet, of a class that makes the volume where its first pod runs: it has to wait."""
+    if seen.kind != "PersistentVolumeClaim" or (seen.object.get("status") or {}).get("phase") != "Pending":
+        return False
+    storage = snapshot.at("StorageClass", "", str((seen.object.get("spec") or {}).get("storageClassName") or ""))
+    waits = storage is not None and storage.object.get("volumeBindingMode") == "WaitForFirstConsumer"
+    users = (pod for pod in snapshot.of_kind("Pod") if pod.namespace == seen.namespace)
+    return waits and not any(seen.name in claims_of(pod.object) for pod in users)
+
+
+def _node_issue(found: Json, now: datetime) -> str:
+    status = found.get("status") or {}
+    bad = [each["type"] for each in status.get("conditions") or () if _is_bad(each)]
+    return ", ".join(bad)
+
+
+def _is_bad(each: Json) -> bool:
+    return (
+        each.get("status") != "True"
+        if each.get("type") == "Ready"
+        else (each.get("status") == "True" and str(each.get("type")).endswith(("Pressure", "Unavailable")))
+    )
+
+
+def _autoscaler_issue(found: Json, now: datetime) -> str:
+    spec, status = found.get("spec") or {}, found.get("status") or {}
+    for name in ("AbleToScale", "ScalingActive"):
+        if condition(status, name).get("status") == "False":
+            return f"{name} is False ({condition(status, name).get('reason', 'no reason')})"
+    limited = condition(status, "ScalingLimited")
+    at_maximum = limited.get("status") == "True" and limited.get("reason") == "TooManyReplicas"
+    return f"at its maximum of {spec.get('maxReplicas')}" if at_maximum else ""
+
+
+def _quota_issue(found: Json, now: datetime) -> str:
+    status = found.get("status") or {}
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    full = [name for name, limit in hard.items() if _reaches(used.get(name), limit)]
+    return f"{', '.join(full)} at its limit" if full else ""
+
+
+def _reaches(used: Any, limit: Any) -> bool:
+    top, now = quantity(limit), quantity(used)
+    return top is not None and now is not None and now >= top
+
+
+def _service_issues(snapshot: Snapshot, concern: _Concern) -> Iterator[str]:
+    """A Service whose slices were read and hold no ready endpoint; the target's own without its address."""
+    for service in snapshot.of_kind("Service"):
+        if concern.is_family(service) and lacks_address(service.object, snapshot.taken_at):
+            yield f"Service/{service.name}: no address of a load balancer"
+        slices = [each.object for each in snapshot.of_kind("EndpointSlice") if _serves(each, service)]
+        selects = (service.object.get("spec") or {}).get("selector")
+        if selects and slices and not any(_has_ready(each) for each in slices) and concern.holds(service):
+            yield f"Service/{service.name}: no ready endpoint"
+
+
+def lacks_address(service: Json, now: datetime) -> bool:
+    """Whether a Service of type LoadBalancer has waited for its address for longer than a cloud needs."""
+    spec, born = service.get("spec") or {}, moment(service.get("metadata", {}).get("creationTimestamp"))
+    given = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    old = born is None or now - born > ADDRESS_GRACE
+    return spec.get("type") == "LoadBalancer" and not given and not spec.get("externalIPs") and old
+
+
+def _serves(found: Observed, service: Observed) -> bool:
+    return found.namespace == service.namespace and labels_of(found.object).get(SERVICE_NAME) == service.name
+
+
+def _has_ready(found: Json) -> bool:
+    """An endpoint that does not say is ready."""
+    return any((each.get("conditions") or {}).get("ready") is not False for each in found.get("endpoints") or ())
+
+
+_RULES: Final = {
+    **dict.fromkeys(_WORKLOADS, _workload_issue),
+    "PersistentVolumeClaim": _claim_issue,
+    "Node": _node_issue,
+    "HorizontalPodAutoscaler": _autoscaler_issue,
+    "ResourceQuota": _quota_issue,
+}
+
+
+def is_unwell(found: Json, now: datetime) -> bool:
+    """Whether an object says of itself that something is wrong; what says nothing is well."""
+    if found.get("kind") == "Pod":
+        status = found.get("status") or {}
+        restarted = any(state_of(each, "terminated", last=True).get("exitCode") for each in all_statuses(status))
+        return status_word(found) not in _WELL or _is_unready(status, now) or restarted
+    rule = _RULES.get(str(found.get("kind")), _condition_issue)
+    return bool(rule(found, now))
+
+
+def _condition_issue(found: Json, now: datetime) -> str:
+    """Conditions by which other kinds say that they do not work."""
+    for each in (found.get("status") or {}).get("conditions") or ():
+        if (each.get("type"), each.get("status")) in _BAD_CONDITIONS:
+            return str(each["type"])
+    return "being deleted" if found.get("metadata", {}).get("deletionTimestamp") else ""
+
+
+_BAD_CONDITIONS: Final = frozenset(
+    {("Ready", "False"), ("Available", "False"), ("Failed", "True"), ("Accepted", "False")}
+)
+
+
+# --- readers shared with the detectors ------------------------------------------------------------------
+
+
+def all_statuses(status: Json) -> Sequence[Json]:
+    """Statuses of init containers, then of containers."""
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def moment(text: Any) -> datetime | None:
+    """A time of the API server, None when absent or unreadable."""
+    try:
+        return datetime.fromisoformat(str(text)) if text else None
+    except ValueError:
+        return None
+
+
+def is_recent(text: Any, now: datetime, window: timedelta = WINDOW) -> bool:
+    """Whether a time lies within the window; one that is not said counts as recent."""
+    at = moment(text)
+    return at is None or now - at <= window
+
+
+_SUFFIXES: Final[Mapping[str, float]] = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "": 1.0,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+    "E": 1e18,
+    **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", start=1)},
+}
+
+
+def quantity(text: Any) -> float | None:
+    """A Kubernetes quantity as a number, None when it is none."""
+    body = str(text if text is not None else "")
+    digits = body.rstrip("numkKMGTPEi")
+    try:
+        return float(digits) * _SUFFIXES[body[len(digits) :]]
+    except (ValueError, KeyError):
+        return None
+
+
+# --- warnings ---------------------------------------------------------------------------------------------
+
+
+SETTLING: Final = timedelta(minutes=2)
+"""The last warnings of a start are counted up while it ends."""
+
+
+def _counts(event: Json, names: Collection[Step], well_since: datetime | None) -> bool:
+    """A Warning about the target that is not older than its recovery: "was" is not "is"."""
+    if event.get("type") != "Warning" or _subject(event) not in names:
+        return False
+    at = event_moment(event)
+    return well_since is None or at is None or at > well_since + SETTLING
+
+
+def is_about(event: Json, snapshot: Snapshot) -> bool:
+    """Whether an Event names the target, an owner of it, or something between them and their pods."""
+    return _subject(event) in _names_of(snapshot, concerned_pods(snapshot))
+
+
+def _subject(event: Json) -> tuple[Any, Any]:
+    about = event.get("involvedObject") or event.get("regarding") or {}
+    return (about.get("kind"), about.get("name"))
+
+
+def _names_of(snapshot: Snapshot, pods: Sequence[Observed]) -> set[Step]:
+    look = look_in(snapshot)
+    names = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
+    owners = ((seen, controller_of(seen.object)) for seen in snapshot.of_kind("ReplicaSet", "Job"))
+    made = {(seen.kind, seen.name) for seen, owner in owners if (owner.get("kind"), owner.get("name")) in names}
+    return names | made | {step for pod in pods for step in lineage(pod.object, look)}
+
+
+def _well_since(pods: Sequence[Observed]) -> datetime | None:
+    """When the last pod became ready, None while one is not."""
+    statuses = [pod.object.get("status") or {} for pod in pods]
+    ready = [condition(status, "Ready") for status in statuses if _is_true(status, "Ready")]
+    known = [at for at in (moment(each.get("lastTransitionTime")) for each in ready) if at]
+    return max(known) if known and len(known) == len(pods) else None
+
+
+def event_moment(event: Json) -> datetime | None:
+    """When an Event happened last."""
+    series = event.get("series") or {}
+    return moment(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
+
+
+__all__ = [
+    "BYSTANDERS",
+    "NEIGHBOUR",
+    "WINDOW",
+    "WITNESS",
+    "Flags",
+    "all_statuses",
+    "belongs",
+    "concerned_pods",
+    "condition",
+    "controller_of",
+    "doubts_of",
+    "event_moment",
+    "flags_of",
+    "has_recovered",
+    "health",
+    "is_about",
+    "is_recent",
+    "is_unwell",
+    "look_in",
+    "moment",
+    "quantity",
+    "settling",
+    "state_of",
+    "status_word",
+]

@@ -1,0 +1,322 @@
+"""Proven sequences for known faults: their triggers, and which of them match a snapshot (behaviours, section 5).
+
+A trigger sees single fields, never joined text, names or images. What matches is a candidate, never a verdict. Patterns
+run in linear time, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from inquest.core.diagnosis.health import (
+    WINDOW,
+    all_statuses,
+    concerned_pods,
+    condition,
+    event_moment,
+    is_about,
+    is_recent,
+    moment,
+    state_of,
+    status_word,
+)
+from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
+from inquest.core.llm.prompts.rca import Playbook
+
+SHOWN: Final = 3
+"""Playbooks in a prompt."""
+NAMED: Final = 10
+"""Playbooks in a status."""
+FIELD_CHARACTERS: Final = 2_000
+"""Of one field that a pattern sees."""
+
+Pattern = Any
+"""A pattern of RE2, compiled without regard to case; its engine has no types of its own."""
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """What has to be seen of one pod, one event or one finding; every pattern that is there must be found."""
+
+    status: Pattern = None
+    """The STATUS word (behaviours, section 6.2)."""
+    termination: Pattern = None
+    """Reason of the last termination of a container."""
+    condition: Pattern = None
+    """`type=status/reason` of a condition of the object."""
+    reason: Pattern = None
+    """Of a Warning event."""
+    message: Pattern = None
+    """Of the same event."""
+    finding: Pattern = None
+    """Category of a finding, or the kind of its object and the category in one word."""
+    kind: Pattern = None
+    """Kind of the object."""
+    min_age: timedelta | None = None
+    """How long the state has lasted."""
+
+    @property
+    def fields(self) -> int:
+        """How specific it is."""
+        parts = (self.status, self.termination, self.condition, self.reason, self.message, self.finding, self.kind)
+        return sum(part is not None for part in parts) + (self.min_age is not None)
+
+    @property
+    def of_event(self) -> bool:
+        return self.reason is not None or self.message is not None
+
+    @property
+    def of_object(self) -> bool:
+        return self.status is not None or self.termination is not None or self.condition is not None
+
+
+@dataclass(frozen=True)
+class Book:
+    """One playbook; `fix` has placeholders and is shown only where evidence fills all of them."""
+
+    name: str
+    triggers: tuple[Trigger, ...]
+    steps: tuple[str, ...]
+    expected: tuple[str, ...] = ()
+    fix: str = ""
+
+    @property
+    def text(self) -> str:
+        """As a runbook to read."""
+        steps = (f"{number}. {step}" for number, step in enumerate(self.steps, start=1))
+        return "\n".join((self.name, *steps, *(f"Expect: {each}" for each in self.expected)))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One firing: on what, and whether that is the target's own."""
+
+    says: str
+    evidence: tuple[str, ...]
+    own: bool
+    fields: int
+    usual: bool = False
+    """Nothing but the taint of a control plane was hit, which stands in every such message."""
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """The lowest is the best."""
+        return self.usual, not self.own, -self.fields
+
+
+def matching(books: Iterable[Book], snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Playbook, ...]:
+    """The playbooks that match: the target's own first, then the most specific trigger, then by name.
+
+    What only the taint of a control plane has brought in stands last: it is normal, and in every scheduler's message.
+    """
+    found = tuple(findings)
+    fired = [(best, book) for book in books if (best := _best(book, snapshot, found)) is not None]
+    fired.sort(key=lambda pair: (*pair[0].rank, pair[1].name))
+    return tuple(_told(book, seen) for seen, book in fired[:NAMED])
+
+
+def _best(book: Book, snapshot: Snapshot, findings: tuple[Finding, ...]) -> _Seen | None:
+    fired = [seen for trigger in book.triggers for seen in _fires(trigger, snapshot, findings)]
+    return min(fired, key=lambda seen: seen.rank, default=None)
+
+
+def _told(book: Book, seen: _Seen) -> Playbook:
+    return Playbook(book.name, book.steps, book.expected, seen.says, seen.evidence)
+
+
+def _fires(trigger: Trigger, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Iterator[_Seen]:
+    if trigger.finding is not None:
+        yield from _on_findings(trigger, snapshot, findings)
+    elif trigger.of_object and trigger.of_event:
+        yield from _on_objects_with_events(trigger, snapshot)
+    elif trigger.of_event:
+        yield from _on_events(trigger, snapshot)
+    else:
+        yield from _on_objects(trigger, snapshot)
+
+
+# --- findings ---------------------------------------------------------------------------------------------
+
+
+def _on_findings(trigger: Trigger, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Iterator[_Seen]:
+    own = _own(snapshot)
+    for finding in findings:
+        word = next((word for word in _words_of(finding) if _hits(trigger.finding, word)), "")
+        if word and _hits(trigger.kind, finding.object.kind):
+            mine = (finding.object.kind, finding.object.namespace or "", finding.object.name) in own
+            yield _Seen(f"{word} on {finding.object.display}", finding.evidence, mine, trigger.fields)
+
+
+def _words_of(finding: Finding) -> tuple[str, str]:
+    return finding.category, f"{finding.object.kind}{finding.category}"
+
+
+# --- objects ------------------------------------------------------------------------------------------------
+
+
+def _own(snapshot: Snapshot) -> set[tuple[str, str, str]]:
+    """Kind, namespace and name of what the Signal is about: the bag holds the neighbours too."""
+    refs = (snapshot.target, snapshot.root, *snapshot.chain)
+    pods = {(pod.kind, pod.namespace, pod.name) for pod in concerned_pods(snapshot)}
+    return {(ref.kind, ref.namespace or "", ref.name) for ref in refs} | pods
+
+
+def _on_objects(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
+    own = _own(snapshot)
+    for seen in snapshot.objects:
+        says = _of_object(trigger, seen, snapshot.taken_at)
+        if says:
+            mine = (seen.kind, seen.namespace, seen.name) in own
+            yield _Seen(f"{says} of {seen.kind}/{seen.name}", (seen.evidence,), mine, trigger.fields)
+
+
+def _of_object(trigger: Trigger, seen: Observed, now: datetime) -> str:
+    """What of this object the trigger hits; empty where a part of it does not."""
+    if not _hits(trigger.kind, seen.kind) or not _lasted(trigger.min_age, _age(seen.object, now)):
+        return ""
+    checks = (
+        (trigger.status, _statuses(seen)),
+        (trigger.termination, _terminations(seen, now)),
+        (trigger.condition, _conditions(seen.object)),
+    )
+    hits = [_first(pattern, words) for pattern, words in checks if pattern is not None]
+    return ", ".join(hits) if hits and all(hits) else ""
+
+
+def _statuses(seen: Observed) -> list[str]:
+    return [status_word(seen.object)] if seen.kind == "Pod" else []
+
+
+def _terminations(seen: Observed, now: datetime) -> list[str]:
+    """Reasons of the last ends; one of long ago says nothing of today."""
+    if seen.kind != "Pod":
+        return []
+    ends = [
+        state_of(status, "terminated", last=last)
+        for status in all_statuses(seen.object.get("status") or {})
+        for last in (False, True)
+    ]
+    return [str(end.get("reason") or "") for end in ends if end and is_recent(end.get("finishedAt"), now)]
+
+
+def _conditions(found: Json) -> list[str]:
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    return [f"{each.get('type')}={each.get('status')}/{each.get('reason') or ''}" for each in conditions]
+
+
+def _first(pattern: Pattern, words: Iterable[str]) -> str:
+    return next((word for word in words if word and _hits(pattern, word)), "")
+
+
+def _age(found: Json, now: datetime) -> timedelta | None:
+    """Since the state began: past the end of a deletion's grace, not ready, else there."""
+    metadata, status = found.get("metadata") or {}, found.get("status") or {}
+    begun = (
+        metadata.get("deletionTimestamp"),
+        _since_unready(status),
+        metadata.get("creationTimestamp"),
+    )
+    times = (utc(moment(text)) for text in begun)
+    at = next((time for time in times if time is not None), None)
+    return None if at is None else now - at
+
+
+def _since_unready(status: Json) -> Any:
+    ready = condition(status, "Ready")
+    return ready.get("lastTransitionTime") if ready.get("status") == "False" else None
+
+
+def _lasted(wanted: timedelta | None, age: timedelta | None) -> bool:
+    return wanted is None or (age is not None and age >= wanted)
+
+
+# --- events ------------------------------------------------------------------------------------------------
+
+
+def _on_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
+    for event in _warnings(snapshot):
+        if _of_event(trigger, event.object, snapshot.taken_at) and not _is_over(event.object, snapshot):
+            about = _about(event.object)
+            says = f"event {event.object.get('reason')} of {about.get('kind')}/{about.get('name')}{_timeless(event)}"
+            mine, usual = is_about(event.object, snapshot), _is_usual(trigger, event.object)
+            yield _Seen(says, (event.evidence,), mine, trigger.fields, usual)
+
+
+def _on_objects_with_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
+    own = _own(snapshot)
+    for pod in snapshot.of_kind("Pod"):
+        says = _of_object(trigger, pod, snapshot.taken_at)
+        if not says:
+            continue
+        for event in _warnings(snapshot):
+            if _names(event.object, pod) and _of_event(trigger, event.object, snapshot.taken_at):
+                mine = (pod.kind, pod.namespace, pod.name) in own
+                says = f"{says} and event {event.object.get('reason')} of Pod/{pod.name}{_timeless(event)}"
+                usual = _is_usual(trigger, event.object)
+                yield _Seen(says, (pod.evidence, event.evidence), mine, trigger.fields, usual)
+                break
+
+
+def _warnings(snapshot: Snapshot) -> Iterator[Observed]:
+    return (event for event in snapshot.of_kind("Event") if event.object.get("type") == "Warning")
+
+
+def _of_event(trigger: Trigger, event: Json, now: datetime) -> bool:
+    first = utc(moment(event.get("firstTimestamp") or event.get("eventTime")))
+    return (
+        _hits(trigger.reason, str(event.get("reason") or ""))
+        and _hits(trigger.message, str(event.get("message") or ""))
+        and _hits(trigger.kind, str(_about(event).get("kind") or ""))
+        and (trigger.of_object or _lasted(trigger.min_age, None if first is None else now - first))
+    )
+
+
+_USUAL: Final = re.compile(
+    r"\d+ node\(s\) had untolerated taint \{node-role\.kubernetes\.io/(?:control-plane|master)[^}]*\}"
+)
+
+
+def _is_usual(trigger: Trigger, event: Json) -> bool:
+    """Whether the message is hit no more once the taint of the control plane's nodes is out of it."""
+    return not _hits(trigger.message, _USUAL.sub("", str(event.get("message") or "")))
+
+
+def _is_over(event: Json, snapshot: Snapshot) -> bool:
+    """Of long ago, or of a pod that has become ready since: "was" is not "is"."""
+    at = utc(event_moment(event))
+    if at is None:
+        return False
+    pod = next((pod for pod in snapshot.of_kind("Pod") if _names(event, pod)), None)
+    ready = condition((pod.object.get("status") or {}) if pod else {}, "Ready")
+    since = utc(moment(ready.get("lastTransitionTime"))) if ready.get("status") == "True" else None
+    return snapshot.taken_at - at > WINDOW or (since is not None and since >= at)
+
+
+def _timeless(event: Observed) -> str:
+    return "" if event_moment(event.object) else " (no time)"
+
+
+def _about(event: Json) -> Json:
+    return event.get("involvedObject") or event.get("regarding") or {}
+
+
+def _names(event: Json, pod: Observed) -> bool:
+    about = _about(event)
+    named = (about.get("kind"), about.get("name"), about.get("namespace") or pod.namespace)
+    return named == ("Pod", pod.name, pod.namespace)
+
+
+# --- fields --------------------------------------------------------------------------------------------------
+
+
+def _hits(pattern: Pattern, text: str) -> bool:
+    return pattern is None or pattern.search(text[:FIELD_CHARACTERS]) is not None
+
+
+def utc(at: datetime | None) -> datetime | None:
+    """A time without a zone is UTC."""
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at

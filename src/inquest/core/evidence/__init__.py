@@ -1,0 +1,1 @@
+"""What was read of a cluster, and what could not be read. Knows no cause and no case."""

@@ -1,0 +1,1 @@
+"""What was tried before on the same target, and what to learn from it. Reads records, never the cluster."""

@@ -1,0 +1,236 @@
+"""The machine itself: begin, what to do next, take in a reply, take in results (pipeline, section 6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from typing import Final
+
+from inquest.core.llm.conversation import (
+    AskModel,
+    Budgets,
+    Calls,
+    Concluded,
+    Inquiry,
+    Move,
+    Run,
+    RunTools,
+    Slot,
+    Spent,
+    Turn,
+    saying,
+)
+from inquest.core.llm.messages import (
+    Invocation,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+    Usage,
+)
+from inquest.core.llm.planning.tools import capped
+from inquest.core.llm.prefetched import Known, knowing
+from inquest.core.llm.tool_calls import all_tools, plan_calls, submit_names, submit_tools
+from inquest.core.llm.tool_results import after_batch
+from inquest.core.llm.verdicts import assistant, judge, second_reading, verdict_call
+from inquest.core.llm.window import TOKENS_PER_CHARACTER, estimate, rendered, schema_characters, squeezed, within_window
+
+DEFAULT_BUDGETS: Final = Budgets()
+NO_CALLS: Final = Calls()
+CORRECTION_TURNS: Final = 5
+MOST_CORRECTION: Final = 8.0
+"""An endpoint that counts wrongly must not make the estimate useless."""
+RESERVED: Final = (
+    "{reason}: this is the last turn, and no evidence tool is offered any more. "
+    "Give your verdict now through {tools}, from what is known; say what stays open and lower the confidence for it."
+)
+
+
+def begin(
+    invocation: Invocation,
+    *,
+    model: str,
+    opening: tuple[Message, ...],
+    tools: tuple[ToolSchema, ...],
+    seed: str,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    calls: Calls = NO_CALLS,
+    first_evidence: int = 1,
+    cited: frozenset[str] = frozenset(),
+    signal_kind: str = "",
+    insist: tuple[str, ...] = (),
+    names: tuple[str, ...] = (),
+    urgency: int = 0,
+    known: Iterable[tuple[Known, str]] = (),
+) -> Inquiry:
+    """A conversation in which nothing has been said yet; `known` are calls that need no run, with their answers."""
+    begun = Inquiry(
+        invocation,
+        model,
+        opening,
+        capped(tools, budgets.schemas - len(submit_tools(invocation))),
+        seed,
+        budgets,
+        calls,
+        first_evidence,
+        cited,
+        signal_kind,
+        insist,
+        names,
+        urgency,
+        turn_limit=budgets.turns,
+    )
+    return knowing(replace(begun, schema_characters=schema_characters(begun)), known)
+
+
+def fold(inquiry: Inquiry, slots: Iterable[Slot]) -> Inquiry:
+    """Apply kept replies and results in their order; calls without an answer at the end stay pending (14.3)."""
+    return reduce(with_slot, slots, inquiry)
+
+
+def next_move(inquiry: Inquiry, *, elapsed: float = 0.0) -> Move:
+    """What to do now; `elapsed` is the time in seconds that the phase has used."""
+    left = inquiry.budgets.end - elapsed
+    if inquiry.concluded is not None:
+        return inquiry.concluded
+    if inquiry.pending:
+        runs = (plan for plan in plan_calls(inquiry, inquiry.pending) if isinstance(plan, Run))
+        return RunTools(tuple(runs), max(0.0, left))
+    if left <= 0:
+        return Concluded(inquiry.first_reading, inquiry.spent or Spent.TIME, asked=inquiry.first_reading is not None)
+    if inquiry.first_reading is not None:
+        return _asking(inquiry, inquiry.spent, left, only_submit=True)
+    reason = spent_budget(inquiry, elapsed=elapsed)
+    return _asking(_reserving(inquiry, reason), reason, left, only_submit=bool(reason))
+
+
+def with_reply(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+    """Take in a reply: a verdict, calls to make, or a text to be read."""
+    if inquiry.concluded is not None or inquiry.pending:
+        raise ValueError("a reply was not asked for")
+    reply = with_own_ids(reply, len(inquiry.turns) + 1)
+    if inquiry.first_reading is not None:
+        return second_reading(_counting(_as_asked(inquiry, reply), reply), reply, inquiry.first_reading)
+    reason = reply.reserved or str(spent_budget(inquiry))
+    asked = _as_asked(replace(_reserving(inquiry, reason), spent=reason), reply)
+    counted = _counting(asked, reply)
+    calling = reply.tool_calls and not reason and not verdict_call(reply)
+    return _calling(counted, reply) if calling else judge(counted, reply)
+
+
+def with_results(inquiry: Inquiry, results: tuple[ToolResult, ...]) -> Inquiry:
+    """Take in the results of a batch's runs; every call of the batch is answered, in order."""
+    return after_batch(inquiry, results)
+
+
+def correct(inquiry: Inquiry, message: str, *, turns: int = CORRECTION_TURNS) -> Inquiry:
+    """Go on after a verdict that the catalogue refused: same conversation, turns of its own (pipeline, section 8.2)."""
+    limit = len(inquiry.turns) + turns
+    said = within_window(saying(inquiry, Message("user", message)))
+    return replace(said, concluded=None, spent="", turn_limit=limit, stagnant=0)
+
+
+def spent_budget(inquiry: Inquiry, *, elapsed: float = 0.0) -> Spent:
+    """The first budget, in the order of pipeline 6.2, that leaves room for one more call only."""
+    checks: tuple[tuple[bool, Spent], ...] = (
+        (len(inquiry.turns) + 1 >= inquiry.turn_limit, Spent.TURNS),
+        (inquiry.budgets.seconds - elapsed < inquiry.budgets.last_call_seconds, Spent.TIME),
+        (inquiry.budgets.tokens - inquiry.usage.total < _answer_reserve(inquiry), Spent.TOKENS),
+        (estimate(inquiry) > inquiry.ceiling, Spent.CONTEXT),
+        (inquiry.overspent, Spent.CALLS),
+        (inquiry.stagnant >= inquiry.budgets.stagnant_turns, Spent.STAGNATION),
+    )
+    return next((word for hit, word in checks if hit), Spent.NOTHING)
+
+
+# --- replies -------------------------------------------------------------------------------------------------------
+
+
+def with_slot(inquiry: Inquiry, slot: Slot) -> Inquiry:
+    """Take in what one slot of the journal kept."""
+    return with_reply(inquiry, slot) if isinstance(slot, ModelReply) else with_results(inquiry, slot)
+
+
+def with_own_ids(reply: ModelReply, turn: int) -> ModelReply:
+    """Some endpoints repeat ids or leave them out; a result could then not be placed. Twice is once."""
+    own = tuple(_own_id(call, turn) for call in reply.tool_calls)
+    if len({call.id for call in own}) < len(own) or not all(call.id for call in reply.tool_calls):
+        own = tuple(replace(call, id=f"{turn}-call-{index}") for index, call in enumerate(reply.tool_calls))
+    return replace(reply, tool_calls=own)
+
+
+def _own_id(call: ToolCall, turn: int) -> ToolCall:
+    return call if call.id.startswith(f"{turn}-") else replace(call, id=f"{turn}-{call.id}"[:40])
+
+
+def _as_asked(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+    """The endpoint may have answered the shorter form only."""
+    return (squeezed(inquiry) or inquiry) if reply.squeezed else inquiry
+
+
+def _counting(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+    """A turn, its tokens, and what the endpoint's figure says about our estimate, which is only ever raised."""
+    usage = reply.usage if reply.usage.total or reply.finish_reason == "failed" else _estimated_usage(inquiry, reply)
+    seen = usage.prompt / max(1.0, estimate(inquiry))
+    return replace(
+        inquiry,
+        turns=(*inquiry.turns, Turn(reply)),
+        usage=inquiry.usage + usage,
+        correction=min(MOST_CORRECTION, max(inquiry.correction, inquiry.correction * seen)),
+    )
+
+
+def _estimated_usage(inquiry: Inquiry, reply: ModelReply) -> Usage:
+    written = len(reply.text) + sum(len(call.arguments) for call in reply.tool_calls)
+    return Usage(prompt=estimate(inquiry), completion=int(written * TOKENS_PER_CHARACTER))
+
+
+def _calling(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+    return saying(replace(inquiry, pending=reply.tool_calls), assistant(reply))
+
+
+# --- requests ------------------------------------------------------------------------------------------------------
+
+
+def _asking(inquiry: Inquiry, reason: str, left: float, *, only_submit: bool) -> AskModel:
+    def shorter() -> ModelRequest | None:
+        less = squeezed(inquiry)
+        return _request(less, only_submit=only_submit) if less is not None else None
+
+    return AskModel(
+        _request(inquiry, only_submit=only_submit),
+        reason,
+        shorter=shorter,
+        seconds=left,
+        stands=inquiry.first_reading is not None and inquiry.first_reading.usable,
+    )
+
+
+def _request(inquiry: Inquiry, *, only_submit: bool) -> ModelRequest:
+    """Earlier messages are byte for byte those of the request before, so that providers can cache them."""
+    tools = submit_tools(inquiry.invocation) if only_submit else all_tools(inquiry)
+    return ModelRequest(
+        inquiry.model,
+        (*inquiry.opening, *rendered(inquiry)),
+        tools,
+        forced=tuple(tool.name for tool in tools) if only_submit else (),
+        max_tokens=inquiry.max_tokens,
+        phase=str(inquiry.invocation),
+        urgency=inquiry.urgency,
+    )
+
+
+def _reserving(inquiry: Inquiry, reason: str) -> Inquiry:
+    if not reason:
+        return inquiry
+    text = RESERVED.format(reason=reason, tools=submit_names(inquiry))
+    return saying(inquiry, Message("user", text))
+
+
+def _answer_reserve(inquiry: Inquiry) -> int:
+    """What the verdict's turn will take: the conversation once more, and the answer."""
+    last = inquiry.turns[-1].reply.usage.prompt if inquiry.turns else 0
+    return last + inquiry.max_tokens

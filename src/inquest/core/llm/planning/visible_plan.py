@@ -1,0 +1,209 @@
+"""What a model set out to look at, and how far it came (behaviours, section 8, "Plan block").
+
+The plan is read out of its first message, or out of `todo_write`, which is equal to it; what became of a step follows
+from the calls that are booked to it and from nothing that the model says about them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Final, Protocol
+
+from inquest.api.investigation import StepState
+from inquest.core.llm.messages import ModelReply, ToolCall, ToolResult
+from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
+from inquest.core.llm.tool_calls import EXEMPT_PREFIX, arguments_of
+from inquest.core.text import visible
+
+MIN_STEPS: Final = 3
+MAX_STEPS: Final = 12
+STEP_CHARACTERS: Final = 200
+TODO_TOOL: Final = "todo_write"
+STEP_ARGUMENT: Final = "step"
+"""Number with which a call may say to which step it belongs; no tool reads it."""
+SUBMIT_NAMES: Final = frozenset(tool.name for tools in SUBMIT_TOOLS.values() for tool in tools)
+
+
+class Exchange(Protocol):
+    """One reply and the answers to its calls, as `inquiry.Turn` has them."""
+
+    @property
+    def reply(self) -> ModelReply: ...
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the plan; `evidence` holds the ids that its calls gave."""
+
+    text: str
+    state: StepState = StepState.PENDING
+    evidence: tuple[str, ...] = ()
+    key: str = ""
+    """Id of the entry in the to-do list; empty where the plan stood in a text."""
+    mark: str = ""
+    """The status that the model gave that entry: says where it is at, never what is done."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in (StepState.PENDING, StepState.IN_PROGRESS)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A plan as it stands in a text, and the text without it."""
+
+    steps: tuple[str, ...]
+    rest: str
+
+
+# --- the block -------------------------------------------------------------------------------------------------
+
+_HEADING: Final = re.compile(r"^[\s#*_>`]*INVESTIGATION_PLAN[\s*_`]*:[\s*_`]*$", re.IGNORECASE)
+_ITEM: Final = re.compile(r"^\s{0,3}(?:[-*•]|\d{1,3}[.)])\s+(?P<text>\S.*)$")
+_FENCE: Final = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
+_MORE: Final = re.compile(r"^(?:\s{4,}|\t\s*)(?P<text>\S.*)$")
+
+
+def plan_block(text: str, *, least: int = MIN_STEPS) -> Block | None:
+    """The block at the start of a text; None where there is none, or one of fewer than `least` items."""
+    lines = text.splitlines()
+    start = _after_heading(lines)
+    if start is None:
+        return None
+    fenced = any(_FENCE.match(line) for line in lines[:start])
+    items, end = _items(lines, start)
+    if len(items) < least:
+        return None
+    if fenced and end < len(lines) and _FENCE.match(lines[end]):
+        end += 1
+    return Block(tuple(map(_shown, items[:MAX_STEPS])), "\n".join(lines[end:]).strip())
+
+
+def without_plan(text: str) -> str:
+    """What a reader sees of a message: the plan has a place of its own."""
+    block = plan_block(text)
+    return text if block is None else block.rest
+
+
+def _after_heading(lines: Sequence[str]) -> int | None:
+    """Number of the line after the heading, which must be the first that says anything."""
+    for number, line in enumerate(lines):
+        if _HEADING.match(line):
+            return number + 1
+        if line.strip() and not _FENCE.match(line):
+            return None
+    return None
+
+
+def _items(lines: Sequence[str], start: int) -> tuple[list[str], int]:
+    items: list[str] = []
+    for number, line in enumerate(lines[start:], start=start):
+        item, more = _ITEM.match(line), _MORE.match(line)
+        if item:
+            items.append(item["text"])
+        elif more and items:
+            items[-1] += f" {more['text']}"
+        elif line.strip() or items:
+            return items, number
+    return items, len(lines)
+
+
+def _shown(text: str) -> str:
+    plain = visible(" ".join(text.split())).strip("*_` ")
+    return plain if len(plain) <= STEP_CHARACTERS else f"{plain[: STEP_CHARACTERS - 1]}…"
+
+
+# --- the plan of a conversation -----------------------------------------------------------------------------------
+
+
+def plan_of(turns: Iterable[Exchange], *, ended: bool = False) -> tuple[Step, ...]:
+    """The steps with their states; after the end what nobody touched is Skipped."""
+    plan: tuple[Step, ...] = ()
+    for number, turn in enumerate(turns):
+        plan = _revised(plan, turn.reply.text, first=not number)
+        plan = _booked(reduce(_with_todos, turn.reply.tool_calls, plan), turn)
+    if len(plan) < MIN_STEPS:
+        return ()
+    return tuple(_after_end(step) for step in plan) if ended else plan
+
+
+def _after_end(step: Step) -> Step:
+    return replace(step, state=StepState.SKIPPED) if step.is_open else step
+
+
+def _revised(plan: tuple[Step, ...], text: str, *, first: bool) -> tuple[Step, ...]:
+    """A later block replaces what is open; only the first message can begin a plan."""
+    finished = tuple(step for step in plan if not step.is_open)
+    least = MIN_STEPS if first else max(1, MIN_STEPS - len(finished))
+    block = plan_block(text, least=least) if first or plan else None
+    if block is None:
+        return plan
+    known = {step.text for step in finished}
+    return (*finished, *(Step(text) for text in block.steps if text not in known))[:MAX_STEPS]
+
+
+def _with_todos(plan: tuple[Step, ...], call: ToolCall) -> tuple[Step, ...]:
+    """`todo_write` is a plan too: its entries take the place of what a text left open."""
+    todos = tuple(_todos(call))
+    kept = tuple(step for step in plan if step.key or not step.is_open) if todos else plan
+    return reduce(_upserted, todos, kept)[:MAX_STEPS]
+
+
+def _todos(call: ToolCall) -> Iterator[Mapping[str, str]]:
+    given = arguments_of(call) or {} if call.name == TODO_TOOL else {}
+    todos = given.get("todos")
+    for todo in todos if isinstance(todos, list) else ():
+        if isinstance(todo, dict) and todo.get("id") and str(todo.get("content") or "").strip():
+            yield {name: str(todo.get(name, "")) for name in ("id", "content", "status")}
+
+
+def _upserted(plan: tuple[Step, ...], todo: Mapping[str, str]) -> tuple[Step, ...]:
+    at = next((index for index, step in enumerate(plan) if step.key == todo["id"]), len(plan))
+    step = replace(plan[at], text=_shown(todo["content"])) if at < len(plan) else Step(_shown(todo["content"]))
+    given_up = step.is_open and todo["status"] == "cancelled"
+    state = StepState.SKIPPED if given_up else step.state
+    return (*plan[:at], replace(step, key=todo["id"], mark=todo["status"], state=state), *plan[at + 1 :])
+
+
+# --- booking -----------------------------------------------------------------------------------------------------
+
+
+def _booked(plan: tuple[Step, ...], turn: Exchange) -> tuple[Step, ...]:
+    """Every call of the turn on its step; a verdict's turn looks at nothing."""
+    calls = [call for call in turn.reply.tool_calls if not call.name.startswith(EXEMPT_PREFIX)]
+    if any(call.name in SUBMIT_NAMES for call in calls):
+        return plan
+    default = _next_open(plan)
+    answers = {result.call_id: result for result in turn.results}
+    for call in calls:
+        at = _said_step(call, len(plan), default)
+        if at is not None:
+            plan = (*plan[:at], _after_call(plan[at], answers.get(call.id)), *plan[at + 1 :])
+    return plan
+
+
+def _next_open(plan: tuple[Step, ...]) -> int | None:
+    """The open step that the model says it is at, else the first open one."""
+    opened = [index for index, step in enumerate(plan) if step.is_open]
+    return next((index for index in opened if plan[index].mark == "in_progress"), next(iter(opened), None))
+
+
+def _said_step(call: ToolCall, count: int, default: int | None) -> int | None:
+    said = (arguments_of(call) or {}).get(STEP_ARGUMENT)
+    return said - 1 if type(said) is int and 1 <= said <= count else default
+
+
+def _after_call(step: Step, result: ToolResult | None) -> Step:
+    """Done by one success, an authoritative "none" included; Failed while every call failed."""
+    if result is None:
+        return replace(step, state=StepState.IN_PROGRESS) if step.is_open else step
+    if result.error:
+        return replace(step, state=StepState.FAILED) if step.is_open else step
+    found = (result.evidence.id,) if result.evidence is not None else ()
+    return replace(step, state=StepState.DONE, evidence=tuple(dict.fromkeys((*step.evidence, *found))))

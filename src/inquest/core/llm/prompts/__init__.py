@@ -1,0 +1,1 @@
+"""What a model is told. Text of the cluster goes in filtered and framed only."""

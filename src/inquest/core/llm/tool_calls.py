@@ -1,0 +1,231 @@
+"""Which calls of a batch are made, and which are repeats or refused (pipeline, 6.3 and 6.4; behaviours, 12.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from inquest.core.evidence.short_forms import marker
+from inquest.core.llm.conversation import BEFORE, Answered, Calls, Inquiry, Planned, Run, Same, Seen
+from inquest.core.llm.messages import Invocation, ToolCall, ToolResult, ToolSchema
+from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
+from inquest.core.text import frame
+
+REPLAY_CHARACTERS: Final = 8_000
+PAGING_TOOLS: Final = frozenset({"list_workflows", "list_available_actions", "read_evidence"})
+MARKER_ROOM: Final = 60
+TRUNCATED: Final = "[truncated]"
+EXEMPT_PREFIX: Final = "todo_"
+
+
+def plan_calls(inquiry: Inquiry, calls: tuple[ToolCall, ...]) -> tuple[Planned, ...]:
+    """What becomes of each call, in order."""
+    return planned(inquiry, calls)[0]
+
+
+def planned(inquiry: Inquiry, calls: tuple[ToolCall, ...]) -> tuple[tuple[Planned, ...], Inquiry]:
+    """What becomes of each call, and the conversation with all of them counted."""
+    plans: list[Planned] = []
+    batch: dict[str, str] = {}
+    for call in calls:
+        plan, inquiry = _plan_one(inquiry, call, batch)
+        plans.append(plan)
+    return tuple(plans), inquiry
+
+
+def _plan_one(inquiry: Inquiry, call: ToolCall, batch: dict[str, str]) -> tuple[Planned, Inquiry]:
+    """Repeats are free; all else counts, what is refused too (pipeline, section 6.4)."""
+    key = key_of(inquiry, call)
+    if key in inquiry.seen:
+        return Answered(_replay(inquiry, call, inquiry.seen[key])), inquiry
+    if key in batch:
+        return Same(call, batch[key]), inquiry
+    counted = replace(inquiry, calls=_counted(inquiry.calls, call))
+    refused = next((result for rule in REFUSALS if (result := rule(counted, call)) is not None), None)
+    if refused is not None:
+        over = counted.calls.total > counted.budgets.calls
+        return Answered(refused), replace(counted, overspent=counted.overspent or over)
+    batch[key] = call.id
+    return _run(counted, call), replace(counted, runs=counted.runs + 1)
+
+
+def _run(inquiry: Inquiry, call: ToolCall) -> Run:
+    evidence_id = f"E{inquiry.first_evidence + inquiry.runs}"
+    return Run(call, evidence_id, boundary_of(inquiry.seed, evidence_id))
+
+
+def boundary_of(seed: str, evidence_id: str) -> str:
+    """128 bits in hex that nobody can guess who does not know the seed."""
+    return hashlib.sha256(f"{seed}/{evidence_id}".encode()).hexdigest()[:32]
+
+
+def _counted(calls: Calls, call: ToolCall) -> Calls:
+    if call.name.startswith(EXEMPT_PREFIX):
+        return calls
+    if _is_next_page(call):
+        return replace(calls, total=calls.total + 1)
+    return Calls(calls.total + 1, {**calls.by_tool, call.name: calls.by_tool.get(call.name, 0) + 1})
+
+
+def _is_next_page(call: ToolCall) -> bool:
+    offset = (arguments_of(call) or {}).get("offset")
+    return call.name in PAGING_TOOLS and type(offset) is int and offset > 0
+
+
+# --- refusals -------------------------------------------------------------------------------------------------
+
+
+def _above_total(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+    most = inquiry.budgets.calls
+    if inquiry.calls.total <= most or call.name.startswith(EXEMPT_PREFIX):
+        return None
+    return error_result(call, f"limit reached: {most} tool calls", "give your verdict from what is known")
+
+
+def _not_offered(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+    names = [tool.name for tool in all_tools(inquiry)]
+    if call.name in names:
+        return None
+    return error_result(call, f"tool not found: {call.name}", f"offered: {', '.join(names)}")
+
+
+def _unreadable(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+    if arguments_of(call) is not None:
+        return None
+    hint = "write one complete JSON object that fits the tool's schema"
+    return error_result(call, "arguments: not a JSON object", hint)
+
+
+def _hopeless(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+    key = key_of(inquiry, call)
+    if key in inquiry.blocked:
+        return replace(error_result(call, "[unavailable] not run again", "it is recorded as a gap"), repeat=True)
+    if inquiry.failures.get(key, 0) < inquiry.budgets.identical_failures:
+        return None
+    return replace(error_result(call, "repeated failure: not run again", "do something else"), repeat=True)
+
+
+def _above_tool(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+    most = inquiry.budgets.calls_per_tool
+    if inquiry.calls.by_tool.get(call.name, 0) <= most or call.name.startswith(EXEMPT_PREFIX) or _is_next_page(call):
+        return None
+    return error_result(call, f"limit reached: {most} calls of {call.name}", "use another tool, or give your verdict")
+
+
+REFUSALS: Final[tuple[Callable[[Inquiry, ToolCall], ToolResult | None], ...]] = (
+    _above_total,
+    _not_offered,
+    _unreadable,
+    _hopeless,
+    _above_tool,
+)
+
+
+def error_result(call: ToolCall, error: str, hint: str) -> ToolResult:
+    """The answer to a call that was not made."""
+    return ToolResult(call.id, call.name, error_text(error, hint), error=True)
+
+
+def error_text(error: str, hint: str = "") -> str:
+    """The form of every failure that a model is shown (pipeline, section 6.3)."""
+    shown = {"status": "error", "error": error} | ({"hint": hint} if hint else {})
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def _replay(inquiry: Inquiry, call: ToolCall, seen: Seen) -> ToolResult:
+    head = f"{_when(seen)}\n"
+    room = REPLAY_CHARACTERS - len(head) - 200
+    boundary = boundary_of(inquiry.seed, f"{seen.evidence}/{call.id}")
+    text = head + frame(_fitted(inquiry, seen, room), seen.evidence, call.name, boundary)
+    return ToolResult(call.id, call.name, text, repeat=True)
+
+
+def _fitted(inquiry: Inquiry, seen: Seen, room: int) -> str:
+    """What is cut says so; where the rest can be read, it says how."""
+    if len(seen.text) <= room:
+        return seen.text
+    kept = seen.text[: room - MARKER_ROOM]
+    is_readable = any(tool.name == "read_evidence" for tool in inquiry.tools)
+    note = marker(len(seen.text) - len(kept), seen.evidence) if is_readable else TRUNCATED
+    return f"{kept}\n{note}"
+
+
+def _when(seen: Seen) -> str:
+    if seen.turn != BEFORE:
+        return f"already returned as {seen.evidence} in turn {seen.turn}"
+    rest = f"; its warning events are {seen.beside}" if seen.beside else ""
+    return f"already read as {seen.evidence} before the first turn{rest}"
+
+
+# --- the tools of a conversation ---------------------------------------------------------------------------------
+
+
+def submit_tools(invocation: Invocation) -> tuple[ToolSchema, ...]:
+    """The tools through which a verdict comes."""
+    return SUBMIT_TOOLS[invocation]
+
+
+def all_tools(inquiry: Inquiry) -> tuple[ToolSchema, ...]:
+    """Everything that is offered on an ordinary turn."""
+    return (*inquiry.tools, *submit_tools(inquiry.invocation))
+
+
+def submit_names(inquiry: Inquiry) -> str:
+    """The submit tools in words."""
+    return " or ".join(tool.name for tool in submit_tools(inquiry.invocation))
+
+
+# --- equality of calls (behaviours, section 12.1) ----------------------------------------------------------------
+
+KIND_WORDS: Final[Mapping[str, str]] = {
+    "po": "pod", "pods": "pod", "no": "node", "nodes": "node", "ns": "namespace", "namespaces": "namespace",
+    "svc": "service", "services": "service", "cm": "configmap", "configmaps": "configmap",
+    "deploy": "deployment", "deployments": "deployment", "rs": "replicaset", "replicasets": "replicaset",
+    "sts": "statefulset", "statefulsets": "statefulset", "ds": "daemonset", "daemonsets": "daemonset",
+    "jobs": "job", "cj": "cronjob", "cronjobs": "cronjob", "ev": "event", "events": "event",
+    "pvc": "persistentvolumeclaim", "persistentvolumeclaims": "persistentvolumeclaim",
+    "pv": "persistentvolume", "persistentvolumes": "persistentvolume",
+    "hpa": "horizontalpodautoscaler", "horizontalpodautoscalers": "horizontalpodautoscaler",
+    "pdb": "poddisruptionbudget", "poddisruptionbudgets": "poddisruptionbudget",
+    "ing": "ingress", "ingresses": "ingress", "quota": "resourcequota", "resourcequotas": "resourcequota",
+    "netpol": "networkpolicy", "networkpolicies": "networkpolicy",
+}  # fmt: skip
+
+
+def canonical(value: object) -> str:
+    """Keys sorted, order of lists kept; true, 1 and 1.0 stay three things."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any] | None:
+    """The arguments as an object; None when they are none. Nothing at all counts as the empty object."""
+    if not call.arguments.strip():
+        return {}
+    try:
+        value = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def key_of(inquiry: Inquiry, call: ToolCall) -> str:
+    """Equal for calls that ask the same: defaults filled, nulls and surplus keys out, the kind's word resolved."""
+    arguments = arguments_of(call)
+    if arguments is None:
+        return f"{call.name} {call.arguments}"
+    known = next((tool.parameters.get("properties", {}) for tool in inquiry.tools if tool.name == call.name), None)
+    return f"{call.name} {canonical(_resolved(arguments, known))}"
+
+
+def _resolved(arguments: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
+    given = {name: value for name, value in arguments.items() if value is not None and (known is None or name in known)}
+    full = {
+        name: schema["default"] for name, schema in (known or {}).items() if schema.get("default") is not None
+    } | given
+    if isinstance(full.get("kind"), str):
+        word = full["kind"].strip().lower()
+        full["kind"] = KIND_WORDS.get(word, word)
+    return full

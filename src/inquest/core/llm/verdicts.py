@@ -1,0 +1,171 @@
+"""Replies that have to be the verdict: read, asked for again, checked once more (pipeline, 3.8, 3.9, 6.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from inquest.core.llm.conversation import FIRST_MAX_TOKENS, TRUNCATED_MAX_TOKENS, Concluded, Inquiry, recorded, saying
+from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult
+from inquest.core.llm.reply.reading import RcaReply, Reading, corrective_message, read
+from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
+from inquest.core.llm.tool_calls import arguments_of, canonical, error_result, submit_names
+from inquest.core.llm.tool_results import tool_message
+
+TRUNCATED: Final = (
+    "Your answer was cut off because it was too long. Give the whole answer again, shorter, through {tools}."
+)
+SYMPTOM: Final = (
+    "Your target is of the kind that the signal names. Is it the cause, or only the place where the cause shows? "
+    "If something else must change, name that; if not, say why. Give the whole verdict again through {tools}."
+)
+UNFINISHED: Final = "Your plan named tools that you have not used: {missing}. Use them, then give your verdict."
+INSIST_UNTIL: Final = 2
+"""So many turns before the cap a verdict is taken as it is."""
+
+
+def verdict_call(reply: ModelReply) -> ToolCall | None:
+    """The first submit call in order; that of the other invocation is read like the right one (6.2)."""
+    names = {tool.name for invocation in Invocation for tool in SUBMIT_TOOLS[invocation]}
+    return next((call for call in reply.tool_calls if call.name in names), None)
+
+
+def judge(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+    """Read a reply that has to be the verdict; the first cut one is asked for again (pipeline, section 3.9)."""
+    if _is_cut(reply) and not inquiry.truncated:
+        inquiry = replace(inquiry, truncated=True, max_tokens=_next_max_tokens(reply))
+        if not inquiry.spent:
+            return _ask_for_the_whole(inquiry, reply)
+    reading = read(inquiry.invocation, reply)
+    if inquiry.spent and reply.tool_calls and not verdict_call(reply) and not reading.usable:
+        return replace(inquiry, concluded=Concluded(None, inquiry.spent))
+    if missing := _unfinished(inquiry):
+        return _ask_for_the_rest(inquiry, reply, missing)
+    if inquiry.corrected or (reading.usable and not reading.problems):
+        return _conclude(_answer_verdict(inquiry, reply, _received), reading)
+    return _ask_again(inquiry, reply, reading)
+
+
+def second_reading(inquiry: Inquiry, reply: ModelReply, first: Reading) -> Inquiry:
+    """The new reply counts if it is usable and no worse than the first; another tool gets one reminder."""
+    reading = read(inquiry.invocation, reply)
+    if reply.tool_calls and not verdict_call(reply) and not reading.usable:
+        gives_up = inquiry.reminded or inquiry.checked
+        return _conclude(_answer_verdict(inquiry, reply, _received), first) if gives_up else _remind(inquiry, reply)
+    answered = _answer_verdict(inquiry, reply, _received)
+    return _conclude(answered, reading if _is_better(inquiry, reading, first) else first)
+
+
+def _is_better(inquiry: Inquiry, reading: Reading, first: Reading) -> bool:
+    if not reading.usable:
+        return False
+    if inquiry.checked:
+        return len(reading.problems) <= len(first.problems) and _target_kind(reading) != ""
+    return not first.usable or len(reading.problems) <= len(first.problems)
+
+
+def _conclude(inquiry: Inquiry, reading: Reading) -> Inquiry:
+    if _may_be_symptom(inquiry, reading):
+        asked = Message("user", SYMPTOM.format(tools=submit_names(inquiry)))
+        return replace(saying(inquiry, asked), first_reading=reading, checked=True)
+    return replace(inquiry, first_reading=None, concluded=Concluded(reading, inquiry.spent))
+
+
+# --- the symptom check (pipeline, section 6.5) --------------------------------------------------------------------
+
+
+def _may_be_symptom(inquiry: Inquiry, reading: Reading) -> bool:
+    """One turn, where there is one: the target is of the very kind that the signal complains about."""
+    if not inquiry.signal_kind or inquiry.checked or inquiry.spent or len(inquiry.turns) >= inquiry.turn_limit:
+        return False
+    return reading.usable and _target_kind(reading) == inquiry.signal_kind.lower()
+
+
+def _target_kind(reading: Reading) -> str:
+    reply = reading.reply
+    return reply.target.kind.lower() if isinstance(reply, RcaReply) and reply.target is not None else ""
+
+
+# --- what is asked for again ---------------------------------------------------------------------------------------
+
+
+def _unfinished(inquiry: Inquiry) -> tuple[str, ...]:
+    """Planned tools that were not called, where this model must call them and there are turns for it."""
+    if inquiry.spent or len(inquiry.turns) + INSIST_UNTIL >= inquiry.turn_limit:
+        return ()
+    return tuple(name for name in inquiry.insist if not inquiry.calls.by_tool.get(name))
+
+
+def _ask_for_the_rest(inquiry: Inquiry, reply: ModelReply, missing: tuple[str, ...]) -> Inquiry:
+    answered = _answer_verdict(inquiry, reply, lambda call: error_result(call, "not taken yet", "finish your plan"))
+    return saying(answered, Message("user", UNFINISHED.format(missing=", ".join(missing))))
+
+
+def _ask_for_the_whole(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+    """The cut text stays in view; cut arguments go with it as text, for as arguments an endpoint refuses them."""
+    cut = "\n".join(part for part in (reply.text, *(call.arguments for call in reply.tool_calls)) if part)
+    said = saying(inquiry, Message("assistant", cut)) if cut else inquiry
+    return saying(said, Message("user", TRUNCATED.format(tools=submit_names(inquiry))))
+
+
+def _ask_again(inquiry: Inquiry, reply: ModelReply, reading: Reading) -> Inquiry:
+    """The one corrective turn of an invocation (pipeline, section 3.8)."""
+    asked = Message("user", corrective_message(inquiry.invocation, reading))
+    answered = _answer_verdict(inquiry, reply, _received)
+    return replace(saying(answered, asked), first_reading=reading, corrected=True)
+
+
+def _remind(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+    names = submit_names(inquiry)
+    refused = tuple(
+        error_result(call, f"tool not offered now: {call.name}", f"call {names}") for call in reply.tool_calls
+    )
+    answered = saying(inquiry, assistant(reply), *(tool_message(result) for result in refused))
+    reminded = saying(answered, Message("user", f"No other tool is offered any more. Answer through {names}."))
+    return recorded(replace(reminded, reminded=True), refused)
+
+
+# --- answers to submit calls ----------------------------------------------------------------------------------------
+
+
+def _answer_verdict(inquiry: Inquiry, reply: ModelReply, answer: Callable[[ToolCall], ToolResult]) -> Inquiry:
+    """No call stays without an answer: the verdict gets its own, the others of its batch are skipped."""
+    chosen = verdict_call(reply)
+    results = tuple(answer(call) if call is chosen else _skipped(call) for call in reply.tool_calls)
+    said = saying(inquiry, assistant(reply), *(tool_message(result) for result in results))
+    return recorded(said, results)
+
+
+def _received(call: ToolCall) -> ToolResult:
+    return ToolResult(call.id, call.name, '{"status":"received"}')
+
+
+def _skipped(call: ToolCall) -> ToolResult:
+    return ToolResult(call.id, call.name, '{"status":"skipped","error":"not run, the verdict came with it"}')
+
+
+def assistant(reply: ModelReply) -> Message:
+    """The reply as a message of the conversation."""
+    calls = tuple(replace(call, arguments=_sendable(call)) for call in reply.tool_calls)
+    return Message("assistant", reply.text, calls)
+
+
+def _sendable(call: ToolCall) -> str:
+    """Arguments that do not decode would make the endpoint refuse the whole conversation."""
+    if arguments_of(call) is None:
+        return canonical({"unreadable": call.arguments[:2_000]})
+    return call.arguments.strip() or "{}"
+
+
+# --- truncation (pipeline, section 3.9) ------------------------------------------------------------------------------
+
+
+def _is_cut(reply: ModelReply) -> bool:
+    chosen = verdict_call(reply)
+    undecodable = chosen is not None and arguments_of(chosen) is None
+    return reply.finish_reason == "length" and (not reply.tool_calls or undecodable)
+
+
+def _next_max_tokens(reply: ModelReply) -> int:
+    return min(2 * reply.usage.completion, TRUNCATED_MAX_TOKENS) or FIRST_MAX_TOKENS

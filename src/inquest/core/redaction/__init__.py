@@ -1,0 +1,1 @@
+"""Takes secrets out of objects and texts before anything leaves the process. Fails closed."""

@@ -1,0 +1,173 @@
+"""Which names say that their value is a secret (pipeline, section 17), however they are spelled."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from inquest.core.redaction.marks import REDACTED
+
+LONGEST_KEY: Final = 128
+
+_WORDS: Final = frozenset(
+    {
+        *("password", "passwords", "passwd", "passwort", "pwd", "passphrase", "secret", "token", "apikey"),
+        *("credential", "credentials", "authorization", "cookie", "dsn"),
+    }
+)
+_PAIRS: Final = frozenset(
+    {
+        *(("api", "key"), ("access", "key"), ("private", "key"), ("account", "key"), ("connection", "string")),
+        # Inquest's own: keys that open something, and signatures that are as good as a password.
+        *(("encryption", "key"), ("signing", "key"), ("master", "key"), ("hmac", "key"), ("auth", "key")),
+        *(("shared", "key"), ("deploy", "key"), ("access", "signature"), ("client", "pass"), ("webhook", "key")),
+    }
+)
+_TAILS: Final = (
+    *("password", "passwd", "passphrase", "apikey", "secret", "token", "accesskey", "privatekey", "secretkey"),
+    *("authkey", "encryptionkey", "signingkey", "storepass", "keypass", "requirepass", "masterauth"),
+    *("jsessionid", "sessid", "pass"),
+)
+"""Ends of words written without a seam, such as `PGPASSWORD`."""
+_NO_TAILS: Final = frozenset({"bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass"})
+"""Words that end like one of these and say nothing of a secret."""
+_FILES: Final = (".key", ".pem", ".p12", ".jks")
+_REFERENCES: Final = frozenset(
+    {
+        *("name", "names", "ref", "refs", "path", "file", "mount", "dir", "url", "uri", "kind", "type", "id"),
+        # Inquest's own: last words that say something about a secret rather than being one.
+        *(
+            "seconds",
+            "ttl",
+            "expiry",
+            "expiration",
+            "expires",
+            "expired",
+            "policy",
+            "class",
+            "version",
+            "length",
+            "limit",
+        ),
+        *(
+            "count",
+            "enabled",
+            "required",
+            "mode",
+            "issuer",
+            "audience",
+            "audiences",
+            "algorithm",
+            "alg",
+            "endpoint",
+            "host",
+        ),
+        *("port", "region", "scope", "scopes", "provider", "store", "manager", "controller", "driver", "rotation"),
+        *("interval", "timeout", "duration", "age", "status", "state", "size", "format", "header", "exists", "role"),
+        *("namespace", "index", "at", "in"),
+    }
+)
+_REFERENCE_KEYS: Final = frozenset({("existing", "secret"), ("pull", "secret")})
+"""Ends of keys of charts that hold the name of a Secret, never its content."""
+_WHOLE: Final = frozenset(
+    {
+        *("client-key-data", "sig", "signature", "_auth", "asp.net_sessionid", "connect.sid"),
+        *("x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"),
+    }
+)
+_SECRET_FILES: Final = frozenset(
+    {
+        *("htpasswd", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+        *(".dockerconfigjson", ".dockercfg", ".netrc", ".pgpass"),
+    }
+)
+_BREAK: Final = re.compile(r"[\s_\-./:\[\]]+")
+_SEAM: Final = re.compile(r"[\s_\-./:\[\]]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def is_sensitive(key: str) -> bool:
+    """Whether a value under this key is a secret by its name alone."""
+    return _judged(key[-LONGEST_KEY:])
+
+
+@lru_cache(maxsize=8192)
+def _judged(key: str) -> bool:
+    key = plain_letters(key)
+    lowered = key.strip("-").lower()
+    if lowered in _WHOLE or is_secret_file(key) or lowered.endswith(_FILES):
+        return True
+    words = [word.lower().rstrip("0123456789") or word for word in _SEAM.split(key) if word]
+    if not words or _is_reference(words):
+        return False
+    glued = [part.lower() for part in _BREAK.split(key) if part]
+    return any(_says_secret(word) for word in (*words, *glued)) or _has_pair(words)
+
+
+def _says_secret(word: str) -> bool:
+    return word in _WORDS or (word.endswith(_TAILS) and word not in _NO_TAILS)
+
+
+_PASSWORD: Final = re.compile(r"(?:password|passwd|passphrase|pwd)\Z", re.IGNORECASE)
+
+
+def says_password(key: str) -> bool:
+    """Whether a key ends in a word for a password, as even annotations and lines of prose mean it."""
+    return _PASSWORD.search(plain_letters(key)) is not None
+
+
+def _is_reference(words: list[str]) -> bool:
+    if words[-1] in _REFERENCES:
+        return words[-3:] != ["access", "key", "id"]
+    return tuple(words[-2:]) in _REFERENCE_KEYS
+
+
+def _has_pair(words: list[str]) -> bool:
+    if len(words) > 1 and words[-1] == "pass":
+        return True
+    return any(pair in _PAIRS for pair in pairwise(words))
+
+
+def is_secret_file(key: str) -> bool:
+    """A key whose whole value is a file of secrets."""
+    return key.lower() in _SECRET_FILES
+
+
+# --- values that say nothing -----------------------------------------------------------------------
+
+_HARMLESS: Final = re.compile(
+    r"true|false|null|none|nil|~|undefined|\$\([A-Za-z_]\w*\)|\$\{[A-Za-z_]\w*\}|\{\{[^}]*\}\}|\{{1,2}|\{\}|\[\]?"
+    r"|[|>][-+0-9]*|\*{2,}|<(?:none|nil|unset|empty|hidden|masked|redacted|no value|not set)>"
+    r"|<set to the key '[^']*' (?:in|of)\b[^\n]*|\[REDACTED\][)\]}>.]*",
+    re.IGNORECASE,
+)
+
+
+def is_harmless(value: str) -> bool:
+    """Markers, empty values, switches and references to where a value comes from."""
+    value = value.strip()
+    return not value or value in REDACTED or _HARMLESS.fullmatch(value) is not None
+
+
+# --- letters that only look like others --------------------------------------------------------------
+
+
+def plain_letters(text: str) -> str:
+    """The text with look-alike letters as the ASCII letters that they look like; its length stays."""
+    return text if text.isascii() else text.translate(_LOOKALIKES)
+
+
+def _lookalikes() -> Iterator[tuple[int, str]]:
+    for first, last in ((0xC0, 0x24F), (0x1D400, 0x1D7FF), (0x2100, 0x214F), (0xFF01, 0xFF5E)):
+        for code in range(first, last + 1):
+            plain = unicodedata.normalize("NFKD", chr(code))[:1]
+            if plain.isascii():
+                yield code, plain
+    cyrillic_and_greek = "аАеЕоОрРсСуУхХіІѕЅкКтТдԁԀηιοΟρΡαΑεΕκΚτΤνΝѡԝɡ"
+    yield from zip(map(ord, cyrillic_and_greek), "aAeEoOpPcCyYxXiIsSkKtTddDnioOpPaAeEkKtTvNwwg", strict=True)
+
+
+_LOOKALIKES: Final = dict(_lookalikes())

@@ -1,0 +1,50 @@
+"""How far a change reaches: the pods it touches, what stands on them, and how many may be missed (resources, 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inquest.core.cluster.detected_labels import selects
+from inquest.core.evidence.evidence import Json
+from inquest.core.remediation.policy import Blast
+
+
+def blast(
+    pods: Sequence[Json] | None, services: Sequence[Json] | None, budgets: Sequence[Json] | None, template: Json
+) -> Blast:
+    """None for what was not read; a figure that would rest on something unread is unknown too.
+
+    `template` is the target's pod template, empty for what has none: where no pod is there, its labels stand for them.
+    """
+    if pods is None:
+        return Blast()
+    reached = list(pods) or ([template] if template else [])
+    return Blast(
+        pods=len(pods),
+        dependents=None if services is None else sum(_serves(service, reached) for service in services),
+        disruptions_allowed=None if budgets is None else _allowed(budgets, reached),
+    )
+
+
+def _serves(service: Json, pods: Sequence[Json]) -> bool:
+    selector = (service.get("spec") or {}).get("selector") or {}
+    return bool(selector) and _hits(service, {"matchLabels": selector}, pods)
+
+
+def _allowed(budgets: Sequence[Json], pods: Sequence[Json]) -> int | None:
+    """The least that any budget over these pods allows; None where none guards them or one has not counted yet."""
+    over = [found for found in budgets if _hits(found, (found.get("spec") or {}).get("selector"), pods)]
+    allowed = [(found.get("status") or {}).get("disruptionsAllowed") for found in over]
+    known = [figure for figure in allowed if isinstance(figure, int)]
+    return min(known) if known and len(known) == len(allowed) else None
+
+
+def _hits(found: Json, selector: Json | None, pods: Sequence[Json]) -> bool:
+    """A selector without any rule takes every pod of its namespace."""
+    namespace = found["metadata"].get("namespace")
+    near = (pod.get("metadata") or {} for pod in pods)
+    return selector is not None and any(
+        not selector or selects(selector, meta.get("labels") or {})
+        for meta in near
+        if meta.get("namespace", namespace) == namespace
+    )

@@ -1,0 +1,180 @@
+"""A case as it can be kept and played once more: its facts in pieces, and the steps that they answer.
+
+Everything that came from outside (the model's replies, what tools and the catalogue said, the snapshot) is taken from
+the recorded facts; everything that code concluded is concluded anew. A step to which the recording has no answer means
+that the code now goes another way than it did.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from inquest.core.case import decide, facts
+from inquest.core.case import steps as case_steps
+from inquest.core.case.facts import Case, Fact
+from inquest.core.case.steps import Execute, RequestApproval, Rule, Step, View, Wait
+from inquest.core.diagnosis.detectors.registry import examine
+from inquest.core.diagnosis.health import health
+from inquest.core.llm.messages import Invocation
+from inquest.core.reporting.audit import AGENT, OWN, Record, event_id
+from inquest.core.reporting.transcript import NO_TOOLS, Offered
+from inquest.core.selection import selection
+from inquest.errors import NotRecorded
+
+FACT: Final = f"{OWN}case.fact"
+PIECE: Final = 500_000
+"""Characters of JSON after which the objects of a snapshot go on in another record."""
+AFTER: Final = (Rule, Wait, RequestApproval, Execute)
+"""Steps that no replay takes."""
+
+
+# --- kept -------------------------------------------------------------------------------------------------
+
+
+def pieces(case: Case, uid: str) -> Iterator[Record]:
+    """The facts up to the choice of a workflow, as records; a snapshot's objects in as many as they need."""
+    for number, fact in enumerate(case.facts):
+        payloads = list(_parts(facts.dump(fact)))
+        for part, payload in enumerate(payloads, start=1):
+            step = f"fact:{number}:{part}"
+            head = {"event_type": FACT, "event_id": event_id(uid, step), "incident_id": uid}
+            body = {"fact": number, "part": part, "parts": len(payloads), "payload": payload}
+            yield Record(step, FACT, AGENT, "case_fact", "success", moment_of(fact, case), head | body)
+
+
+def joined(found: Iterable[Mapping[str, Any]]) -> Case:
+    """The case that these records make, in any order; NotRecorded where one is missing."""
+    numbered = sorted(
+        (one for one in found if one.get("event_type") == FACT), key=lambda one: (one["fact"], one["part"])
+    )
+    payloads: dict[int, dict[str, Any]] = {}
+    for one in numbered:
+        known = payloads.setdefault(one["fact"], one["payload"])
+        if known is not one["payload"]:
+            known["body"]["snapshot"]["objects"] += one["payload"]["objects"]
+    if not numbered:
+        raise NotRecorded("nothing is stored of this investigation")
+    whole = sum(one["parts"] for one in numbered if one["part"] == 1)
+    if whole != len(numbered) or sorted(payloads) != list(range(len(payloads))):
+        raise NotRecorded("what is stored of this investigation is not whole, so it cannot be made again")
+    return facts.fold(facts.load(payload) for _, payload in sorted(payloads.items()))
+
+
+def _parts(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    snapshot = payload["body"].get("snapshot")
+    if not isinstance(snapshot, dict):
+        yield payload
+        return
+    first, *others = list(_portions(snapshot["objects"])) or [[]]
+    yield {**payload, "body": {**payload["body"], "snapshot": {**snapshot, "objects": first}}}
+    yield from ({"objects": portion} for portion in others)
+
+
+def _portions(objects: Sequence[Any]) -> Iterator[list[Any]]:
+    portion: list[Any] = []
+    size = 0
+    for one in objects:
+        own = len(json.dumps(one, ensure_ascii=False))
+        if portion and size + own > PIECE:
+            yield portion
+            portion, size = [], 0
+        portion.append(one)
+        size += own
+    if portion:
+        yield portion
+
+
+def moment_of(fact: Fact, case: Case) -> datetime:
+    """When a fact was written down, as far as it says so."""
+    if isinstance(fact, facts.SnapshotTaken):
+        return fact.snapshot.taken_at
+    found = getattr(fact, "at", None)
+    return found if isinstance(found, datetime) else case.opened.at
+
+
+# --- played once more ---------------------------------------------------------------------------------------
+
+
+def replayed(recorded: Case, tools: Offered = NO_TOOLS) -> Case:
+    """The case as code would conclude it now; NotRecorded where it asks for what nobody was asked then.
+
+    `tools` are those that the second invocation was offered; the first one's stand in its brief.
+    """
+    tape = _Tape(recorded, tools)
+    case = Case()
+    while case.closed is None:
+        step = decide.next_step(case, tape.view())
+        if isinstance(step, AFTER):
+            break
+        case = facts.advance(case, tape.answer(step))
+    return case
+
+
+class _Tape:
+    """The recorded answers in order."""
+
+    def __init__(self, recorded: Case, tools: Offered) -> None:
+        self._recorded = recorded
+        self._facts = [fact for fact in recorded.facts if isinstance(fact, (*_ANSWERS_OF_ALL, facts.Closed))]
+        briefed = recorded.first(facts.Briefed)
+        self._tools = {**NO_TOOLS, **tools} | ({Invocation.RCA: briefed.brief.tools} if briefed else {})
+
+    def view(self) -> View:
+        """As it was just before the next answer."""
+        upcoming = self._facts[0] if self._facts else self._recorded.facts[-1]
+        return View(now=moment_of(upcoming, self._recorded), tools=self._tools)
+
+    def answer(self, step: Step) -> Fact:
+        """The next answer, where it is one to this step."""
+        if isinstance(step, case_steps.Record):
+            self._pass_over(step.fact)
+            return step.fact
+        upcoming = self._facts.pop(0) if self._facts else None
+        if upcoming is None or not isinstance(upcoming, (*_ANSWERS[type(step)], facts.Closed)):
+            given = type(upcoming).__name__ if upcoming else "nothing more"
+            raise NotRecorded(f"the recording goes another way: {type(step).__name__} was asked, it has {given}")
+        return _anew(upcoming, step)
+
+    def _pass_over(self, fact: Fact) -> None:
+        """What code wrote down by itself then is no answer to anything now."""
+        if self._facts and type(self._facts[0]) is type(fact):
+            self._facts.pop(0)
+
+
+def _anew(fact: Fact, step: case_steps.Step) -> Fact:
+    """What code has to say about an answer, said by the code of now."""
+    match fact, step:
+        case facts.SnapshotTaken(), _:
+            findings, _failed = examine(fact.snapshot)
+            return facts.SnapshotTaken(fact.snapshot, findings, health(fact.snapshot))
+        case facts.Tried(), case_steps.LookUp():
+            record = fact.validation.record
+            checked = selection.validate(step.reply.choice, record, step.target_kind) if record else fact.validation
+            return replace(fact, number=step.number, reply=step.reply, validation=checked, cautions=step.cautions)
+        case facts.Selected(), case_steps.Propose():
+            return replace(fact, verdict=step.verdict)
+        case _:
+            return fact
+
+
+_ANSWERS: Final[Mapping[type, tuple[type[Fact], ...]]] = {
+    case_steps.Open: (facts.Opened,),
+    case_steps.TakeSnapshot: (facts.SnapshotTaken,),
+    case_steps.ResolveContext: (facts.ContextResolved,),
+    case_steps.Ask: (facts.Turned, facts.SelectionTurned),
+    case_steps.AskGroup: (facts.SelectionTurned,),
+    case_steps.RunBatch: (facts.ToolsRan,),
+    case_steps.AskStreams: (facts.StreamsTurned,),
+    case_steps.RunStreams: (facts.StreamsRan,),
+    case_steps.SeekTarget: (facts.TargetSought,),
+    case_steps.LookAgain: (facts.LookedAgain,),
+    case_steps.ChooseByCode: (facts.Tried, facts.Unchosen),
+    case_steps.LookUp: (facts.Tried,),
+    case_steps.Propose: (facts.Selected,),
+}
+"""Which facts can answer a step."""
+_ANSWERS_OF_ALL: Final = tuple(dict.fromkeys(kind for kinds in _ANSWERS.values() for kind in kinds))

@@ -1,0 +1,337 @@
+"""Messages to people: what happened in a case, or to a Signal, that somebody should hear of (resources, section 13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+from inquest.api.base import rfc3339
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import Investigation, PinnedSignal
+from inquest.api.names import read_label
+from inquest.api.signal import Signal, SignalContext
+from inquest.api.types import Phase, Reason, SignalPhase, SourceType, SubReason, TargetRef
+from inquest.core.case import facts
+from inquest.core.case.facts import Case
+from inquest.core.case.reclassification import signal_of
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.remediation.proposal import Account
+from inquest.core.reporting.status import alternatives_of, claims_of, shown_target
+from inquest.core.signals.triage import Decision
+from inquest.core.text import shown
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Where a target is and whose it is; routes go by it."""
+
+    namespace: str = ""
+    teams: tuple[str, ...] = ()
+    """The labels `team`, `business-unit` and `service-owner`, those that are there."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One message to people."""
+
+    type: str
+    priority: str
+    title: str
+    body: str
+    owners: tuple[Owner, ...] = ()
+
+
+MOST_CAUSE: Final = 1000
+"""Characters of a root cause: the command at the end of a message has to fit as well."""
+_APPROVAL_PRIORITY: Final[Mapping[str, str]] = {"P0": "Critical", "P1": "High", "P2": "Medium"}
+_ASCENDING: Final = ("Low", "Medium", "High", "Critical")
+_REVIEW_PRIORITY: Final[Mapping[str, str]] = {
+    "AlignmentCheckFailed": "Critical",
+    "WorkflowNotFound": "High",
+    "ImageMismatch": "High",
+    "ParameterValidationFailed": "High",
+    "LLMParsingError": "High",
+    "PolicyDenied": "High",
+    "RemediationBlocked": "High",
+    "IneffectiveChain": "High",
+    "RemediationIneffective": "High",
+}
+_GONE: Final = (SubReason.PROBLEM_RESOLVED, SubReason.SIGNAL_RESOLVED)
+_BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ERROR)
+"""What failed is ours to mend, not the case's."""
+
+
+def notice(case: Case) -> Told | None:
+    """What the newest fact tells people, if anything."""
+    told = _told(case)
+    return replace(told, owners=owners(case)) if told else None
+
+
+def _told(case: Case) -> Told | None:
+    fact = case.facts[-1]
+    if isinstance(fact, facts.ApprovalRequested):
+        return _asking(case, fact, f"Approval needed: {_summary(case)}", _asked_with(case))
+    if isinstance(fact, facts.ApprovalEscalated):
+        return _silence(case)
+    return _closing_notice(case, fact) if isinstance(fact, facts.Closed) else None
+
+
+_OWNER_LABELS: Final = ("team", "business-unit", "service-owner")
+
+
+def owners(case: Case) -> tuple[Owner, ...]:
+    """Of the signal's target first, then of the root cause's where it is another one."""
+    if case.first(facts.Opened) is None:
+        return ()
+    contexts = [fact.context for fact in case.facts if isinstance(fact, facts.ContextResolved)]
+    found = [owner_of(context) for context in (*contexts[:1], *contexts[-1:])]
+    signal = case.opened.spec.signal
+    return tuple(dict.fromkeys(found)) or (owner_of_signal(signal.target, signal),)
+
+
+def owner_of(context: ResourceContext) -> Owner:
+    """By the labels of the namespace, then of the root owner, then of the target (resources, section 10.3)."""
+    around = (context.namespace_labels, context.root_labels, context.target_labels)
+    words = (next(filter(None, (read_label(labels, name) for labels in around)), None) for name in _OWNER_LABELS)
+    return Owner(context.root.namespace or context.target.namespace or "", _words(words))
+
+
+def owner_of_signal(target: TargetRef, known: PinnedSignal | SignalContext | None) -> Owner:
+    """By what triage has found out about the target."""
+    if known is None:
+        return Owner(target.namespace or "")
+    business = known.business
+    named = (business.business_unit, business.service_owner) if business else ()
+    return Owner(target.namespace or "", _words((*known.custom_labels.get("team", ()), *named)))
+
+
+def sender_of(found: Signal) -> Owner:
+    """Where the Signal stands: what is refused is not the business of those whom it names."""
+    return Owner(found.namespace)
+
+
+def _words(found: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for word in found if word))
+
+
+def _asking(case: Case, asked: facts.ApprovalRequested, title: str, priority: str) -> Told:
+    return Told(
+        "Approval", priority, title, _body(case, f"kubectl get rar {asked.name} -n {case.opened.namespace} -o yaml")
+    )
+
+
+def _asked_with(case: Case) -> str:
+    return _APPROVAL_PRIORITY.get(str(signal_of(case).priority), "Low")
+
+
+def _silence(case: Case) -> Told | None:
+    """One priority higher than the question itself (resources, section 6.3)."""
+    asked = case.last(facts.ApprovalRequested)
+    if asked is None:
+        return None
+    higher = _ASCENDING[min(_ASCENDING.index(_asked_with(case)) + 1, len(_ASCENDING) - 1)]
+    return _asking(case, asked, f"Nobody has decided, expires at {rfc3339(asked.expires_at)}: {_summary(case)}", higher)
+
+
+def _closing_notice(case: Case, fact: facts.Closed) -> Told | None:
+    verdict = fact.verdict
+    opened = case.first(facts.Opened)
+    command = f"kubectl describe inv {opened.name} -n {opened.namespace}" if opened else "kubectl get inv -A"
+    if str(verdict.reason) == "TimedOut":
+        return Told("Escalation", "Critical", verdict.message, _body(case, command))
+    if str(verdict.reason) == "ApprovalExpired":
+        return Told("Escalation", "High", verdict.message, _body(case, command))
+    if verdict.reason in _BROKEN or verdict.reason is Reason.QUEUE_TIMEOUT:
+        return Told("Escalation", "High", verdict.message, _body(case, command))
+    if verdict.needs_review and verdict.reason is Reason.EXECUTION_FAILED:
+        return Told("ManualReview", "Critical", verdict.message, _body(case, command))
+    if verdict.needs_review:
+        priority = _REVIEW_PRIORITY.get(str(verdict.review_reason), "Medium")
+        return Told("ManualReview", priority, verdict.message, _body(case, command))
+    if case.last(facts.ExecutionCreated) is not None and verdict.phase is not Phase.CANCELLED:
+        return Told("Completion", "Low", verdict.message, _body(case, command))
+    return None
+
+
+def _summary(case: Case) -> str:
+    selected = case.last(facts.Selected)
+    return f"{selected.proposal.pin.id} on {selected.proposal.target.display}" if selected else case.opened.name
+
+
+def _body(case: Case, command: str) -> str:
+    if case.first(facts.Opened) is None:
+        return f"The work never began.\nLook at it: {command}"
+    diagnosis = case.last(facts.Diagnosed)
+    cause = diagnosis.diagnosis.summary if diagnosis else "not determined"
+    cited = (name for claim in claims_of(case) for name in claim.evidence)
+    evidence = ", ".join(dict.fromkeys(cited)) or "none"
+    target = shown_target(case)
+    return "\n".join(
+        (
+            f"Investigation: {case.opened.namespace}/{case.opened.name}",
+            f"Cluster: {case.opened.spec.signal.cluster_name or 'default'}",
+            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
+            f"Root cause: {shown(cause, MOST_CAUSE)}",
+            f"Evidence: {evidence}",
+            f"Look at it: {command}",
+        )
+    )
+
+
+def unopened(told: Told, inv: Investigation, cluster: str) -> Told:
+    """The same of a case that never began: its journal does not say whose it is, its Investigation does."""
+    target = inv.spec.signal.target
+    body = "\n".join(
+        (
+            f"Investigation: {inv.namespace}/{inv.name}",
+            f"Cluster: {inv.spec.signal.cluster_name or cluster}",
+            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
+            "The work never began.",
+            f"Look at it: kubectl describe inv {inv.name} -n {inv.namespace}",
+        )
+    )
+    return replace(told, body=body, owners=(owner_of_signal(target, inv.spec.signal),))
+
+
+def account(case: Case) -> Account:
+    """What the approver is told of the diagnosis (resources, section 6)."""
+    diagnosed, selected = case.last(facts.Diagnosed), case.last(facts.Selected)
+    merged = selected.verdict.merged if selected else None
+    return Account(
+        summary=diagnosed.diagnosis.summary if diagnosed else "",
+        overall_confidence=merged.confidence if merged else None,
+        claims=claims_of(case),
+        contributing_factors=diagnosed.diagnosis.contributing_factors if diagnosed else (),
+        alternatives=alternatives_of(case),
+    )
+
+
+def self_resolved(case: Case) -> Told | None:
+    """It went away by itself: told only where somebody wants to hear of it."""
+    fact = case.facts[-1]
+    if not isinstance(fact, facts.Closed) or fact.verdict.sub_reason not in _GONE:
+        return None
+    command = f"kubectl describe inv {case.opened.name} -n {case.opened.namespace}"
+    return Told("StatusUpdate", "Low", fact.verdict.message, _body(case, command), owners(case))
+
+
+def notice_or_self_resolved(case: Case) -> Told | None:
+    """The same for who wants to hear of that too."""
+    return notice(case) or self_resolved(case)
+
+
+# --- of an execution ------------------------------------------------------------------------------------------
+
+
+def waiting(found: WorkflowExecution, inv: Investigation | None, holder: str, why: str, cluster: str) -> Told:
+    """A workflow that does not begin, because of another one; `holder` is the Job that is waited for, empty: none."""
+    target, case = found.spec.target, found.spec.investigation_ref.name
+    stop = '{"spec":{"cancel":true}}'
+    body = "\n".join(
+        (
+            f"Investigation: {found.namespace}/{case}",
+            f"Cluster: {(inv.spec.signal.cluster_name if inv else None) or cluster}",
+            f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
+            *((f"Held by: Job {holder}",) if holder else ()),
+            "It begins by itself when it may, and is given up after an hour.",
+            f"Look at it: kubectl describe wfe {found.name} -n {found.namespace}",
+            f"Stop it: kubectl patch inv {case} -n {found.namespace} --type=merge -p '{stop}'",
+        )
+    )
+    owner = owner_of_signal(target, inv.spec.signal if inv else None)
+    return Told("StatusUpdate", "Low", f"{found.spec.workflow.id} waits: {why}", body, (owner,))
+
+
+# --- of a Signal ----------------------------------------------------------------------------------------------
+
+
+HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
+"""Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
+OF_MANY: Final = frozenset({"RateLimited", "ScopeUnknown"})
+"""Blocks that say nothing of one Signal: of thousands that are held back, one message in an hour is enough."""
+
+
+def held(found: Signal, owner: TargetRef, decision: Decision, cluster: str) -> Told | None:
+    """What people hear of a Signal that is not looked at. None where nobody has to know."""
+    row = _row(found, decision)
+    if row is None:
+        return None
+    body = "\n".join(
+        (
+            f"Signal: {found.namespace}/{found.name}",
+            f"Cluster: {found.spec.cluster_name or cluster}",
+            f"Target: {owner.display}",
+            f"Held until: {hold_end(decision)}",
+            f"Look at it: kubectl describe sig {found.name} -n {found.namespace}",
+        )
+    )
+    return Told(*row, f"{decision.reason}: {decision.message}", body)
+
+
+def _row(found: Signal, decision: Decision) -> tuple[str, str] | None:
+    """Type and priority (resources, section 13)."""
+    if decision.reason in HELD_FOR_A_PERSON:
+        return "ManualReview", "High"
+    if decision.reason == "OutOfScope":
+        # What a machine reports of targets that are not looked after is no news; a person waits for an answer.
+        return ("Escalation", "High") if found.spec.source.type is SourceType.MANUAL else None
+    if decision.phase is SignalPhase.FAILED and decision.reason == "ConsecutiveFailures":
+        return "Escalation", "High"
+    return ("StatusUpdate", "Low") if decision.phase is SignalPhase.BLOCKED else None
+
+
+def held_key(found: Signal, fingerprint: str, decision: Decision, now: datetime, *, grouped: bool = False) -> str:
+    """One message for each block, however many Signals it holds; `grouped`: one an hour for a whole namespace.
+
+    It is kept in the status and read from there again: with a dot before the time it does not look like a secret.
+    """
+    hour = f"{now:%Y-%m-%dT%H}"
+    if decision.reason in OF_MANY:
+        return f"{decision.reason}/{hour}"
+    if decision.reason == "OutOfScope":
+        sender = sha256(found.namespace.encode()).hexdigest()[:16]
+        return f"{sender}/{decision.reason}.{hour}" if grouped else f"{found.uid}/{decision.reason}"
+    return f"{fingerprint[:16]}/{decision.reason}.{hold_end(decision) if decision.until else hour}"
+
+
+def many_duplicates(original: Signal, before: int, after: int, cluster: str) -> tuple[int, Told] | None:
+    """The power of ten that the count has just reached, from ten on, and what is told of it."""
+    reached = 10 ** (len(str(after)) - 1)
+    if reached < 10 or before >= reached:
+        return None
+    target = original.spec.target
+    body = "\n".join(
+        (
+            f"Signal: {original.namespace}/{original.name}",
+            f"Cluster: {original.spec.cluster_name or cluster}",
+            f"Target: {target.display}",
+            f"Look at it: kubectl describe sig {original.name} -n {original.namespace}",
+        )
+    )
+    return reached, Told("StatusUpdate", "Low", f"{original.spec.name} was seen {after} times", body)
+
+
+def told_again(found: Signal, key: str, cluster: str) -> Told | None:
+    """What that key stands for, from the status alone; None where it is no news any more: the block is over."""
+    status = found.status
+    owner = owner_of_signal(found.spec.target, status.context)
+    _, many, reached = key.rpartition("/duplicates-")
+    if many:
+        said = many_duplicates(found, int(reached) - 1, max(int(reached), status.occurrences or 1), cluster)
+        return replace(said[1], owners=(owner,)) if said else None
+    if status.phase is None or not status.reason or status.reason not in re.split(r"[/.]", key):
+        return None
+    if status.reason == "OutOfScope":
+        owner = sender_of(found)
+    decision = Decision(status.phase, status.reason, status.message or "", status.blocked_until)
+    told = held(found, status.root_owner or found.spec.target, decision, cluster)
+    return replace(told, owners=(owner,)) if told else None
+
+
+def hold_end(decision: Decision) -> str:
+    """When the block ends of itself, or the word for one that a person ends."""
+    return rfc3339(decision.until) if decision.until else "reviewed"

@@ -1,0 +1,1029 @@
+"""The case as people see it: status, conditions, events. All of it follows from the facts.
+
+Nothing is decided here. The audit trail is told in `audit`, figures in `metrics`, messages to people in `notices`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from inquest.api import investigation as api
+from inquest.api.base import rfc3339
+from inquest.api.conditions import Verdict as ConditionVerdict
+from inquest.api.conditions import false, true, unknown
+from inquest.api.names import target_display, workflow_display
+from inquest.api.types import (
+    ApprovalState,
+    InvestigationOutcome,
+    ObjectRef,
+    OwnerRef,
+    Phase,
+    Reason,
+    Resolution,
+    Severity,
+    SubReason,
+    TargetRef,
+)
+from inquest.core.case import facts
+from inquest.core.case.facts import Case
+from inquest.core.case.investigating import stream_findings
+from inquest.core.case.known_facts import told_diagnosis
+from inquest.core.case.outcome import Merged, Verdict, selected_message
+from inquest.core.diagnosis.diagnosis import Cause, CheckedClaim
+from inquest.core.diagnosis.health import flags_of
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
+from inquest.core.history.history import history_warnings, ineffective_count
+from inquest.core.history.lessons import memory_lines
+from inquest.core.llm.messages import Invocation, ModelReply, Usage, total_cost
+from inquest.core.llm.planning.visible_plan import STEP_ARGUMENT, plan_block, plan_of
+from inquest.core.llm.streams import StreamFinding
+from inquest.core.llm.tool_calls import arguments_of
+from inquest.core.reporting.transcript import (
+    NO_TOOLS,
+    Asked,
+    Exchange,
+    Fate,
+    Offered,
+    exchanges,
+    invocation_of,
+    turns_of,
+)
+from inquest.core.selection.selection import parameter_texts, wanted_actions
+from inquest.core.text import shown, visible
+
+MAX_EVIDENCE: Final = 64
+MAX_QUOTAS: Final = 50
+MAX_PARAMETERS: Final = 50
+MAX_FINDINGS: Final = 24
+MAX_GAPS: Final = 32
+MAX_PROGRESS: Final = 50
+PREVIEW: Final = 200
+"""Characters of a result in the progress: enough to see what came, little enough for fifty of them."""
+MESSAGE_OF_CONDITION: Final = 256
+"""The whole message is the status's; here it stands once for each condition."""
+QUOTE_WHEN_CUT: Final = 80
+SUMMARY_WHEN_CUT: Final = 120
+ANALYSIS_WHEN_CUT: Final = 1000
+WARNINGS_WHEN_CUT: Final = 5
+WORDS_WHEN_CUT: Final = 120
+FEW: Final = 8
+
+OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
+    "actionable": InvestigationOutcome.ACTIONABLE,
+    "not_actionable": InvestigationOutcome.NOT_ACTIONABLE,
+    "problem_resolved": InvestigationOutcome.PROBLEM_RESOLVED,
+    "insufficient_data": InvestigationOutcome.INSUFFICIENT_DATA,
+    "inconclusive": InvestigationOutcome.INCONCLUSIVE,
+}
+
+
+# --- status ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Scene:
+    talk: tuple[Exchange, ...]
+    """The conversations, told once for all parts."""
+
+
+def status_changes(case: Case, tools: Offered = NO_TOOLS) -> dict[str, Any]:
+    """The status of an Investigation by attribute name; what is not known yet is left out.
+
+    `tools` are what its conversations were offered.
+    """
+    if not case.facts:
+        return {"phase": Phase.PENDING, "target_display": None}
+    scene = _Scene(())
+    if case.first(facts.Opened) is None:
+        return {"phase": case.phase, "message": _message(case), **_end(case, scene)}
+    scene = _Scene(exchanges(case, tools))
+    changes: dict[str, Any] = {"truncated": ()}
+    for part in _PARTS:
+        changes |= part(case, scene)
+    return changes
+
+
+def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
+    opened = case.opened
+    return {
+        "phase": case.phase,
+        "fingerprint": case.fingerprint or None,
+        "started_at": opened.at,
+        "deadline": opened.at + opened.pinned.timeout,
+        "target_display": target_display(shown_target(case)),
+        "message": _message(case),
+    }
+
+
+def _message(case: Case) -> str:
+    if case.closed is not None:
+        return shown(case.closed.verdict.message, 1024)
+    selected = case.last(facts.Selected)
+    if selected is None:
+        return _WAITING[case.phase]
+    if case.last(facts.Ruled) is None:
+        return shown(selected.verdict.message, 1024)
+    return selected_message(selected.proposal.pin.id, selected.proposal.confidence)
+
+
+_WAITING: Final[Mapping[Phase, str]] = {
+    Phase.PENDING: "waiting for a free place",
+    Phase.INVESTIGATING: "looking for the root cause",
+    Phase.SELECTING: "looking for a workflow that fits",
+    Phase.ANALYZING: "asking the policy",
+    Phase.AWAITING_APPROVAL: "waiting for a person",
+    Phase.EXECUTING: "the workflow runs",
+    Phase.VERIFYING: "looking whether it helped",
+}
+
+
+def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
+    taken = case.first(facts.SnapshotTaken)
+    if taken is None:
+        return {}
+    snapshot = taken.snapshot
+    return {
+        "findings": _findings(case, taken.findings),
+        "playbooks": tuple(book.name for book in taken.playbooks[:10]),
+        "evidence": tuple(_entry(item) for item in _listed(case)),
+        "gaps": tuple(_gap(gap) for gap in _gaps(case, scene)[:MAX_GAPS]),
+        "snapshot": api.Snapshot(
+            taken_at=snapshot.taken_at,
+            has_issues=taken.health is Health.UNHEALTHY,
+            has_warnings=any(event.object.get("type") == "Warning" for event in snapshot.of_kind("Event")),
+            pod_count=flags_of(snapshot).pod_count,
+            complete=snapshot.complete,
+            digest=digest_of("".join(item.digest for item in snapshot.evidence)),
+        ),
+    }
+
+
+def _listed(case: Case) -> list[Evidence]:
+    """As much evidence as the status holds, in its order; what is cited comes before what is not."""
+    taken = case.first(facts.SnapshotTaken)
+    findings = (name for found in (taken.findings if taken else ()) for name in found.evidence)
+    cited = {name for claim in claims_of(case) for name in claim.evidence} | set(findings)
+    first = sorted(case.evidence, key=lambda item: item.id not in cited)[:MAX_EVIDENCE]
+    chosen = {item.id for item in first}
+    return [item for item in case.evidence if item.id in chosen]
+
+
+def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
+    """Every read that gave nothing: of the snapshot, of the context, of the tools; a refusal is one too."""
+    taken = case.first(facts.SnapshotTaken)
+    contexts = (gap for fact in case.all(facts.ContextResolved) for gap in fact.context.gaps)
+    calls = (_gap_of(asked) for one in scene.talk for asked in one.calls if asked.error)
+    memory = (Gap("outcome memory", taken.memory.why),) if taken and not taken.memory.available else ()
+    return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *memory, *contexts, *calls)))
+
+
+def _gap(gap: Gap) -> api.Gap:
+    return api.Gap(what=shown(gap.what, 253), why=shown(gap.why, 500))
+
+
+def _gap_of(asked: Asked) -> Gap:
+    named = " ".join(str(value) for value in asked.arguments.values() if isinstance(value, str))
+    why = asked.error if asked.error.startswith("[") else f"{asked.fate}: {asked.error}"
+    return Gap(f"{shown(asked.tool, 63)} {named}".strip(), why)
+
+
+def _context(case: Case, scene: _Scene) -> dict[str, Any]:
+    resolved = case.last(facts.ContextResolved)
+    if resolved is None:
+        return {}
+    context = resolved.context
+    owner = OwnerRef(**_ref(context.root), uid=context.root_uid or None)
+    if case.phase is Phase.INVESTIGATING:
+        return {"root_owner": owner}
+    quota = {
+        name: api.Quota(hard=shown(found.hard, 63), used=shown(found.used, 63))
+        for name, found in islice(context.quota.items(), MAX_QUOTAS)
+    }
+    known = api.ResourceContext(
+        set_at=resolved.at,
+        root_owner=owner,
+        spec_hash=context.spec_hash or None,
+        drift_hash=context.drift_hash or None,
+        detected_labels=context.labels,
+        quota_details=quota,
+        history=_history(resolved, case.opened.pinned.repeat_threshold),
+        lessons=tuple(shown(line, 500) for line in _lessons(case)),
+    )
+    # The status keeps the context of the diagnosis: it is written once, when selection has ended.
+    settled = case.last(facts.Selected) is not None or case.closed is not None
+    return {"root_owner": owner} | ({"context": known} if settled else {})
+
+
+def _lessons(case: Case) -> tuple[str, ...]:
+    taken = case.first(facts.SnapshotTaken)
+    return memory_lines(taken.memory) if taken is not None else ()
+
+
+def _history(resolved: facts.ContextResolved, repeat_threshold: int) -> api.History | None:
+    found = resolved.history
+    if not found.available:
+        return None
+    warnings = history_warnings(found, repeat_threshold=repeat_threshold)
+    return api.History(
+        regression_detected=found.regression_detected,
+        entries=len(found.recent) + len(found.older),
+        ineffective=ineffective_count(found),
+        warnings=tuple(shown(warning.text, 500) for warning in warnings)[:10],
+    )
+
+
+def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
+    found, merged = told_diagnosis(case), _merged(case)
+    if found is None:
+        return {}
+    confidence = merged.confidence if merged is not None else found.confidence
+    return {
+        "confidence": confidence,
+        "model_confidence": found.model_confidence,
+        "root_cause": api.RootCause(
+            summary=shown(found.summary, 2000) or None,
+            severity=Severity(found.severity) if found.severity else None,
+            signal_type=shown(found.signal_type, 253) or None,
+            contributing_factors=tuple(shown(text, 500) for text in found.contributing_factors[:10]),
+            analysis=shown(found.analysis, 4000) or None,
+            investigation_outcome=OUTCOME_WORDS.get(found.outcome),
+            remediation_target=_bare(found.target) if found.target else None,
+            target_verified=_is_verified(case),
+        ),
+        "causes": tuple(_cause(cause) for cause in found.causes[:5]),
+        "claims": tuple(_claim(claim) for claim in found.checked.claims[:24]),
+    }
+
+
+def _cautions(case: Case, scene: _Scene) -> dict[str, Any]:
+    found = tuple(dict.fromkeys(shown(text, 500) for text in _warnings(case)))[:20]
+    return {"warnings": found} if found else {}
+
+
+def _is_verified(case: Case) -> bool:
+    resolved = case.last(facts.ContextResolved)
+    return resolved is not None and resolved.context.verified
+
+
+def _merged(case: Case) -> Merged | None:
+    selected = case.last(facts.Selected)
+    verdict = case.closed.verdict if case.closed else (selected.verdict if selected else None)
+    return verdict.merged if verdict else None
+
+
+def _warnings(case: Case) -> Iterator[str]:
+    """What a reader should know, then what was asked for and not given."""
+    yield from (text for fact in case.all(facts.ContextResolved) for text in fact.context.warnings)
+    merged, fact = _merged(case), case.last(facts.Diagnosed)
+    of_rca = fact.diagnosis.warnings if fact else ()
+    yield from (warning.text for warning in (merged.warnings if merged is not None else of_rca))
+    yield from fact.diagnosis.notes if fact else ()
+
+
+def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
+    tries = tuple(
+        api.ValidationAttempt(
+            attempt=min(number, 3),
+            workflow_id=shown(tried.reply.choice.workflow_id, 253) if tried.reply.choice else None,
+            valid=tried.validation.valid,
+            errors=tuple(shown(error, 500) for error in tried.validation.errors[:10]),
+            timestamp=tried.at,
+        )
+        for number, tried in enumerate(case.all(facts.Tried), start=1)
+    )
+    changes = {"validation_attempts": tries[:3], "alternatives": alternatives_of(case)}
+    chosen = _selected_workflow(case)
+    if chosen is None:
+        return changes
+    display = workflow_display(chosen.action_type, chosen.id)
+    return changes | {"selected_workflow": chosen, "workflow_display": display}
+
+
+def alternatives_of(case: Case) -> tuple[api.AlternativeWorkflow, ...]:
+    """What was not chosen, for people; a word that can be no id names nothing."""
+    merged = _merged(case)
+    named = [other for other in merged.alternatives if _WORKFLOW_ID.fullmatch(other.workflow_id)] if merged else []
+    return tuple(
+        api.AlternativeWorkflow(
+            id=other.workflow_id, confidence=_figure(other.confidence), rationale=shown(other.rationale, 500) or None
+        )
+        for other in named[:5]
+    )
+
+
+_WORKFLOW_ID: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _figure(confidence: float | None) -> float | None:
+    return None if confidence is None else min(1.0, max(0.0, confidence))
+
+
+def _selected_workflow(case: Case) -> api.SelectedWorkflow | None:
+    selected = case.last(facts.Selected)
+    if selected is None:
+        return _kept_workflow(case)
+    proposal = selected.proposal
+    return api.SelectedWorkflow(
+        **proposal.pin.model_dump(),
+        parameters=_shown_parameters(proposal.parameters),
+        confidence=proposal.confidence,
+        rationale=shown(proposal.rationale, 2000) or None,
+    )
+
+
+def _kept_workflow(case: Case) -> api.SelectedWorkflow | None:
+    """What an ended case would have run stays for the person (resources, 4.5); no record, no exact workflow."""
+    tried, merged = case.last(facts.Tried), _merged(case)
+    workflow = merged.workflow if merged else None
+    if tried is None or workflow is None or tried.validation.record is None or not tried.validation.valid:
+        return None
+    found = tried.validation.record
+    try:
+        return api.SelectedWorkflow(
+            id=(found.content.get("spec") or {}).get("id") or found.name,
+            version=found.version,
+            workflow_id=found.workflow_id,
+            action_type=found.action_type,
+            content_hash=found.content_hash,
+            engine="job",
+            image=found.bundle or None,
+            parameters=_shown_parameters(parameter_texts(tried.validation.parameters)),
+            confidence=workflow.confidence or 0.0,
+            rationale=shown(workflow.rationale, 2000) or None,
+        )
+    except ValidationError:
+        # A catalogue of another make may keep what no workflow of ours can be.
+        return None
+
+
+def _shown_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {name: shown(text, 4096) for name, text in islice(parameters.items(), MAX_PARAMETERS)}
+
+
+def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
+    ruled = case.last(facts.Ruled)
+    if ruled is None:
+        return {}
+    ruling = ruled.ruling
+    changes: dict[str, Any] = {
+        "ruling": ruling.to_status(),
+        "approval_required": ruling.asks,
+        "approval_reason": shown(ruling.reason, 512) or None,
+        "degraded": ruling.degraded,
+    }
+    created = case.last(facts.ExecutionCreated)
+    if created is not None:
+        changes["execution"] = api.ExecutionSummary(ref=ObjectRef(name=created.name, uid=created.uid))
+    return changes | {"approval": _approval(case)}
+
+
+def _approval(case: Case) -> api.ApprovalSummary:
+    asked, decided = case.last(facts.ApprovalRequested), case.last(facts.ApprovalDecided)
+    if asked is None:
+        ruled = case.last(facts.Ruled)
+        denied = ruled is not None and ruled.ruling.decision == "Denied"
+        return api.ApprovalSummary(state=ApprovalState.DENIED if denied else _unasked(case))
+    ref = ObjectRef(name=asked.name, uid=asked.uid)
+    if decided is None:
+        # A case that ends takes its open request along.
+        return api.ApprovalSummary(ref=ref, state=ApprovalState.VOIDED if case.closed else ApprovalState.PENDING)
+    return api.ApprovalSummary(
+        ref=ref, state=decided.state, decided_by=decided.by or None, decided_at=decided.decided_at
+    )
+
+
+def _unasked(case: Case) -> ApprovalState:
+    ruled = case.last(facts.Ruled)
+    return ApprovalState.PENDING if ruled is not None and ruled.ruling.asks else ApprovalState.AUTO
+
+
+def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
+    """Derived from the journal, so that it is right after any number of restarts."""
+    replies = replies_of(case)
+    usage = sum((reply.usage for reply in replies), Usage())
+    batches = [facts.results_in(fact) for fact in case.facts]
+    worked = sum(reply.milliseconds for reply in replies)
+    worked += sum(max((result.milliseconds for result in results), default=0) for results in batches)
+    return {
+        "usage": api.Usage(
+            model=shown(replies[-1].model, 253) if replies else None,
+            turns=len(replies),
+            tool_calls=sum(len(results) for results in batches),
+            prompt_tokens=usage.prompt,
+            cached_tokens=usage.cached,
+            completion_tokens=usage.completion,
+            total_tokens=usage.total,
+            cost=_decimal(total_cost(replies)),
+            duration_seconds=round(worked / 1000),
+        )
+    }
+
+
+def _decimal(cost: Decimal | None) -> str | None:
+    """As text without an exponent; an unknown cost is not 0."""
+    return None if cost is None else f"{cost:.6f}".rstrip("0").rstrip(".")
+
+
+def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
+    """The last calls as they happened (behaviours, section 9.2)."""
+    calls = [(one, asked) for one in scene.talk for asked in one.calls]
+    entries = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
+    return {
+        "progress": tuple(islice(entries, max(0, len(calls) - MAX_PROGRESS), None)),
+        "plan": _plan(case, scene),
+    }
+
+
+def _plan(case: Case, scene: _Scene) -> tuple[api.PlanStep, ...]:
+    """What the model set out to look at in invocation 1, and how far it came (behaviours, section 8)."""
+    ended = case.closed is not None or case.last(facts.Diagnosed) is not None
+    found = plan_of((one for one in scene.talk if one.invocation is Invocation.RCA), ended=ended)
+    return tuple(api.PlanStep(step=shown(step.text, 200), state=step.state) for step in found)
+
+
+def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api.ProgressEntry:
+    arguments = json.dumps(dict(asked.arguments), sort_keys=True, ensure_ascii=False, default=str)
+    running = asked.fate is Fate.RUNNING
+    return api.ProgressEntry(
+        id=number,
+        at=one.at,
+        tool=shown(asked.tool, 63) or None,
+        arguments=shown(arguments, PREVIEW),
+        step=_step_of(asked),
+        ok=None if running else asked.fate in (Fate.OK, Fate.DUPLICATE),
+        milliseconds=asked.result.milliseconds if asked.result else None,
+        evidence=asked.evidence if _EVIDENCE_ID.fullmatch(asked.evidence) else None,
+        preview=shown(asked.error or asked.text, PREVIEW) or None,
+    )
+
+
+def _step_of(asked: Asked) -> int | None:
+    """The step of the plan that the call itself names."""
+    said = (arguments_of(asked.call) or {}).get(STEP_ARGUMENT)
+    return said if type(said) is int and 1 <= said <= 12 else None
+
+
+def _end(case: Case, scene: _Scene) -> dict[str, Any]:
+    selected = case.last(facts.Selected)
+    if case.closed is None:
+        return {"outcome": selected.verdict.outcome} if selected else {}
+    verdict, at = case.closed.verdict, case.closed.at
+    return {
+        "outcome": verdict.outcome or (selected.verdict.outcome if selected else None),
+        "resolution": verdict.resolution,
+        "reason": verdict.reason,
+        "sub_reason": verdict.sub_reason,
+        "needs_human_review": verdict.needs_review,
+        "human_review_reason": verdict.review_reason,
+        "wanted_actions": _wanted(case, verdict),
+        "actionability": verdict.actionability,
+        "completed_at": at,
+        "duration_seconds": _duration(case, at),
+        "timeout_phase": case.closed.timeout_phase,
+        "next_allowed": case.closed.next_allowed,
+        "effectiveness": _effectiveness(case.closed),
+        "consecutive_failures": 0,
+    }
+
+
+def _wanted(case: Case, verdict: Verdict) -> tuple[str, ...]:
+    """What a workflow would have to do; none where one was found, or none was looked for."""
+    is_unmatched = verdict.sub_reason is SubReason.NO_MATCHING_WORKFLOWS
+    return wanted_actions(case.findings)[:10] if is_unmatched else ()
+
+
+def _effectiveness(closed: facts.Closed) -> api.EffectivenessSummary | None:
+    return api.EffectivenessSummary(score=closed.score, reason=closed.assessed) if closed.assessed else None
+
+
+def _duration(case: Case, until: datetime) -> int:
+    """Whole seconds of work; 0 where it never began."""
+    opened = case.first(facts.Opened)
+    return max(0, int((until - opened.at).total_seconds())) if opened else 0
+
+
+_PARTS: Final = (_opening, _seen, _context, _diagnosis, _cautions, _choice, _decision, _progress, _cost, _end)
+
+
+def shown_target(case: Case) -> TargetRef:
+    resolved = case.first(facts.ContextResolved)
+    return resolved.context.root if resolved else case.target
+
+
+def _finding(found: Finding) -> api.Finding:
+    return api.Finding(
+        detector=found.detector,
+        category=found.category,
+        object=_bare(found.object),
+        field=shown(found.field, 253) or None,
+        value=shown(found.value, 253) or None,
+        summary=shown(found.summary, 500),
+        evidence=found.evidence[:16],
+        confidence=found.confidence,
+    )
+
+
+def _findings(case: Case, found: tuple[Finding, ...]) -> tuple[api.Finding, ...]:
+    streams = tuple(map(_of_stream, stream_findings(case)))
+    return (*map(_finding, found[: MAX_FINDINGS - len(streams)]), *streams)
+
+
+def _of_stream(found: StreamFinding) -> api.Finding:
+    """Beside the detectors', under a name of its own: the words are a model's."""
+    return api.Finding(
+        detector=f"stream/{found.domain}",
+        summary=shown(found.hypothesis, 500),
+        evidence=found.evidence[:16],
+        confidence=found.confidence,
+    )
+
+
+def _cause(found: Cause) -> api.Cause:
+    return api.Cause(
+        category=found.category or None,
+        object=_bare(found.object),
+        field=shown(found.field, 253) or None,
+        value=shown(found.value, 253) or None,
+        summary=shown(found.summary, 500) or None,
+        confidence=found.confidence,
+        evidence=found.evidence[:16],
+        explains=tuple(shown(text, 253) for text in found.explains[:10]),
+    )
+
+
+def _claim(found: CheckedClaim) -> api.Claim:
+    return api.Claim(
+        text=shown(found.text, 500),
+        role=found.role,
+        evidence=tuple(name for name in found.evidence if _EVIDENCE_ID.fullmatch(name))[:16],
+        quote=shown(found.quote, 300) or None,
+        verdict=found.verdict,
+        note=shown(found.note, 200) or None,
+    )
+
+
+_EVIDENCE_ID: Final = re.compile(r"E[1-9][0-9]{0,14}")
+"""A model may cite what was never shown to it; the claim's note says so."""
+
+
+def claims_of(case: Case) -> tuple[api.Claim, ...]:
+    """The checked claims as they stand in the status."""
+    fact = case.last(facts.Diagnosed)
+    return tuple(_claim(claim) for claim in fact.diagnosis.checked.claims[:24]) if fact else ()
+
+
+def _entry(item: Evidence) -> api.EvidenceEntry:
+    arguments = json.dumps(dict(item.arguments), sort_keys=True, default=str)
+    return api.EvidenceEntry(
+        id=item.id,
+        tool=shown(item.tool, 63),
+        args_digest=digest_of(arguments),
+        digest=item.digest or None,
+        size=item.size,
+        truncated=item.status is EvidenceStatus.TRUNCATED,
+        at=item.observed_at,
+    )
+
+
+def _ref(ref: TargetRef) -> dict[str, Any]:
+    place = shown(ref.namespace, 63) if ref.namespace else ref.namespace
+    version = shown(ref.api_version, 253) if ref.api_version else ref.api_version
+    return {"api_version": version, "kind": ref.kind, "name": shown(ref.name, 253), "namespace": place}
+
+
+def _bare(ref: TargetRef) -> TargetRef:
+    return TargetRef(**_ref(ref))
+
+
+def replies_of(case: Case) -> tuple[ModelReply, ...]:
+    """Every reply of a model in both invocations and in the streams."""
+    return tuple(reply for fact in case.facts for reply in facts.replies_in(fact))
+
+
+# --- conditions -----------------------------------------------------------------------------------------------
+
+
+def verdicts(case: Case) -> dict[str, ConditionVerdict]:
+    """Every condition that the facts decide."""
+    found: dict[str, ConditionVerdict] = {}
+    if not case.facts:
+        return found
+    found |= {name: unknown("InProgress") for name in ("InvestigationComplete", "AnalysisComplete", "WorkflowResolved")}
+    opened = case.first(facts.Opened)
+    found["ModelAvailable"] = _model_condition(opened.pinned) if opened else true("NotNeeded")
+    for part in (_evidence_condition, _target_condition, _selection_conditions, _ruling_conditions, _end_conditions):
+        found |= part(case)
+    return found
+
+
+def _model_condition(pinned: facts.Pinned) -> ConditionVerdict:
+    if pinned.model_withheld:
+        return false("BudgetExhausted", pinned.model_withheld)
+    return true("Reachable") if pinned.model else true("NotNeeded")
+
+
+def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
+    taken = case.first(facts.SnapshotTaken)
+    if taken is None:
+        ended = false("ReadsFailed", "the snapshot was not taken")
+        return {"EvidenceComplete": ended if case.closed else unknown("InProgress")}
+    gaps = ", ".join(gap.what for gap in taken.snapshot.gaps)
+    spent = next((turn.reply.reserved for turn in turns_of(case, Invocation.RCA) if turn.reply.reserved), "")
+    if gaps:
+        return {"EvidenceComplete": false("ReadsFailed", shown(gaps, 1024))}
+    return {"EvidenceComplete": false("BudgetExhausted", spent) if spent else true("AllReadsSucceeded")}
+
+
+def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
+    resolved = case.last(facts.ContextResolved)
+    if resolved is None:
+        ended = false("NotResolved", "the target was not looked up")
+        return {"TargetVerified": ended if case.closed else unknown("InProgress")}
+    context = resolved.context
+    if context.verified:
+        return {"TargetVerified": true("RootOwnerResolved", target_display(context.root))}
+    return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", shown(context.failure, 1024))}
+
+
+def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
+    selected = case.last(facts.Selected)
+    if selected is None:
+        return {}
+    pin = selected.proposal.pin
+    message = f"{workflow_display(pin.action_type, pin.id)} {pin.version}"
+    return {
+        "InvestigationComplete": true("InvestigationSucceeded"),
+        "WorkflowResolved": true("WorkflowSelected", message),
+    }
+
+
+def _ruling_conditions(case: Case) -> dict[str, ConditionVerdict]:
+    ruled = case.last(facts.Ruled)
+    if ruled is None:
+        return {}
+    ruling = ruled.ruling
+    words = {"AutoApproved": false("AutoApproved", ruling.reason), "Denied": false("PolicyDenied", ruling.reason)}
+    asks = true("PolicyDegraded" if ruling.degraded else "PolicyRequiresApproval", ruling.reason)
+    required = words.get(str(ruling.decision), asks)
+    found = {"AnalysisComplete": true("AnalysisSucceeded"), "ApprovalRequired": required}
+    if case.last(facts.ExecutionCreated) is not None:
+        done = case.last(facts.ExecutionVerifying) is not None
+        found["Executed"] = true("JobSucceeded") if done else unknown("InProgress")
+        found["EffectivenessAssessed"] = unknown("InProgress")
+    return found
+
+
+def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
+    if case.closed is None:
+        ready = true("Verifying") if case.phase is Phase.VERIFYING else false(str(case.phase))
+        return {"Ready": ready}
+    verdict = case.closed.verdict
+    message = shown(verdict.message, MESSAGE_OF_CONDITION)
+    known = _ruling_conditions(case) | (_selection_conditions(case) if verdict.reason in _STOPPED else {})
+    found = {
+        name: true(reason, message) if status == "True" else false(reason, message)
+        for name, (status, reason) in _said(verdict).items()
+        if name not in known or known[name].status == "Unknown" or not _is_beside(name, verdict)
+    }
+    ready = true("Completed") if case.phase is Phase.COMPLETED else false(str(case.phase), message)
+    return _not_applicable(case) | found | _stopped_run(case, verdict) | {"Ready": ready}
+
+
+def _said(verdict: Verdict) -> dict[str, tuple[str, str]]:
+    """The conditions of an end; why there is no workflow is always told by the finer word."""
+    said = dict(verdict.conditions)
+    if said.get("WorkflowResolved", ("", ""))[1] == "InvestigationFailed":
+        said["WorkflowResolved"] = ("False", str(verdict.sub_reason or verdict.reason))
+    return said
+
+
+_STOPPED: Final = (Reason.CANCELLED, Reason.TIMED_OUT)
+"""What ends a case from outside takes nothing back that was found before."""
+
+
+def _is_beside(name: str, verdict: Verdict) -> bool:
+    """Whether the end says nothing about this condition, so that what was known stays."""
+    return verdict.reason in _STOPPED or name == "ApprovalRequired"
+
+
+def _not_applicable(case: Case) -> dict[str, ConditionVerdict]:
+    happened = {
+        "ApprovalRequired": case.last(facts.Ruled),
+        "Executed": case.last(facts.ExecutionCreated),
+        "EffectivenessAssessed": None,
+    }
+    return {name: false("NotApplicable") for name, fact in happened.items() if fact is None}
+
+
+def _stopped_run(case: Case, verdict: Verdict) -> dict[str, ConditionVerdict]:
+    """A run that was stopped, or lost from sight, was a run."""
+    named = verdict.conditions.get("Executed", ("", "NotApplicable"))[1]
+    if case.last(facts.ExecutionCreated) is None or named != "NotApplicable":
+        return {}
+    if case.last(facts.ExecutionVerifying) is not None:
+        return {"Executed": true("JobSucceeded")}
+    word = str(verdict.reason) if verdict.reason in _STOPPED else "JobFailed"
+    return {"Executed": false(word, shown(verdict.message, MESSAGE_OF_CONDITION))}
+
+
+# --- events ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """One Kubernetes event of an Investigation."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+def announcements(before: Case, after: Case) -> Iterator[Announcement]:
+    """What the newest fact is worth telling; one event for each change of phase (resources, section 3.6)."""
+    fact = after.facts[-1]
+    if before.phase is not after.phase:
+        yield Announcement("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
+    told = _TOLD.get(type(fact))
+    if told is not None:
+        yield from (replace(said, message=visible(said.message)) for said in told(after, fact))
+
+
+def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
+
+
+ASKS: Final = "the ruling will ask a person"
+
+
+def _tell_context(case: Case, fact: Any) -> Iterator[Announcement]:
+    earlier = case.all(facts.ContextResolved)[:-1]
+    if not fact.history.available and all(before.history.available for before in earlier):
+        text = f"what was tried before could not be read; {ASKS}"
+        yield Announcement("HistoryUnavailable", text, warning=True)
+    if fact.history.broken and not any(before.history.broken for before in earlier):
+        text = f"the audit trail of {len(fact.history.broken)} earlier remediations does not hold; {ASKS}"
+        yield Announcement("AuditTrailBroken", text, warning=True)
+    if fact.history.unchecked and not any(before.history.unchecked for before in earlier):
+        text = f"the audit trail of {len(fact.history.unchecked)} earlier remediations could not be checked; {ASKS}"
+        yield Announcement("HistoryUnavailable", text, warning=True)
+
+
+def _tell_turned(case: Case, fact: Any) -> Iterator[Announcement]:
+    """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
+    block = plan_block(fact.reply.text) if isinstance(fact, facts.Turned) and len(case.all(facts.Turned)) == 1 else None
+    if block is not None:
+        yield Announcement("PlanProposed", shown("; ".join(block.steps), 900))
+    if fact.reply.reserved:
+        text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
+        yield Announcement("BudgetExhausted", text, warning=True)
+
+
+def _tell_diagnosed(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("InvestigationComplete", shown(fact.diagnosis.summary, 900) or "no root cause")
+
+
+def _tell_selected(case: Case, fact: Any) -> Iterator[Announcement]:
+    pin = fact.proposal.pin
+    yield Announcement("AnalysisCompleted", f"selected {workflow_display(pin.action_type, pin.id)} {pin.version}")
+
+
+def _tell_ruled(case: Case, fact: Any) -> Iterator[Announcement]:
+    if fact.ruling.degraded:
+        yield Announcement("PolicyDegraded", fact.ruling.reason, warning=True)
+    if str(fact.ruling.decision) == "Denied":
+        yield Announcement("PolicyDenied", fact.ruling.reason, warning=True)
+
+
+def _tell_requested(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ApprovalRequired", f"{fact.name} waits for a decision until {rfc3339(fact.expires_at)}")
+
+
+def _tell_escalated(case: Case, fact: Any) -> Iterator[Announcement]:
+    asked = case.last(facts.ApprovalRequested)
+    if asked is not None:
+        said = f"nobody has decided on {asked.name}, which expires at {rfc3339(asked.expires_at)}"
+        yield Announcement("ApprovalEscalated", said, warning=True)
+
+
+def _tell_decided(case: Case, fact: Any) -> Iterator[Announcement]:
+    words = {
+        ApprovalState.APPROVED: ("ApprovalGranted", False),
+        ApprovalState.REJECTED: ("ApprovalRejected", True),
+        ApprovalState.EXPIRED: ("ApprovalExpired", True),
+        ApprovalState.VOIDED: ("ApprovalVoided", True),
+    }
+    reason, warning = words[fact.state]
+    by = f" by {fact.by}" if fact.by else ""
+    yield Announcement(reason, f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}", warning)
+
+
+def _tell_execution(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ExecutionStarted", fact.name)
+
+
+def _tell_verifying(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
+
+
+def _tell_undo(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("UndoStarted", fact.name, warning=True)
+
+
+def _tell_closed(case: Case, fact: Any) -> Iterator[Announcement]:
+    verdict = fact.verdict
+    if verdict.needs_review:
+        yield Announcement("HumanReviewRequired", f"{verdict.review_reason}: {verdict.message}", warning=True)
+    word = _end_word(fact)
+    if word is not None:
+        yield Announcement(word[0], verdict.message, word[1])
+
+
+def _end_word(closed: facts.Closed) -> tuple[str, bool] | None:
+    """Event and whether it is a warning; what did not help is not called verified."""
+    verdict = closed.verdict
+    if verdict.sub_reason is not None and verdict.sub_reason in _FINER:
+        return _FINER[verdict.sub_reason]
+    if verdict.reason is Reason.VERIFICATION_COMPLETED and verdict.resolution is not Resolution.REMEDIATED:
+        return ("RemediationIneffective", True) if verdict.resolution is Resolution.INEFFECTIVE else None
+    return _ENDS.get(str(verdict.reason))
+
+
+_FINER: Final[Mapping[SubReason, tuple[str, bool]]] = {
+    SubReason.SIGNAL_RESOLVED: ("SignalResolved", False),
+    SubReason.MAX_RESTARTS_EXCEEDED: ("MaxRestartsExceeded", True),
+}
+
+
+_ENDS: Final[Mapping[str, tuple[str, bool]]] = {
+    "VerificationCompleted": ("RemediationVerified", False),
+    "ExecutionFailed": ("ExecutionFailed", True),
+    "TimedOut": ("InvestigationTimedOut", True),
+    "Cancelled": ("InvestigationCancelled", False),
+    "ModelUnavailable": ("ModelUnavailable", True),
+    "RemediationBlocked": ("RemediationBlocked", True),
+    "InternalError": ("AnalysisFailed", True),
+    "WorkflowNotNeeded": ("AnalysisCompleted", False),
+}
+
+_TOLD: Final[Mapping[type[facts.Fact], Any]] = {
+    facts.Opened: _tell_opened,
+    facts.ContextResolved: _tell_context,
+    facts.Turned: _tell_turned,
+    facts.SelectionTurned: _tell_turned,
+    facts.Diagnosed: _tell_diagnosed,
+    facts.Selected: _tell_selected,
+    facts.Ruled: _tell_ruled,
+    facts.ApprovalRequested: _tell_requested,
+    facts.ApprovalEscalated: _tell_escalated,
+    facts.ApprovalDecided: _tell_decided,
+    facts.ExecutionCreated: _tell_execution,
+    facts.ExecutionVerifying: _tell_verifying,
+    facts.UndoCreated: _tell_undo,
+    facts.Closed: _tell_closed,
+}
+
+
+# --- byte budget (resources, 3.7) -----------------------------------------------------------------------------
+
+
+def trim(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationStatus:
+    """The status cut to fit, in the fixed order; the contract stays, and the names of cut fields are listed."""
+    sizes = {field: _entry_size(status, field) for field in type(status).model_fields}
+    for name, cut in _CUTS:
+        if _whole(sizes) <= max_bytes:
+            return status
+        shorter = cut(status)
+        changed = [field for field in sizes if _differs(getattr(shorter, field), getattr(status, field))]
+        if changed:
+            named = tuple(dict.fromkeys((*status.truncated, name)))
+            status = shorter.model_copy(update={"truncated": named})
+            sizes |= {field: _entry_size(status, field) for field in (*changed, "truncated")}
+    return status
+
+
+def _differs(one: object, other: object) -> bool:
+    # What a copy shares is not compared: a model looks at every field of itself.
+    return one is not other and one != other
+
+
+def _entry_size(status: api.InvestigationStatus, field: str) -> int:
+    """Bytes of one field in the JSON of the status, its key included; 0 where it is left out."""
+    found = status.model_dump(mode="json", by_alias=True, include={field})
+    return len(json.dumps(found, ensure_ascii=False).encode()) - len("{}")
+
+
+def _whole(sizes: Mapping[str, int]) -> int:
+    """`size_of`, of its entries: only what a cut changed has to be written out again."""
+    entries = [size for size in sizes.values() if size]
+    return len("{}") + sum(entries) + len(", ") * max(0, len(entries) - 1)
+
+
+def size_of(status: api.InvestigationStatus) -> int:
+    """Bytes of the status as JSON."""
+    return len(json.dumps(status.to_object(), ensure_ascii=False).encode())
+
+
+def _without(name: str, value: Any = ()) -> Any:
+    return lambda status: status.model_copy(update={name: value})
+
+
+def _last_progress(most: int) -> Any:
+    return lambda status: status.model_copy(update={"progress": status.progress[-most:]})
+
+
+def _short_quotes(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    claims = (c.model_copy(update={"quote": c.quote[:QUOTE_WHEN_CUT] if c.quote else None}) for c in status.claims)
+    return status.model_copy(update={"claims": tuple(claims)})
+
+
+def _short_findings(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    found = (
+        f.model_copy(update={"summary": f.summary[:SUMMARY_WHEN_CUT] if f.summary else None}) for f in status.findings
+    )
+    return status.model_copy(update={"findings": tuple(found)})
+
+
+def _few(name: str) -> Any:
+    return lambda status: status.model_copy(update={name: getattr(status, name)[:FEW]})
+
+
+def _few_causes(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    kept = (cause.model_copy(update={"explains": cause.explains[:1]}) for cause in status.causes[:2])
+    return status.model_copy(update={"causes": tuple(kept)})
+
+
+def _short_gaps(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    kept = (gap.model_copy(update={"why": gap.why[:WORDS_WHEN_CUT]}) for gap in status.gaps[:FEW])
+    return status.model_copy(update={"gaps": tuple(kept)})
+
+
+def _short_attempts(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    tries = status.validation_attempts
+    kept = (t.model_copy(update={"errors": tuple(e[:WORDS_WHEN_CUT] for e in t.errors[-1:])}) for t in tries)
+    return status.model_copy(update={"validation_attempts": tuple(kept)})
+
+
+def _short_parameters(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    chosen = status.selected_workflow
+    if chosen is None:
+        return status
+    kept = {name: text for name, text in chosen.parameters.items() if len(text) <= WORDS_WHEN_CUT}
+    return status.model_copy(update={"selected_workflow": chosen.model_copy(update={"parameters": kept})})
+
+
+def _cited_evidence(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    cited = {name for claim in status.claims if claim.verdict == "Supported" for name in claim.evidence}
+    return status.model_copy(update={"evidence": tuple(item for item in status.evidence if item.id in cited)})
+
+
+def _short_alternatives(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    kept = (other.model_copy(update={"rationale": None}) for other in status.alternatives)
+    return status.model_copy(update={"alternatives": tuple(kept)})
+
+
+def _last_warnings(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    return status.model_copy(update={"warnings": status.warnings[-WARNINGS_WHEN_CUT:]})
+
+
+def _short_analysis(status: api.InvestigationStatus) -> api.InvestigationStatus:
+    cause = status.root_cause
+    if cause is None or not cause.analysis:
+        return status
+    return status.model_copy(
+        update={"root_cause": cause.model_copy(update={"analysis": cause.analysis[:ANALYSIS_WHEN_CUT]})}
+    )
+
+
+_CUTS: Final = (
+    ("progress", _last_progress(25)),
+    ("progress", _last_progress(10)),
+    ("progress", _without("progress")),
+    ("plan", _without("plan")),
+    ("claims", _short_quotes),
+    ("findings", _short_findings),
+    ("evidence", _cited_evidence),
+    ("alternatives", _short_alternatives),
+    ("warnings", _last_warnings),
+    ("rootCause", _short_analysis),
+    ("gaps", _short_gaps),
+    ("validationAttempts", _short_attempts),
+    ("selectedWorkflow", _short_parameters),
+    ("causes", _few_causes),
+    ("findings", _few("findings")),
+    ("claims", _few("claims")),
+)
+"""The order of resources 3.7; from `gaps` on they are for what no other cut brings into the budget."""
+
+
+def evidence_index(found: Sequence[Evidence]) -> Mapping[str, Evidence]:
+    """Evidence by id."""
+    return {item.id: item for item in found}

@@ -1,0 +1,356 @@
+"""What a Signal is about, in the words of the business: environment, priority, owner, fingerprint.
+
+First page of the plot: everything later reads the `SignalContext` made here (resources, sections 1.4, 10, 11.3, 11.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from inquest.api.names import fingerprint_of, fingerprint_of_unknown, read_label
+from inquest.api.signal import SignalContent, SignalContext
+from inquest.api.types import (
+    Business,
+    Criticality,
+    Environment,
+    Mode,
+    Priority,
+    RiskTolerance,
+    Severity,
+    SlaRequirement,
+    TargetRef,
+)
+from inquest.core.cluster.context import ResourceContext
+
+Labels = Mapping[str, str]
+W = TypeVar("W", bound=StrEnum)
+
+UNKNOWN_KIND: Final = "Unknown"
+DEFAULT_CUSTOM_LABELS: Final = ("team", "tier", "cost-center", "region", "risk-tolerance")
+DEFAULT_CATEGORY: Final = "standard"
+
+NEAR: Final = 2
+"""Target and root owner, whose labels come before those of the namespace."""
+
+MAX_CUSTOM_LABELS: Final = 10
+MAX_CUSTOM_KEY: Final = 63
+MAX_CUSTOM_VALUE: Final = 100
+MAX_BUSINESS_TEXT: Final = 63
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The labels around a target; `degraded` says that the target was not there to be read."""
+
+    namespace: Labels = field(default_factory=dict)
+    owner: Labels = field(default_factory=dict)
+    """Of the root owner; for a cluster-scoped target its own."""
+    degraded: bool = False
+    administered: bool = False
+    """Whether an administrator writes the owner's labels as well, as those of a Node: else they only make stricter."""
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What classification found out, and which words it did not know."""
+
+    context: SignalContext
+    warnings: tuple[str, ...] = ()
+
+
+def classify(
+    spec: SignalContent,
+    around: Surroundings,
+    *,
+    custom_keys: Iterable[str] = DEFAULT_CUSTOM_LABELS,
+    proactive_names: Mapping[str, str] | None = None,
+) -> Classification:
+    """The whole classification of one Signal (resources, 10)."""
+    environment, source, warnings = _environment(spec, around)
+    priority, priority_source = _priority(spec, around, environment)
+    labelled = _ranked(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
+    context = SignalContext(
+        environment=environment,
+        environment_source=source,
+        priority=priority,
+        priority_source=priority_source,
+        business=_business(spec, around, environment),
+        risk_tolerance=spec.risk_tolerance or labelled,
+        business_category=spec.business_category or DEFAULT_CATEGORY,
+        custom_labels=_custom_labels(around, custom_keys),
+        signal_name=base_name(spec.name, proactive_names or PROACTIVE_NAMES),
+        degraded=around.degraded,
+    )
+    return Classification(context, warnings)
+
+
+# --- identity ---------------------------------------------------------------------------------------
+
+
+def fingerprint_of_signal(spec: SignalContent, root: TargetRef | None) -> str:
+    """What makes two Signals one case (resources, 1.4); empty while a named target has no known root."""
+    if spec.target.kind == UNKNOWN_KIND:
+        return fingerprint_of_unknown(spec.target.namespace, spec.name)
+    return fingerprint_of(root) if root is not None else ""
+
+
+# --- scope ------------------------------------------------------------------------------------------
+
+
+def is_managed(nearest_first: Sequence[Labels], *, require_label: bool = True) -> bool:
+    """Whether the nearest `managed` label says true: target, root owner, namespace, which is the last of three.
+
+    What the namespace refuses, nobody below it gives: its label is an administrator's, those below are not.
+    """
+    words = [read_label(labels, "managed") or "" for labels in nearest_first]
+    if len(words) > NEAR and words[NEAR] not in ("", "true"):
+        return False
+    word = next(filter(None, words), "")
+    return word == "true" or (not word and not require_label)
+
+
+# --- words of the sources -----------------------------------------------------------------------------
+
+_SEVERITY_WORDS: Final[Mapping[Severity, str]] = {
+    Severity.CRITICAL: "critical crit fatal emergency page sev0 sev1 p0",
+    Severity.HIGH: "high error major sev2 p1 p2",
+    Severity.WARNING: "warning warn",
+    Severity.MEDIUM: "medium moderate minor sev3 p3",
+    Severity.LOW: "low sev4 p4",
+    Severity.INFO: "info informational notice sev5",
+}
+_SEVERITIES: Final = {word: severity for severity, words in _SEVERITY_WORDS.items() for word in words.split()}
+
+_ENVIRONMENT_WORDS: Final[Mapping[Environment, str]] = {
+    Environment.PRODUCTION: "production prod prd live",
+    Environment.STAGING: "staging stage stg preprod pre-production uat",
+    Environment.DEVELOPMENT: "development dev",
+    Environment.QA: "qa",
+    Environment.TEST: "test testing ci",
+}
+_ENVIRONMENTS: Final = {word: env for env, words in _ENVIRONMENT_WORDS.items() for word in words.split()}
+
+PROACTIVE_NAMES: Final[Mapping[str, str]] = {
+    "PredictedOOMKill": "OOMKilled",
+    "PredictedCPUThrottling": "CPUThrottling",
+    "PredictedDiskPressure": "DiskPressure",
+    "PredictedNodeNotReady": "NodeNotReady",
+    "PredictedPVCExhaustion": "PVCExhaustion",
+    "ContainerMemoryExhaustionPredicted": "OOMKilled",
+    "PVRunwayShort": "PVCExhaustion",
+}
+"""Names of predictions and the fault that each foresees, exact and case-sensitive (resources, 11.6)."""
+
+
+def severity_from_word(word: str) -> Severity:
+    """A source's own word for severity, in any case; what is not known is unknown (resources, 11.3)."""
+    return _SEVERITIES.get(word.strip().lower(), Severity.UNKNOWN)
+
+
+def environment_from_word(word: str) -> Environment:
+    """An environment in any spelling that is in use (resources, 10.1)."""
+    return _ENVIRONMENTS.get(word.strip().lower(), Environment.UNKNOWN)
+
+
+def base_name(name: str, proactive_names: Mapping[str, str] = PROACTIVE_NAMES) -> str:
+    """The fault that a prediction foresees; any other name stands for itself."""
+    return proactive_names.get(name, name)
+
+
+def mode_from_name(name: str, proactive_names: Mapping[str, str] = PROACTIVE_NAMES) -> Mode:
+    """Whether a name foretells or reports (resources, 11.6)."""
+    return Mode.PROACTIVE if name in proactive_names else Mode.REACTIVE
+
+
+# --- environment (10.1) -------------------------------------------------------------------------------
+
+
+def _from_spec(spec: SignalContent, around: Surroundings) -> str:
+    return spec.environment or ""
+
+
+def _from_namespace(spec: SignalContent, around: Surroundings) -> str:
+    return read_label(around.namespace, "environment") or ""
+
+
+def _from_owner(spec: SignalContent, around: Surroundings) -> str:
+    return read_label(around.owner, "environment") or ""
+
+
+def _from_plain_namespace(spec: SignalContent, around: Surroundings) -> str:
+    return around.namespace.get("environment") or around.namespace.get("env") or ""
+
+
+def _from_signal_labels(spec: SignalContent, around: Surroundings) -> str:
+    return _own_label(spec, "environment", "env") if around.degraded else ""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Somebody who may name the environment; who runs the workload may only name a stricter one than the others."""
+
+    name: str
+    read: Callable[[SignalContent, Surroundings], str]
+    of_the_workload: bool = False
+
+    def may_loosen(self, around: Surroundings) -> bool:
+        return not self.of_the_workload or around.administered
+
+
+_ENVIRONMENT_SOURCES: Final = (
+    _Source("signal", _from_spec),
+    _Source("namespace-label", _from_namespace),
+    _Source("owner-label", _from_owner, of_the_workload=True),
+    _Source("namespace-label", _from_plain_namespace),
+    _Source("signal-label", _from_signal_labels, of_the_workload=True),
+)
+_BY_STRICTNESS: Final = (
+    Environment.PRODUCTION,
+    Environment.UNKNOWN,
+    Environment.STAGING,
+    Environment.QA,
+    Environment.TEST,
+    Environment.DEVELOPMENT,
+)
+"""What policies let run by itself comes later; nobody lets run by itself what is not known."""
+
+_Named = tuple[Environment, str, tuple[str, ...]]
+
+
+def _environment(
+    spec: SignalContent, around: Surroundings, sources: Sequence[_Source] = _ENVIRONMENT_SOURCES
+) -> _Named:
+    for place, source in enumerate(sources, start=1):
+        if word := source.read(spec, around):
+            found = _named(word, source)
+            if source.may_loosen(around):
+                return found
+            return _stricter(word, found, _environment(spec, around, sources[place:]))
+    return Environment.UNKNOWN, "none", ()
+
+
+def _named(word: str, source: _Source) -> _Named:
+    found = environment_from_word(word)
+    strange = found is Environment.UNKNOWN and word.lower() != "unknown"
+    return found, source.name, (f"environment {word!r} is not a known word",) if strange else ()
+
+
+def _stricter(word: str, of_the_workload: _Named, others: _Named) -> _Named:
+    if _BY_STRICTNESS.index(of_the_workload[0]) <= _BY_STRICTNESS.index(others[0]):
+        return of_the_workload
+    refused = (
+        f"environment {word!r} of the {of_the_workload[1]} does not count: it may only be stricter than {others[0]}"
+    )
+    return others[0], others[1], (*others[2], refused)
+
+
+def _own_label(spec: SignalContent, *names: str) -> str:
+    words = (read_label(spec.labels, name) or spec.labels.get(name, "") for name in names)
+    return next((word for word in words if word), "")
+
+
+# --- priority (10.2) ----------------------------------------------------------------------------------
+
+_URGENCY_COLUMN: Final[Mapping[Severity, int]] = {
+    Severity.CRITICAL: 0,
+    Severity.HIGH: 1,
+    Severity.MEDIUM: 2,
+    Severity.WARNING: 2,
+    Severity.LOW: 3,
+    Severity.INFO: 3,
+    Severity.UNKNOWN: 3,
+}
+_PRIORITIES: Final[Mapping[Environment, tuple[Priority, Priority, Priority, Priority]]] = {
+    Environment.PRODUCTION: (Priority.P0, Priority.P1, Priority.P2, Priority.P3),
+    Environment.STAGING: (Priority.P1, Priority.P2, Priority.P2, Priority.P2),
+    Environment.UNKNOWN: (Priority.P2, Priority.P2, Priority.P2, Priority.P2),
+    Environment.DEVELOPMENT: (Priority.P3, Priority.P3, Priority.P3, Priority.P3),
+    Environment.QA: (Priority.P3, Priority.P3, Priority.P3, Priority.P3),
+    Environment.TEST: (Priority.P3, Priority.P3, Priority.P3, Priority.P3),
+}
+
+
+def priority_of(environment: Environment, severity: Severity) -> Priority:
+    """The table of 10.2, for Signals that nobody gave a priority."""
+    return _PRIORITIES[environment][_URGENCY_COLUMN[severity]]
+
+
+def _priority(spec: SignalContent, around: Surroundings, environment: Environment) -> tuple[Priority, str]:
+    if spec.priority:
+        return spec.priority, "signal"
+    if found := _word(Priority, read_label(around.namespace, "priority") or ""):
+        return found, "namespace-label"
+    by_table = priority_of(environment, spec.severity)
+    owners = _word(Priority, read_label(around.owner, "priority") or "")
+    if owners and _may_say(around, owners, by_table, _PRIORITIES_BY_STRICTNESS):
+        return owners, "owner-label"
+    return by_table, "table"
+
+
+_PRIORITIES_BY_STRICTNESS: Final = (Priority.P0, Priority.P1, Priority.P2, Priority.P3)
+_CRITICALITIES_BY_STRICTNESS: Final = (Criticality.CRITICAL, Criticality.HIGH, Criticality.MEDIUM, Criticality.LOW)
+_SLAS_BY_STRICTNESS: Final = (
+    SlaRequirement.PLATINUM,
+    SlaRequirement.GOLD,
+    SlaRequirement.SILVER,
+    SlaRequirement.BRONZE,
+)
+_TOLERANCES_BY_STRICTNESS: Final = (RiskTolerance.LOW, RiskTolerance.MEDIUM, RiskTolerance.HIGH)
+
+
+def _may_say(around: Surroundings, said: W, otherwise: W, by_strictness: Sequence[W]) -> bool:
+    """Whether the owner's label counts, where the namespace has none and `otherwise` would stand."""
+    return around.administered or by_strictness.index(said) <= by_strictness.index(otherwise)
+
+
+def _ranked(around: Surroundings, name: str, otherwise: W, by_strictness: Sequence[W]) -> W:
+    """The word of the namespace; else the owner's, where that is no looser than what stands without it."""
+    words = type(otherwise)
+    if found := _word(words, read_label(around.namespace, name) or ""):
+        return found
+    owners = _word(words, read_label(around.owner, name) or "")
+    return owners if owners and _may_say(around, owners, otherwise, by_strictness) else otherwise
+
+
+# --- business and custom labels (10.3, 10.4) ----------------------------------------------------------
+
+_PROMISES: Final[Mapping[Environment, tuple[Criticality, SlaRequirement]]] = {
+    Environment.PRODUCTION: (Criticality.HIGH, SlaRequirement.GOLD),
+    Environment.STAGING: (Criticality.MEDIUM, SlaRequirement.SILVER),
+    Environment.DEVELOPMENT: (Criticality.LOW, SlaRequirement.BRONZE),
+}
+_NO_PROMISE: Final = (Criticality.MEDIUM, SlaRequirement.BRONZE)
+
+
+def _business(spec: SignalContent, around: Surroundings, environment: Environment) -> Business:
+    criticality, sla = _PROMISES.get(environment, _NO_PROMISE)
+    team = _near(around, "team") or (_own_label(spec, "team") if around.degraded else "")
+    return Business(
+        business_unit=(_near(around, "business-unit") or team)[:MAX_BUSINESS_TEXT] or None,
+        service_owner=_near(around, "service-owner")[:MAX_BUSINESS_TEXT] or None,
+        criticality=_ranked(around, "criticality", criticality, _CRITICALITIES_BY_STRICTNESS),
+        sla_requirement=_ranked(around, "sla", sla, _SLAS_BY_STRICTNESS),
+    )
+
+
+def surroundings_of(context: ResourceContext) -> Surroundings:
+    """The labels around a target as they were read."""
+    administered = not context.target.namespace and not context.root.namespace
+    return Surroundings(context.namespace_labels, context.root_labels, context.deleted, administered)
+
+
+def _near(around: Surroundings, name: str) -> str:
+    return read_label(around.namespace, name) or read_label(around.owner, name) or ""
+
+
+def _custom_labels(around: Surroundings, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    usable = [key for key in keys if not key.startswith("system/") and len(key) <= MAX_CUSTOM_KEY]
+    found = {key.replace("-", "_"): (value[:MAX_CUSTOM_VALUE],) for key in usable if (value := _near(around, key))}
+    return dict(list(found.items())[:MAX_CUSTOM_LABELS])
+
+
+def _word(words: type[W], text: str) -> W | None:
+    return next((word for word in words if word.lower() == text.strip().lower()), None)

@@ -1,0 +1,1 @@
+"""What stored facts mean: scoring, content, hash chain, effectiveness. Pure."""

@@ -1,0 +1,1 @@
+"""One handler for each operation of the wire. Parses, calls the store, answers."""

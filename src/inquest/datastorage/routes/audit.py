@@ -1,0 +1,154 @@
+"""Writing, reading and checking of audit events (section 10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from inquest.datastorage.domain import hash_chain
+from inquest.datastorage.problems import UNFIT_BODY, Problem, SchemaFault
+from inquest.datastorage.service import (
+    BATCH_BODY,
+    BATCH_SECONDS,
+    EVENT_BODY,
+    QUERY_SECONDS,
+    WRITE_SECONDS,
+    Service,
+    body_of,
+    service_of,
+)
+from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, Event, EventError, event_from_body
+from inquest.datastorage.wire.parameters import audit_question
+from inquest.datastorage.wire.types import instant_text
+
+
+def routes(api: str) -> list[Route]:
+    """Routes of the audit trail."""
+    return [
+        Route(f"{api}/audit/events", append_one, methods=["POST"]),
+        Route(f"{api}/audit/events", query, methods=["GET"]),
+        Route(f"{api}/audit/events/batch", append_batch, methods=["POST"]),
+        Route(f"{api}/audit/verify-chain", verify_chain, methods=["POST"]),
+    ]
+
+
+async def append_one(request: Request) -> Response:
+    """201 once the event is committed; the same id and content again is 201 too."""
+    service = service_of(request)
+    event = _event(service, await body_of(request, most=EVENT_BODY))
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await service.ledger.append([event])
+    except Problem as problem:
+        raise _without_index(problem) from problem
+    body = {
+        "event_id": event.event_id,
+        "event_timestamp": instant_text(event.event_timestamp),
+        "message": "Audit event created successfully",
+    }
+    return JSONResponse(body, status_code=201)
+
+
+def _without_index(problem: Problem) -> Problem:
+    """A single event has no place in a list to speak of."""
+    detail = problem.detail.removeprefix("event at index 0: ")
+    return Problem(problem.status, problem.slug, detail, title=problem.title)
+
+
+async def append_batch(request: Request) -> Response:
+    """One to 500 events, all or nothing, ids in the order sent."""
+    service, body = service_of(request), await body_of(request, most=BATCH_BODY)
+    events = [_event_at(service, item, index) for index, item in enumerate(_checked_batch(request, body))]
+    async with asyncio.timeout(BATCH_SECONDS):
+        done = await service.ledger.append(events)
+    message = f"{len(events)} audit events created successfully"
+    return JSONResponse({"event_ids": list(done.event_ids), "message": message}, status_code=201)
+
+
+def _checked_batch(request: Request, body: object) -> list[Any]:
+    if not isinstance(body, list):
+        raise SchemaFault(f"{UNFIT_BODY}: value must be an array")
+    path = request.url.path
+    if not body:
+        raise Problem(400, "validation-error", "batch cannot be empty", title="Validation Error", instance=path)
+    if len(body) > MOST_EVENTS_IN_A_BATCH:
+        detail = f"batch of {len(body)} events exceeds the maximum of {MOST_EVENTS_IN_A_BATCH}"
+        raise Problem(400, "batch-size-exceeded", detail, title="Batch Size Exceeded", instance=path)
+    return body
+
+
+def _event(service: Service, body: object) -> Event:
+    try:
+        return event_from_body(body, now=service.now(), new_id=service.new_id)
+    except EventError as error:
+        raise SchemaFault(_worded(str(error))) from error
+
+
+def _event_at(service: Service, body: object, index: int) -> Event:
+    try:
+        return event_from_body(body, now=service.now(), new_id=service.new_id)
+    except EventError as error:
+        raise SchemaFault(f"event at index {index}: {_worded(str(error))}") from error
+
+
+def _worded(fault: str) -> str:
+    if fault.startswith("invalid timestamp"):
+        return fault
+    return f"{UNFIT_BODY} #/components/schemas/AuditEventRequest: {fault}"
+
+
+async def query(request: Request) -> Response:
+    """Newest first; the transcript of an investigation is the page of its correlation id."""
+    service = service_of(request)
+    question = audit_question(request.query_params, now=service.now())
+    async with asyncio.timeout(QUERY_SECONDS):
+        events, total = await service.ledger.page(question)
+    more = question.offset + question.limit < total
+    pagination = {"limit": question.limit, "offset": question.offset, "total": total, "has_more": more}
+    return JSONResponse({"data": events, "pagination": pagination})
+
+
+async def verify_chain(request: Request) -> Response:
+    """200 whether the chain holds or not; an altered event is one finding."""
+    service, body = service_of(request), await body_of(request, most=EVENT_BODY)
+    correlation_id = body.get("correlation_id") if isinstance(body, dict) else None
+    if not isinstance(correlation_id, str) or not correlation_id:
+        raise SchemaFault(f'{UNFIT_BODY}: Error at "/correlation_id": property "correlation_id" is missing')
+    async with asyncio.timeout(QUERY_SECONDS):
+        links = await service.ledger.links(correlation_id)
+        # In a thread: a long chain is megabytes to hash, and in process the operator renews its leases meanwhile.
+        findings = await asyncio.to_thread(hash_chain.findings, links)
+    return JSONResponse(_verdict(correlation_id, links, findings, instant_text(service.now())))
+
+
+def _verdict(
+    correlation_id: str, links: Sequence[hash_chain.Link], findings: Sequence[hash_chain.Finding], at: str
+) -> dict[str, Any]:
+    tampered = {"tampered_events": [_shown(finding) for finding in findings]} if findings else {}
+    verified = len(links) - len(findings)
+    return {
+        "correlation_id": correlation_id,
+        "is_valid": not findings,
+        "total_events": len(links),
+        "verified_events": verified,
+        **tampered,
+        "verification_time": at,
+        "message": f"{verified} of {len(links)} events verified",
+    }
+
+
+def _shown(finding: hash_chain.Finding) -> dict[str, Any]:
+    link = finding.link
+    return {
+        "event_id": link.event.event_id,
+        "event_timestamp": instant_text(link.event.event_timestamp),
+        "expected_hash": finding.expected_hash,
+        "actual_hash": link.event_hash,
+        "previous_hash": link.previous_hash,
+        "message": finding.message,
+    }

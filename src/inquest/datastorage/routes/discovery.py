@@ -1,0 +1,152 @@
+"""Discovery in three steps, and what the audit trail keeps of it (sections 4 to 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from inquest.datastorage.domain import scoring
+from inquest.datastorage.domain.identity import canonical_uuid
+from inquest.datastorage.domain.scoring import Offer, Score
+from inquest.datastorage.problems import not_found
+from inquest.datastorage.service import Service, service_of
+from inquest.datastorage.store.catalogue import labels_of, record
+from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.parameters import DiscoveryQuestion, discovery_question
+
+LISTED_ACTIONS = "workflow.catalog.actions_listed"
+LISTED_WORKFLOWS = "workflow.catalog.workflows_listed"
+RETRIEVED = "workflow.catalog.workflow_retrieved"
+VALIDATED = "workflow.catalog.selection_validated"
+
+
+def routes(api: str) -> list[Route]:
+    """`actions` is a literal segment and comes before `{workflow_id}`."""
+    return [
+        Route(f"{api}/workflows/actions", list_actions, methods=["GET"]),
+        Route(f"{api}/workflows/actions/{{action_type}}", list_workflows, methods=["GET"]),
+        Route(f"{api}/workflows/{{workflow_id}}", get_workflow, methods=["GET"]),
+    ]
+
+
+async def list_actions(request: Request) -> Response:
+    """Step 1: action types that have a workflow for this context."""
+    started, service = perf_counter(), service_of(request)
+    question = discovery_question(request.query_params, needs_filters=True)
+    shelf = await service.catalogue.shelf()
+    offered = scoring.offered_actions(shelf.types, shelf.offers, question.query)
+    page = scoring.page_of(offered, offset=question.offset, limit=question.limit)
+    _note_list(service, LISTED_ACTIONS, question, page, started)
+    shown = [
+        {"actionType": kind.name, "description": kind.description, "workflowCount": count} for kind, count in page.items
+    ]
+    return JSONResponse({"actionTypes": shown, "pagination": page.pagination})
+
+
+async def list_workflows(request: Request) -> Response:
+    """Step 2: workflows of a type, best first; the score itself stays here unless a person asks."""
+    started, service, action_type = perf_counter(), service_of(request), request.path_params["action_type"]
+    question = discovery_question(request.query_params, needs_filters=True)
+    shelf = await service.catalogue.shelf()
+    ranked = scoring.ranked_offers(shelf.offers, action_type, question.query)
+    page = scoring.page_of(ranked, offset=question.offset, limit=question.limit)
+    _note_list(service, LISTED_WORKFLOWS, question, page, started)
+    shown = [_shown(offer, score, explain=question.explain) for offer, score in page.items]
+    return JSONResponse({"actionType": action_type, "workflows": shown, "pagination": page.pagination})
+
+
+def _shown(offer: Offer, score: Score, *, explain: bool) -> dict[str, Any]:
+    points = {"detected": score.detected, "custom": score.custom, "penalty": score.penalty, "final": score.final}
+    return {**offer.summary, "score": points} if explain else dict(offer.summary)
+
+
+async def get_workflow(request: Request) -> Response:
+    """Step 3: the record, behind the security gate; a gated id and a missing id look alike."""
+    started, service, asked = perf_counter(), service_of(request), request.path_params["workflow_id"]
+    question = discovery_question(request.query_params, needs_filters=False)
+    workflow_id = canonical_uuid(asked)
+    row = await service.catalogue.workflow(workflow_id) if workflow_id else None
+    gated = row is not None and scoring.is_gated(labels_of(row), question.query)
+    if row is not None and any(question.query.filters.values()):
+        _note_selection(service, question, row["workflow_id"], gated=gated, started=started)
+    if row is None or gated:
+        raise not_found("workflow-not-found", f"Workflow not found: {asked}")
+    return JSONResponse(record(row))
+
+
+def _note_list(
+    service: Service, event_type: str, question: DiscoveryQuestion, page: scoring.Page[Any], started: float
+) -> None:
+    if question.remediation_id:
+        results = {"total_found": page.total, "returned": len(page.items), "workflows": []}
+        data = _payload(event_type, question, results, started)
+        service.note(_event(service, event_type, "discovery", "workflow", "", question.remediation_id, data))
+
+
+def _note_selection(
+    service: Service, question: DiscoveryQuestion, workflow_id: str, *, gated: bool, started: float
+) -> None:
+    results: dict[str, Any] = {"total_found": 0 if gated else 1, "returned": 0 if gated else 1, "workflows": []}
+    about = question.remediation_id or workflow_id
+    kinds = [(VALIDATED, "validate")] if gated else [(RETRIEVED, "retrieve"), (VALIDATED, "validate")]
+    outcome = "failure" if gated else "success"
+    service.note(
+        *(
+            _event(
+                service,
+                kind,
+                action,
+                "Workflow",
+                workflow_id,
+                about,
+                _payload(kind, question, results, started),
+                outcome=outcome,
+            )
+            for kind, action in kinds
+        )
+    )
+
+
+def _payload(
+    event_type: str, question: DiscoveryQuestion, results: Mapping[str, Any], started: float
+) -> dict[str, Any]:
+    filters = {name: value for name, value in question.query.filters.items() if value}
+    return {
+        "event_type": event_type,
+        "query": {"top_k": question.limit, "filters": filters},
+        "results": results,
+        "search_metadata": {"duration_ms": int((perf_counter() - started) * 1000)},
+    }
+
+
+def _event(
+    service: Service,
+    event_type: str,
+    action: str,
+    resource: str,
+    resource_id: str,
+    about: str,
+    data: dict[str, Any],
+    *,
+    outcome: str = "success",
+) -> Event:
+    return Event(
+        event_id=service.new_id(),
+        event_timestamp=service.now(),
+        event_type=event_type,
+        version="1.0",
+        event_category="workflow",
+        event_action=action,
+        event_outcome=outcome,
+        correlation_id=about,
+        event_data=data,
+        actor_id="datastorage",
+        resource_type=resource,
+        resource_id=resource_id,
+        severity="",
+    )

@@ -1,0 +1,1 @@
+"""The tables of DataStorage on SQLite and PostgreSQL. Knows no HTTP."""

@@ -1,0 +1,1 @@
+"""The wire of DataStorage: types, parameters, its description. Knows no database."""

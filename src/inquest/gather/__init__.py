@@ -1,0 +1,1 @@
+"""Reads the world for a case, through `ports` and redacted. Writes nothing."""

@@ -1,0 +1,262 @@
+"""All that is read before any conclusion (behaviours, section 6.1): bounded, parallel, each read an evidence entry.
+
+The target and what surrounds it, in three rounds: what is always listed; what the pods so read need by name, and
+their logs; what only trouble of some kind asks for (`rules` says which). Numbers are given after everything was
+gathered, in the fixed order of the reads, so that the same cluster gives the same ids. A read that fails is a gap with
+an entry of its own, a kind that the cluster does not serve is an answer. Secrets are never read.
+
+`bounds` how much · `parts` one read and all of them · `desk` reads, redacts, shows · `scene` what is known so far ·
+`rules` the table of listings, `questions` when a row is read, `concerns` what of it is kept · `gone` whose a Pod was
+that is not there any more · `target`, `events`, `logs`, `needs`, `carriers` the reads of one area each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.changes import recent_changes
+from inquest.core.cluster.context import OwnerChain
+from inquest.core.cluster.relations import name_of, namespace_meant, namespace_of
+from inquest.core.diagnosis.health import BYSTANDERS, NEIGHBOUR, is_unwell
+from inquest.core.evidence.evidence import EvidenceStatus, Json, Snapshot
+from inquest.gather.snapshot import deleted_owners, events, ingress, logs, target
+from inquest.gather.snapshot import neighbours as needs
+from inquest.gather.snapshot.context import owner_chain
+from inquest.gather.snapshot.entries import (
+    NOTHING,
+    Answer,
+    Found,
+    Line,
+    Part,
+    assembled,
+    items_of,
+    listed,
+    only,
+    origins_of,
+    without_objects,
+)
+from inquest.gather.snapshot.limits import MAX_BESIDES, MAX_EVENTS, MAX_OTHER_EVENTS, MAX_PODS, RECENT, START_PAUSES
+from inquest.gather.snapshot.questions import always
+from inquest.gather.snapshot.reader import Desk
+from inquest.gather.snapshot.state import SYSTEM, Pods, Scene
+from inquest.gather.snapshot.table import ROWS, Row, place_of
+from inquest.ports import Clock, Cluster, Redactor
+
+PREEMPTED: Final = "Preempted"
+"""Reason of the scheduler's event about a pod that had to leave for another one."""
+NO_OBJECTS: Final = f"{NEIGHBOUR} listings without objects"
+
+
+async def take(
+    cluster: Cluster,
+    redactor: Redactor,
+    clock: Clock,
+    target_ref: TargetRef,
+    *,
+    since: datetime | None = None,
+    texts: Sequence[tuple[str, str]] = (),
+    beyond: bool = True,
+) -> Snapshot:
+    """Read target and surroundings; never raises for a read that fails.
+
+    `since` is when the trouble began; `texts` are titles with what other commands or checks printed; without `beyond`
+    nobody behind a Service of another namespace is looked at, nor whose pods took the room.
+    """
+    taken_at = clock.now()
+    desk = Desk(cluster, redactor)
+    chain = await owner_chain(cluster, clock, target_ref, pauses=START_PAUSES)
+    chain = await deleted_owners.with_maker(desk, cluster, clock, chain)
+    parts = await _Taking(desk, taken_at, chain, since or taken_at, beyond).parts()
+    told = [await desk.told(*each) for each in texts]
+    return assembled(taken_at, chain, [*parts, *told], since)
+
+
+class _Taking:
+    """One snapshot on its way; the scene grows with every round."""
+
+    def __init__(self, desk: Desk, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool) -> None:
+        self._desk = desk
+        self._beyond = needs.beyond_parts if beyond else needs.kept_out
+        self._takers = needs.taker_parts if beyond else needs.takers_kept_out
+        self._rivals = ingress.rival_parts if beyond else ingress.rivals_kept_out
+        self._since = since
+        self._scene = Scene(taken_at, chain, _namespace_of(chain), Pods(NOTHING, NOTHING))
+
+    async def parts(self) -> list[Part]:
+        """Every entry in the fixed order."""
+        namespace, warnings, normal = await self._listed()
+        named = await self._named()
+        mine, theirs, outside = await self._heard(named)
+        rest = await self._asked_for()
+        pods, neighbours = await target.pod_parts(self._desk, self._scene)
+        own_events, other_events = await events.event_parts(self._desk, self._scene, warnings, normal)
+        own_rows, other_rows = await self._rows()
+        chain = await target.chain_parts(self._desk, self._scene.chain)
+        own = (
+            chain,
+            namespace,
+            pods,
+            own_events,
+            mine,
+            named.revisions,
+            self._changes(),
+            named.nodes,
+            named.remaining,
+            own_rows,
+        )
+        others = (
+            named.volumes,
+            named.config,
+            named.sources,
+            named.owners,
+            neighbours,
+            other_events,
+            theirs,
+            outside,
+            other_rows,
+            rest,
+        )
+        return [part for parts in (*own, *others) for part in parts]
+
+    # --- three rounds
+
+    async def _listed(self) -> tuple[Sequence[Part], Answer, Answer]:
+        """What is always listed; afterwards it is known whose pods they are."""
+        chain, namespace = self._scene.chain, self._scene.namespace
+        pods, (warnings, normal), own, _ = await asyncio.gather(
+            target.read_pods(self._desk, chain, namespace),
+            events.read_events(self._desk, chain.target, namespace),
+            self._namespace_part(),
+            self._answer([row for row in ROWS if row.when is always]),
+        )
+        sorted_out = target.sorted_out(chain, *pods, self._scene.look)
+        seen = tuple(self._desk.seen)
+        pushed = tuple(event for event in items_of(normal) if event.get("reason") == PREEMPTED)
+        self._scene = replace(self._scene, pods=sorted_out, events=items_of(warnings), pushed=pushed, named=seen)
+        return own, warnings, normal
+
+    async def _named(self) -> _Named:
+        """What the pods need by name."""
+        reads = (
+            needs.node_parts,
+            needs.volume_parts,
+            needs.config_parts,
+            needs.source_parts,
+            target.revision_parts,
+            needs.remaining_parts,
+            needs.owner_parts,
+        )
+        found = await asyncio.gather(*(read(self._desk, self._scene) for read in reads))
+        self._scene = replace(self._scene, named=tuple(self._desk.seen))
+        return _Named(*found)
+
+    async def _heard(self, named: _Named) -> tuple[Sequence[Part], Sequence[Part], Sequence[Part]]:
+        """Logs of the target and of its neighbours, and who is called in other namespaces."""
+        steps = needs.called(self._scene, named.config)
+        (mine, theirs), outside = await asyncio.gather(
+            logs.log_parts(self._desk, self._scene, needs.called_here(self._scene, steps)),
+            needs.called_parts(self._desk, self._scene, steps),
+        )
+        self._scene = replace(self._scene, logs=(*mine, *theirs), called=steps, named=tuple(self._desk.seen))
+        return mine, theirs, outside
+
+    async def _asked_for(self) -> Sequence[Part]:
+        """What only the trouble that has been seen by now asks for."""
+        await self._answer([row for row in ROWS if row.when is not always and row.when(self._scene)])
+        found = await asyncio.gather(
+            needs.role_parts(self._desk, self._scene),
+            needs.resolver_parts(self._desk, self._scene),
+            logs.component_logs(self._desk, self._scene),
+            ingress.carrier_parts(self._desk, self._scene),
+            self._beyond(self._desk, self._scene, self._scene.called),
+            self._takers(self._desk, self._scene),
+            self._rivals(self._desk, self._scene),
+        )
+        return [part for parts in found for part in parts]
+
+    # --- the table
+
+    async def _answer(self, rows: Sequence[Row]) -> None:
+        """List these rows side by side; one that has no place in this case is left out."""
+        placed = [(row, place) for row in rows if (place := place_of(row, self._scene)) is not None]
+        lists = (
+            self._desk.list(row.kind, row.api_version, place, labels=row.labels, fields=row.fields, most=row.asked)
+            for row, place in placed
+        )
+        found = await asyncio.gather(*lists)
+        known = {row.read: answer for (row, _), answer in zip(placed, found, strict=True)}
+        self._scene = replace(self._scene, answers={**self._scene.answers, **known})
+
+    async def _rows(self) -> tuple[list[Part], list[Part]]:
+        """The entries of the table: the target's own, and those of bystanders."""
+        rows = [row for row in ROWS if row.read in self._scene.answers]
+        own = [part for row in rows if not _is_bystander(row) for part in await self._row(row)]
+        others = [part for row in rows if _is_bystander(row) for part in await self._row(row)]
+        bare = [part for part in others if part.empty and part.status is EvidenceStatus.OK]
+        return own, [*(part for part in others if part not in bare), *without_objects(NO_OBJECTS, bare)]
+
+    async def _row(self, row: Row) -> Sequence[Part]:
+        """The target's own first, then what is unwell; what is not kept is named."""
+        scene, answer = self._scene, self._scene.answers[row.read]
+        about = {"in": place} if (place := place_of(row, scene)) else {}
+        read = row.read.removeprefix(f"{NEIGHBOUR} ") if scene.is_about_namespace else row.read
+        if row.kind == "Event" and isinstance(answer, Found):
+            return await events.show_events(self._desk, read, answer, about, MAX_OTHER_EVENTS)
+        kept = only(answer, lambda found: row.keep(found, scene))
+        rest = [name_of(found) for found in items_of(answer) if not row.keep(found, scene)]
+        named = [f"besides: {', '.join(rest)}"[:MAX_BESIDES]] if rest else []
+        return await self._desk.show(read, kept, about, order=_order(row, scene), most=row.most, rows=named)
+
+    # --- the rest
+
+    async def _namespace_part(self) -> Sequence[Part]:
+        scene = self._scene
+        if not scene.namespace or scene.target.kind == "Namespace":
+            return ()
+        return await self._desk.one("namespace", "Namespace", "v1", scene.namespace)
+
+    def _changes(self) -> Sequence[Part]:
+        """What was created or changed shortly before the trouble, as far as it was read."""
+        places = ("", self._scene.namespace, SYSTEM)
+        seen = (found for found in (*self._scene.objects, *self._desk.seen) if namespace_of(found) in places)
+        begin, home = self._since - RECENT, self._scene.namespace
+        changed = [found for found in seen if recent_changes((found,), begin, home=home)]
+        lines = [Line(change.line) for change in recent_changes(changed, begin, home=home)]
+        about = {"since": "an hour before"}
+        return listed("recent changes", lines, about, pages=1, origins=origins_of(changed))
+
+
+@dataclass(frozen=True)
+class _Named:
+    nodes: Sequence[Part]
+    volumes: Sequence[Part]
+    config: Sequence[Part]
+    sources: Sequence[Part]
+    revisions: Sequence[Part]
+    remaining: Sequence[Part]
+    owners: Sequence[Part]
+
+
+def _namespace_of(chain: OwnerChain) -> str:
+    """The namespace that surrounds the target; a Namespace is its own."""
+    return namespace_meant(chain.target) or chain.root.namespace or chain.target.namespace or ""
+
+
+def _is_bystander(row: Row) -> bool:
+    return row.read.startswith(BYSTANDERS)
+
+
+def _order(row: Row, scene: Scene) -> Callable[[Json], tuple[bool, bool, str, str]]:
+    def order(found: Json) -> tuple[bool, bool, str, str]:
+        is_first, is_ill = row.first(found, scene), is_unwell(found, scene.taken_at)
+        return (not is_first, not is_ill, namespace_of(found), name_of(found))
+
+    return order
+
+
+__all__ = ["MAX_EVENTS", "MAX_PODS", "take"]

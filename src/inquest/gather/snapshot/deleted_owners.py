@@ -1,0 +1,58 @@
+"""A Pod that is gone takes the name of its controller with it; the event of the one that made it stays for a while.
+
+Whoever may write events could write that one, so it only tells where to look: the maker must be there under the uid
+that the event says, the target stays unread, and its root unverified.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.context import OwnerChain
+from inquest.core.evidence.evidence import Json
+from inquest.gather.snapshot.context import owner_chain
+from inquest.gather.snapshot.entries import items_of
+from inquest.gather.snapshot.limits import START_PAUSES
+from inquest.gather.snapshot.reader import Desk
+from inquest.ports import Clock, Cluster
+
+_MADE: Final = "reason=SuccessfulCreate"
+_MAKERS: Final = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
+_SAID: Final = re.compile(r"(?:Created pod:|create Pod) ([a-z0-9][a-z0-9.-]*)")
+"""In the words of the controllers of Kubernetes."""
+
+
+async def with_maker(desk: Desk, cluster: Cluster, clock: Clock, chain: OwnerChain) -> OwnerChain:
+    """The same chain, with the owners of a Pod that is gone where an event says who made it."""
+    if not chain.deleted or chain.target.kind != "Pod" or not chain.target.namespace:
+        return chain
+    events = items_of(await desk.list("Event", "v1", chain.target.namespace, fields=_MADE))
+    maker = next((_regarded(event) for event in events if _names(event, chain.target.name)), {})
+    if maker.get("kind") not in _MAKERS:
+        return chain
+    above = await owner_chain(cluster, clock, _reference(maker, chain.target.namespace), pauses=START_PAUSES)
+    if above.start is None or _uid(above.start) != maker.get("uid"):
+        return chain
+    owners, objects = (above.target, *above.owners), (None, *above.objects)
+    return replace(chain, owners=owners, objects=objects, gaps=(*chain.gaps, *above.gaps))
+
+
+def _names(event: Json, pod: str) -> bool:
+    said = _SAID.match(str(event.get("message") or ""))
+    return said is not None and said[1] == pod
+
+
+def _regarded(event: Json) -> dict[str, Any]:
+    return dict(event.get("involvedObject") or {})
+
+
+def _reference(maker: Json, namespace: str) -> TargetRef:
+    version = str(maker.get("apiVersion") or "") or None
+    return TargetRef(api_version=version, kind=str(maker["kind"]), name=str(maker.get("name")), namespace=namespace)
+
+
+def _uid(found: Json) -> str:
+    return str((found.get("metadata") or {}).get("uid") or "")

@@ -1,0 +1,139 @@
+"""What carries requests to the target from outside the cluster: the controller of its Ingresses.
+
+It serves many namespaces. Of its log only trouble is kept, and what it says of the target; of other Ingresses only
+those that hold a word which its log complains of, or that claim a host of the Ingress which the Signal is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from inquest.core.cluster.detected_labels import annotations_of
+from inquest.core.cluster.ingress import CARRIER, carrier_names, class_of, complained_words, holds_word, settings_named
+from inquest.core.cluster.relations import backends_of, controller_of, name_of, namespace_of
+from inquest.core.evidence.evidence import Json
+from inquest.errors import Forbidden
+from inquest.gather.snapshot import logs
+from inquest.gather.snapshot.concerns import routes
+from inquest.gather.snapshot.context import Failed
+from inquest.gather.snapshot.entries import NOTHING, Answer, Found, Part, items_of, missing, only
+from inquest.gather.snapshot.events import show_events
+from inquest.gather.snapshot.limits import MAX_CARRIERS, MAX_OTHER_EVENTS
+from inquest.gather.snapshot.neighbours import climbed
+from inquest.gather.snapshot.reader import Desk
+from inquest.gather.snapshot.state import Scene
+from inquest.gather.snapshot.target import worst_first
+
+RIVALS: Final = "neighbour routes of its hosts"
+_TROUBLE: Final = re.compile(
+    r"\[(?:warn|error|crit|alert|emerg)\]|^[WEF]\d{4} \d\d:|\b(?:WARN|WARNING|ERROR|FATAL|PANIC)\b"
+    r"|(?i:\blevel\"?\s?[=:]\s?\"?(?:warn|error|fatal))|(?i:\breload)",
+)
+
+
+async def carrier_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """Pods of the controller, their owners, its settings, its warnings, what it says; nothing without an Ingress."""
+    ways = _ways(scene)
+    classes = dict.fromkeys(name for way in ways if (name := class_of(way, scene.items("cluster ingress classes"))))
+    found = await asyncio.gather(*(_carrier(desk, scene, name, ways) for name in [*classes][:MAX_CARRIERS]))
+    return [part for parts in found for part in parts]
+
+
+async def rival_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """Ingresses of any namespace with a host of the one that is the target: its controller gives a path to one only."""
+    hosts = _own_hosts(scene)
+    if not hosts:
+        return ()
+    found = await desk.list("Ingress", "networking.k8s.io/v1")
+    rivals = only(found, lambda each: namespace_of(each) != scene.namespace and not hosts.isdisjoint(_hosts([each])))
+    whole = Found(rivals.items, rivals.complete) if isinstance(rivals, Found) else rivals
+    return await desk.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
+
+
+async def rivals_kept_out(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The same for a case that may not look there."""
+    hosts = _own_hosts(scene)
+    why = Forbidden("only a case of the operator's own namespace looks into others")
+    return [missing(Failed("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
+
+
+def _own_hosts(scene: Scene) -> frozenset[str]:
+    start = scene.chain.start if scene.target.kind == "Ingress" else None
+    return frozenset(_hosts([start])) if start else frozenset()
+
+
+def _hosts(ways: Iterable[Json]) -> Iterator[str]:
+    found = (str(rule.get("host") or "") for way in ways for rule in (way.get("spec") or {}).get("rules") or ())
+    return (host for host in found if host)
+
+
+def _ways(scene: Scene) -> list[Json]:
+    """Ingresses that are the target or lead to it."""
+    own = [scene.chain.start] if scene.target.kind == "Ingress" and scene.chain.start else []
+    return [*own, *(each for each in scene.items("ingresses") if each not in own and routes(each, scene))]
+
+
+async def _carrier(desk: Desk, scene: Scene, name: str, ways: Sequence[Json]) -> Sequence[Part]:
+    ingress_class = scene.look("IngressClass", "", name) or {}
+    labels = f"app.kubernetes.io/name in ({','.join(carrier_names(ingress_class))})"
+    answer: Answer = await desk.list("Pod", "v1", labels=labels) if carrier_names(ingress_class) else NOTHING
+    pods = sorted((pod for pod in items_of(answer) if controller_of(pod)), key=worst_first)[:MAX_CARRIERS]
+    about = {"of": f"IngressClass/{name}"}
+    shown = await desk.show(f"{CARRIER} pods", only(answer, lambda pod: pod in pods), about)
+    if not pods:
+        return shown
+    said, events, owners, settings = await asyncio.gather(
+        logs.carrier_logs(desk, pods, _kept(ways)),
+        _events(desk, pods),
+        _owners(desk, pods),
+        _settings(desk, pods),
+    )
+    accused = await _accused(desk, said)
+    return (*shown, *owners, *settings, *events, *said, *accused)
+
+
+def _kept(ways: Sequence[Json]) -> re.Pattern[str]:
+    """Trouble, and lines with the names by which a controller speaks of these Ingresses."""
+    hosts = _hosts(ways)
+    backends = (f"{namespace_of(way)}-{name}-" for way in ways for name in backends_of(way))
+    own = (f"{namespace_of(way)}/{name_of(way)}" for way in ways)
+    marks = "|".join(re.escape(mark) for mark in dict.fromkeys((*hosts, *backends, *own)) if mark)
+    return re.compile(f"{_TROUBLE.pattern}|{marks}" if marks else _TROUBLE.pattern)
+
+
+async def _events(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+    """Warnings about these pods."""
+    namespace, names = namespace_of(pods[0]), {name_of(pod) for pod in pods}
+    found = await desk.list("Event", "v1", namespace, fields="type=Warning,involvedObject.kind=Pod")
+    ours = only(found, lambda event: (event.get("involvedObject") or {}).get("name") in names)
+    about = {"in": namespace}
+    if isinstance(ours, Failed):
+        return await desk.show(f"{CARRIER} events", ours, about)
+    return await show_events(desk, f"{CARRIER} events", ours, about, MAX_OTHER_EVENTS)
+
+
+async def _owners(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+    owner = controller_of(pods[0])
+    kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
+    return await climbed(desk, f"{CARRIER} owner", kind, version, str(owner.get("name")), namespace_of(pods[0]))
+
+
+async def _settings(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+    """ConfigMaps that the arguments of the controller name."""
+    named = [step for step in settings_named(pods[0]) if step[0] == namespace_of(pods[0])][:MAX_CARRIERS]
+    reads = (desk.one(f"{CARRIER} settings", "ConfigMap", "v1", name, place) for place, name in named)
+    return [part for parts in await asyncio.gather(*reads) for part in parts]
+
+
+async def _accused(desk: Desk, said: Iterable[Part]) -> Sequence[Part]:
+    """Ingresses of any namespace whose annotations hold a word that the controller cannot take up."""
+    words = complained_words("\n".join(part.text for part in said))
+    if not words:
+        return ()
+    found = await desk.list("Ingress", "networking.k8s.io/v1")
+    kept = only(found, lambda each: any(holds_word(text, words) for text in annotations_of(each).values()))
+    whole = Found(kept.items, kept.complete) if isinstance(kept, Found) else kept
+    return await desk.show(f"{CARRIER} routes", whole, {"with": ", ".join(words)}, most=MAX_CARRIERS)

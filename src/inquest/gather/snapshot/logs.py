@@ -1,0 +1,162 @@
+"""Whose logs are read: containers that fail, worst first, one replica before the next; then witnesses that run well."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from inquest.core.cluster.detected_labels import labels_of
+from inquest.core.cluster.ingress import CARRIER
+from inquest.core.cluster.relations import controller_of, is_selected, name_of, namespace_of
+from inquest.core.diagnosis.health import NEIGHBOUR, WITNESS, all_statuses, had_a_run_before, state_of
+from inquest.core.evidence.evidence import Json
+from inquest.gather.snapshot.entries import Part
+from inquest.gather.snapshot.limits import (
+    MAX_CALLED_LOGS,
+    MAX_COMPONENTS,
+    MAX_FAILING,
+    MAX_FAILING_NEIGHBOURS,
+    MAX_FAILING_SYSTEM,
+    MAX_WITNESSES,
+)
+from inquest.gather.snapshot.questions import is_asked
+from inquest.gather.snapshot.reader import Desk
+from inquest.gather.snapshot.state import Scene
+from inquest.gather.snapshot.target import worst_first
+
+_RUN: Final = {False: "log", True: "previous log"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One log to read; `before` asks for the run before as well."""
+
+    namespace: str
+    pod: str
+    container: str
+    before: bool = False
+    has_run: bool = True
+    """Whether the run before can have written anything: without one an absent log is an answer, and no gap."""
+
+
+async def log_parts(desk: Desk, scene: Scene, called: Sequence[Json]) -> tuple[Sequence[Part], Sequence[Part]]:
+    """Logs of the target, and of its neighbours; `called` are Services of the namespace that the target calls."""
+    failing, witnesses = wanted_of(scene)
+    mine, heard, theirs, system = await asyncio.gather(
+        _read(desk, failing, ""),
+        _read(desk, witnesses, f"{WITNESS} "),
+        _read(desk, wanted_nearby(scene, called), f"{NEIGHBOUR} "),
+        _read(desk, wanted_of_system(scene), "system "),
+    )
+    return (*mine, *heard), (*theirs, *system)
+
+
+async def _read(
+    desk: Desk, wanted: Iterable[Wanted], whose: str, kept: re.Pattern[str] | None = None
+) -> Sequence[Part]:
+    runs = [(each, previous) for each in wanted for previous in ((False, True) if each.before else (False,))]
+    reads = (
+        desk.log(
+            f"{whose}{_RUN[previous]}",
+            each.namespace,
+            each.pod,
+            each.container,
+            previous=previous,
+            kept=kept,
+            must_be=each.has_run or not previous,
+        )
+        for each, previous in runs
+    )
+    return await asyncio.gather(*reads)
+
+
+def wanted_of(scene: Scene) -> tuple[list[Wanted], list[Wanted]]:
+    """Failing containers of the target, and those that run: their log may be the only witness."""
+    pods = sorted(scene.pods.mine, key=worst_first)
+    failing = _one_replica_first(_containers(pods, has_failed))[:MAX_FAILING]
+    witnesses = _first_replicas(_containers(pods, runs_well), failing)[:MAX_WITNESSES]
+    return [run.wanted for run in failing], [run.wanted for run in witnesses]
+
+
+def wanted_nearby(scene: Scene, called: Sequence[Json]) -> list[Wanted]:
+    """Failing containers of other pods of the namespace, and those behind the Services that the target calls."""
+    pods = sorted(scene.pods.neighbours, key=worst_first)
+    failing = _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_NEIGHBOURS]
+    serving = [pod for pod in pods if any(is_selected(pod, service) for service in called)]
+    witnesses = _first_replicas(_containers(serving, runs_well), failing)[:MAX_CALLED_LOGS]
+    return [run.wanted for run in (*failing, *witnesses)]
+
+
+def wanted_of_system(scene: Scene) -> list[Wanted]:
+    """Failing containers of the system namespace: what serves everybody tells nobody else why it does not."""
+    pods = sorted(scene.items("system pods"), key=worst_first)
+    return [run.wanted for run in _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_SYSTEM]]
+
+
+async def component_logs(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """What a part of the cluster says that the trouble points to, where it runs: one of each, near the target first."""
+    nodes = {(pod.get("spec") or {}).get("nodeName") for pod in scene.pods.mine}
+    asked = [pod for pod in scene.items("system pods") if is_asked(pod, scene)]
+    asked.sort(key=lambda pod: ((pod.get("spec") or {}).get("nodeName") not in nodes, name_of(pod)))
+    runs = {_part_of(pod): run.wanted for pod in reversed(asked) for run in _containers([pod], runs_well)}
+    return await _read(desk, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")
+
+
+async def carrier_logs(desk: Desk, pods: Sequence[Json], kept: re.Pattern[str]) -> Sequence[Part]:
+    """What a controller that serves many namespaces says, one replica; of its lines those that `kept` finds."""
+    runs = _first_replicas(_containers(pods, lambda status: has_failed(status) or runs_well(status)), [])
+    return await _read(desk, [run.wanted for run in runs][:MAX_COMPONENTS], f"{CARRIER} ", kept)
+
+
+def _part_of(pod: Json) -> str:
+    labels = labels_of(pod)
+    return labels.get("component") or labels.get("k8s-app") or name_of(pod)
+
+
+@dataclass(frozen=True)
+class _Run:
+    wanted: Wanted
+    of: tuple[str, str]
+    """Who controls the pod, and the container: replicas say the same."""
+
+
+def _containers(pods: Iterable[Json], wanted: Callable[[Json], bool]) -> Iterator[_Run]:
+    for pod in pods:
+        owner = controller_of(pod)
+        whose = f"{owner.get('kind')}/{owner.get('name')}" if owner else name_of(pod)
+        for status in filter(wanted, all_statuses(pod.get("status") or {})):
+            name = str(status.get("name"))
+            before = bool(state_of(status, "terminated", last=True))
+            wanted_log = Wanted(namespace_of(pod), name_of(pod), name, before, had_a_run_before(status))
+            yield _Run(wanted_log, (whose, name))
+
+
+def has_failed(status: Json) -> bool:
+    """It did not end well, runs unready, or was restarted; one that never started has no log."""
+    ended = state_of(status, "terminated").get("exitCode")
+    runs_unready = "running" in (status.get("state") or {}) and not status.get("ready")
+    return bool(ended or runs_unready or state_of(status, "terminated", last=True))
+
+
+def runs_well(status: Json) -> bool:
+    return "running" in (status.get("state") or {}) and not has_failed(status)
+
+
+def _one_replica_first(runs: Iterable[_Run]) -> list[_Run]:
+    """One replica of each workload, then the others."""
+    found = list(runs)
+    first = _first_replicas(found, ())
+    return [*first, *(run for run in found if run not in first)]
+
+
+def _first_replicas(runs: Iterable[_Run], known: Iterable[_Run]) -> list[_Run]:
+    """One replica of each workload that is not read already."""
+    read = {run.of for run in known}
+    first: dict[tuple[str, str], _Run] = {}
+    for run in runs:
+        if run.of not in read:
+            first.setdefault(run.of, run)
+    return list(first.values())

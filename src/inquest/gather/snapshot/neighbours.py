@@ -1,0 +1,315 @@
+"""What pods need by name: ConfigMaps, volumes, nodes, roles, Services of other namespaces, sources of GitOps."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from inquest.core.cluster.detected_labels import annotations_of, labels_of
+from inquest.core.cluster.relations import (
+    SERVICE_NAME,
+    Step,
+    calls_of,
+    claims_of,
+    config_maps_of,
+    controller_of,
+    is_bound_to,
+    name_of,
+    namespace_of,
+)
+from inquest.core.diagnosis.health import condition, is_unwell
+from inquest.core.evidence.evidence import Json
+from inquest.errors import Forbidden
+from inquest.gather.snapshot.context import Failed
+from inquest.gather.snapshot.entries import Found, Part, items_of, missing, only
+from inquest.gather.snapshot.events import show_events
+from inquest.gather.snapshot.limits import (
+    MAX_BEYOND,
+    MAX_CALLED,
+    MAX_CONFIG_MAPS,
+    MAX_GETS,
+    MAX_MESSAGE,
+    MAX_NODES,
+    MAX_OWNERS_NAMED,
+    MAX_REMAINING,
+    MAX_TAKERS,
+)
+from inquest.gather.snapshot.questions import calls_stall
+from inquest.gather.snapshot.reader import Desk
+from inquest.gather.snapshot.state import SYSTEM, Scene
+from inquest.gather.snapshot.target import worst_first
+
+TAKERS: Final = "neighbour pods ahead"
+WORKLOADS: Final = (
+    "neighbour deployments",
+    "neighbour stateful sets",
+    "neighbour daemon sets",
+    "neighbour cron jobs",
+)
+_WELL_KNOWN: Final = frozenset({"admin", "cluster-admin", "edit", "view"})
+"""Roles whose content everybody knows; so do those that begin with `system:`."""
+
+
+# --- nodes, volumes ------------------------------------------------------------------------------------------
+
+
+async def node_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """Nodes on which pods of the target run, the worst pods first."""
+    if scene.root.kind == "Node":
+        return ()
+    pods = sorted(scene.pods.mine, key=worst_first)
+    names = dict.fromkeys(str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods)
+    return await desk.several("node", "Node", "v1", [name for name in names if name], MAX_NODES)
+
+
+async def volume_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The volumes that the claims of the target are bound to."""
+    known = {name_of(claim): claim for claim in scene.items("claims")}
+    names = dict.fromkeys(name for pod in scene.pods.mine for name in claims_of(pod))
+    bound = (str((known[name].get("spec") or {}).get("volumeName") or "") for name in names if name in known)
+    return await desk.several("volume", "PersistentVolume", "v1", [name for name in bound if name], MAX_GETS)
+
+
+# --- configuration -------------------------------------------------------------------------------------------
+
+
+async def config_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """ConfigMaps that the pods of the target refer to, then those of unwell neighbours."""
+    mine = _config_maps((*scene.chain.objects[-1:], *scene.pods.mine))
+    ill = (found for read in WORKLOADS for found in scene.items(read) if is_unwell(found, scene.taken_at))
+    near = (pod for pod in scene.pods.neighbours if is_unwell(pod, scene.taken_at))
+    theirs = [name for name in _config_maps((*ill, *near)) if name not in mine]
+    room = max(0, MAX_CONFIG_MAPS - len(mine))
+    if not scene.namespace:
+        return ()
+    own = await desk.several("config map", "ConfigMap", "v1", mine, MAX_CONFIG_MAPS, scene.namespace)
+    more = await desk.several("neighbour config map", "ConfigMap", "v1", theirs[:room], room, scene.namespace)
+    return (*own, *more)
+
+
+def _config_maps(found: Iterable[Json | None]) -> list[str]:
+    return list(dict.fromkeys(name for each in found if each is not None for name in config_maps_of(each)))
+
+
+# --- what is called --------------------------------------------------------------------------------------------
+
+
+def called(scene: Scene, parts: Sequence[Part]) -> tuple[Step, ...]:
+    """Namespace and name of the Services that pods and ConfigMaps of the target name."""
+    services = {name_of(service) for service in scene.items("services")}
+    maps = (found for part in parts if part.read == "config map" for found in part.objects)
+    return calls_of((*(found for found in scene.chain.objects[-1:] if found), *scene.pods.mine, *maps), services)
+
+
+def called_here(scene: Scene, steps: Sequence[Step]) -> list[Json]:
+    """Those of the same namespace, as they were read."""
+    found = (scene.look("Service", scene.namespace, name) for place, name in steps if place in ("", scene.namespace))
+    return [service for service in found if service is not None]
+
+
+def outside(scene: Scene, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Those of other namespaces."""
+    return tuple(step for step in steps if step[0] not in ("", scene.namespace))[:MAX_CALLED]
+
+
+async def called_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+    """Services of other namespaces and their endpoints; who they are only trouble asks for (`beyond_parts`)."""
+    found = await asyncio.gather(*(_called_outside(desk, *step) for step in outside(scene, steps)))
+    return [part for parts in found for part in parts]
+
+
+async def beyond_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+    """Who stands behind a Service of another namespace that does not answer: pods, owner, policies, warnings."""
+    if not calls_stall(scene):
+        return ()
+    services = [(step, scene.look("Service", *step)) for step in outside(scene, steps)]
+    known = [
+        (*step, selector) for step, each in services if (selector := ((each or {}).get("spec") or {}).get("selector"))
+    ]
+    spaces = dict.fromkeys(place for place, _, _ in known)
+    found = await asyncio.gather(*(_behind(desk, *each) for each in known), *(_around(desk, place) for place in spaces))
+    return [part for parts in found for part in parts]
+
+
+async def kept_out(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+    """The same for a case that may not look there: a gap for each namespace that would have been read."""
+    spaces = dict.fromkeys(place for place, _ in outside(scene, steps)) if calls_stall(scene) else {}
+    why = Forbidden("only a case of the operator's own namespace looks into others")
+    return [missing(Failed(f"list pods in {place}", why), "neighbour pods behind", {"in": place}) for place in spaces]
+
+
+async def _behind(desk: Desk, namespace: str, name: str, selector: Mapping[str, str]) -> Sequence[Part]:
+    """The pods of one Service, the worst first, and who owns them."""
+    labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    answer = await desk.list("Pod", "v1", namespace, labels=labels)
+    pods = sorted(items_of(answer), key=worst_first)[:MAX_BEYOND]
+    about = {"of": f"Service/{name}", "in": namespace}
+    shown = await desk.show("neighbour pods behind", only(answer, lambda pod: pod in pods), about)
+    owner = controller_of(pods[0]) if pods else {}
+    kind, version, maker = (str(owner.get(key)) for key in ("kind", "apiVersion", "name"))
+    above = await climbed(desk, "neighbour owner behind", kind, version, maker, namespace) if owner else ()
+    return (*shown, *above)
+
+
+async def _around(desk: Desk, namespace: str) -> Sequence[Part]:
+    """What else decides there: the namespace itself, its network policies, warnings, who is scaled to nothing."""
+    space, policies, warnings, deployments = await asyncio.gather(
+        desk.one("neighbour namespace", "Namespace", "v1", namespace),
+        desk.list("NetworkPolicy", "networking.k8s.io/v1", namespace),
+        desk.list("Event", "v1", namespace, fields="type=Warning"),
+        desk.list("Deployment", "apps/v1", namespace),
+    )
+    about = {"in": namespace}
+    asleep = only(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
+    told: Sequence[Part] = (
+        await show_events(desk, "neighbour events behind", warnings, about, MAX_BEYOND)
+        if isinstance(warnings, Found)
+        else await desk.show("neighbour events behind", warnings, about)
+    )
+    return (
+        *space,
+        *await desk.show("neighbour network policies", policies, about),
+        *told,
+        *await desk.show("neighbour deployments asleep", asleep, about, most=MAX_BEYOND),
+    )
+
+
+async def _called_outside(desk: Desk, namespace: str, name: str) -> Sequence[Part]:
+    service, slices = await asyncio.gather(
+        desk.one("neighbour service", "Service", "v1", name, namespace),
+        desk.list("EndpointSlice", "discovery.k8s.io/v1", namespace, labels=f"{SERVICE_NAME}={name}"),
+    )
+    about = {"of": f"Service/{name}", "in": namespace}
+    return (*service, *await desk.show("neighbour endpoint slices", slices, about))
+
+
+# --- rights ------------------------------------------------------------------------------------------------------
+
+
+async def role_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """ClusterRoles that are bound to the accounts of the target's pods."""
+    bindings = (*scene.items("neighbour role bindings"), *scene.items("cluster role bindings"))
+    refs = (each.get("roleRef") or {} for each in bindings if is_bound_to(each, scene.accounts, scene.namespace))
+    names = dict.fromkeys(str(ref.get("name")) for ref in refs if ref.get("kind") == "ClusterRole")
+    wanted = [name for name in names if name not in _WELL_KNOWN and not name.startswith("system:")]
+    read = "cluster role"
+    return await desk.several(read, "ClusterRole", "rbac.authorization.k8s.io/v1", wanted, MAX_GETS)
+
+
+async def resolver_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """How names are answered, where they are not."""
+    is_asked = "system services" in scene.answers
+    return await desk.one("system config map", "ConfigMap", "v1", "coredns", SYSTEM) if is_asked else ()
+
+
+# --- what remains, who owns ------------------------------------------------------------------------------------
+
+_REMAINING: Final = re.compile(r"([a-z0-9-]{1,63})\.([a-z0-9.-]{0,253}) has \d{1,9} resource instances")
+
+
+async def remaining_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """What is left in a namespace that cannot go: the kinds that its conditions name."""
+    found = scene.look("Namespace", "", scene.namespace) or {}
+    state = condition(found.get("status") or {}, "NamespaceContentRemaining")
+    named = _REMAINING.findall(str(state.get("message") or "")[:MAX_MESSAGE])[:MAX_REMAINING]
+    kinds = [(plural, group) for plural, group in named if (plural, group) != ("pods", "")]
+    answers = await asyncio.gather(*(desk.list_word(*kind, scene.namespace) for kind in kinds))
+    parts = [
+        await desk.show("remaining", answer, {"kind": ".".join(filter(None, kind)), "in": scene.namespace})
+        for kind, answer in zip(kinds, answers, strict=True)
+    ]
+    return [part for each in parts for part in each]
+
+
+async def owner_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """On a node stand pods of many namespaces: who controls the worst of them, and who controls that."""
+    if scene.namespace:
+        return ()
+    ill = (pod for pod in sorted(scene.pods.mine, key=worst_first) if is_unwell(pod, scene.taken_at))
+    owners = dict.fromkeys(each for pod in ill if (each := _owner_of(pod)))
+    found = await asyncio.gather(*(climbed(desk, "neighbour owner", *each) for each in [*owners][:MAX_OWNERS_NAMED]))
+    return [part for parts in found for part in parts]
+
+
+def _owner_of(found: Json) -> tuple[str, str, str, str] | None:
+    owner = controller_of(found)
+    if not owner:
+        return None
+    return (str(owner.get("kind")), str(owner.get("apiVersion")), str(owner.get("name")), namespace_of(found))
+
+
+async def climbed(desk: Desk, read: str, kind: str, api_version: str, name: str, namespace: str) -> Sequence[Part]:
+    """An owner, and the one above it."""
+    parts = await desk.one(read, kind, api_version, name, namespace)
+    above = _owner_of(parts[0].objects[0]) if parts[0].objects else None
+    return (*parts, *(await desk.one(read, *above) if above else ()))
+
+
+# --- who took the room -------------------------------------------------------------------------------------------
+
+_TAKEN: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<who>[\w./-]{1,253}) on node (?P<node>[\w.-]{1,253}?)\.?$")
+
+
+async def taker_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The pods of any namespace that the scheduler put in the place of the target's, and who owns them."""
+    found = await asyncio.gather(*(_takers(desk, node, who) for node, who in _taken(scene).items()))
+    return [part for parts in found for part in parts]
+
+
+async def takers_kept_out(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The same for a case that may not look there: a gap for each node."""
+    why = Forbidden("only a case of the operator's own namespace looks into others")
+    return [missing(Failed(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
+
+
+def _taken(scene: Scene) -> dict[str, set[str]]:
+    """Uids or names of those pods by their node, where a pod waits for a node now."""
+    found: dict[str, set[str]] = {}
+    for event in scene.pushed if scene.is_pending else ():
+        match = _TAKEN.search(str(event.get("message") or event.get("note") or "")[:MAX_MESSAGE])
+        if match is not None and concerns_pods(event, scene):
+            found.setdefault(match["node"], set()).add(match["who"].rpartition("/")[2])
+    return dict(list(found.items())[:MAX_TAKERS])
+
+
+def concerns_pods(event: Json, scene: Scene) -> bool:
+    """Whether it is about a pod of the target, though that one is gone: those of its owners begin with their names."""
+    about = event.get("involvedObject") or event.get("regarding") or {}
+    made = (name for kind, name in scene.owners if kind != "Pod")
+    return any(str(about.get("name") or "").startswith(f"{name}-") for name in made)
+
+
+async def _takers(desk: Desk, node: str, who: set[str]) -> Sequence[Part]:
+    answer = await desk.list("Pod", "v1", fields=f"spec.nodeName={node}")
+    ours = only(answer, lambda pod: not who.isdisjoint((name_of(pod), str(pod["metadata"].get("uid")))))
+    owners = dict.fromkeys(each for pod in items_of(ours) if (each := _owner_of(pod)))
+    above = await asyncio.gather(*(climbed(desk, "neighbour owner ahead", *each) for each in [*owners][:MAX_TAKERS]))
+    return (*await desk.show(TAKERS, ours, {"on": node}), *(part for parts in above for part in parts))
+
+
+# --- GitOps ------------------------------------------------------------------------------------------------------
+
+_KUSTOMIZE: Final = "kustomize.toolkit.fluxcd.io"
+_HELM: Final = "helm.toolkit.fluxcd.io"
+_FLUX: Final = (
+    (_KUSTOMIZE, "Kustomization", f"{_KUSTOMIZE}/v1"),
+    (_HELM, "HelmRelease", f"{_HELM}/v2"),
+)
+_ARGO: Final = "argocd.argoproj.io/tracking-id"
+_ARGO_NAMESPACE: Final = "argocd"
+
+
+async def source_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The object from which a GitOps tool makes the root, where its labels say which."""
+    labels = labels_of(scene.chain.root_object)
+    app, colon, _ = annotations_of(scene.chain.root_object).get(_ARGO, "").partition(":")
+    wanted = [
+        (kind, api_version, labels[f"{group}/name"], labels.get(f"{group}/namespace", scene.namespace))
+        for group, kind, api_version in _FLUX
+        if labels.get(f"{group}/name")
+    ]
+    wanted += [("Application", "argoproj.io/v1alpha1", app, _ARGO_NAMESPACE)] if app and colon else []
+    found = await asyncio.gather(*(desk.one("source", *each) for each in wanted))
+    return [part for parts in found for part in parts]

@@ -1,0 +1,242 @@
+"""The target itself: its chain of owners, its pods, its last revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from inquest.core.cluster.context import OwnerChain
+from inquest.core.cluster.detected_labels import selects, template_of
+from inquest.core.cluster.relations import Look, controller_of, has_pods, is_pod_of, name_of, namespace_of
+from inquest.core.diagnosis.health import all_statuses, status_word
+from inquest.core.evidence.evidence import EvidenceStatus, Gap, Json
+from inquest.core.evidence.rendering import difference, listing
+from inquest.gather.snapshot.context import Failed
+from inquest.gather.snapshot.entries import NOTHING, Answer, Found, Part, gap_part, items_of, missing, only, origins_of
+from inquest.gather.snapshot.limits import MAX_NEIGHBOURS, MAX_PODS, MAX_ROWS, REVISIONS
+from inquest.gather.snapshot.reader import Desk
+from inquest.gather.snapshot.state import Pods, Scene
+
+_REVISION: Final = "deployment.kubernetes.io/revision"
+_SELECTING: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"})
+_OWNER_PAGES: Final = 1
+POD_PAGES: Final = 8
+
+
+# --- the chain ---------------------------------------------------------------------------------------------
+
+
+async def chain_parts(desk: Desk, chain: OwnerChain) -> list[Part]:
+    """The target and its owners upwards, each an entry."""
+    refs = (chain.target, *chain.owners)
+    parts: list[Part] = []
+    for number, (ref, found) in enumerate(zip(refs, chain.objects, strict=False)):
+        about = {"object": ref.display, **({"namespace": ref.namespace} if ref.namespace else {})}
+        parts += await _link(desk, "owner" if number else "target", found, about, chain)
+    return parts
+
+
+async def _link(
+    desk: Desk, read: str, found: Json | None, about: Mapping[str, str], chain: OwnerChain
+) -> Sequence[Part]:
+    if found is not None:
+        return await desk.show(read, Found((found,)), about, pages=_OWNER_PAGES)
+    gaps = (gap for gap in chain.gaps if about["object"] in gap.what)
+    return (gap_part(read, about, next(gaps, Gap(f"get {about['object']}", "not read"))),)
+
+
+# --- pods --------------------------------------------------------------------------------------------------
+
+
+async def read_pods(desk: Desk, chain: OwnerChain, namespace: str) -> tuple[Answer, Answer]:
+    """Pods that the server selects for the target, where it can, and those of the namespace."""
+    if not namespace:
+        return await _selected(desk, chain), NOTHING
+    others = await desk.list("Pod", "v1", namespace)
+    is_enough = isinstance(others, Found) and others.complete
+    return (NOTHING if is_enough else await _labelled(desk, chain, namespace)), others
+
+
+async def _selected(desk: Desk, chain: OwnerChain) -> Answer:
+    if chain.root.kind == "Node":
+        return await desk.list("Pod", "v1", fields=f"spec.nodeName={chain.root.name}")
+    return NOTHING
+
+
+async def _labelled(desk: Desk, chain: OwnerChain, namespace: str) -> Answer:
+    """Where the namespace could not be listed whole: what the selector of the root takes."""
+    found = chain.root_object or {}
+    selector = selector_text(found) if found else ""
+    if chain.root.kind == "Pod":
+        return Found((found,) if found else ())
+    if not selector:
+        return NOTHING
+    return await desk.list("Pod", "v1", namespace, labels=selector)
+
+
+def sorted_out(chain: OwnerChain, selected: Answer, others: Answer, look: Look) -> Pods:
+    """Whose pods they are, once what controls them has been read."""
+    listed = {(namespace_of(pod), name_of(pod)): pod for pod in (*items_of(selected), *items_of(others))}
+    mine = tuple(pod for pod in listed.values() if _is_mine(pod, chain, look))
+    if isinstance(selected, Failed):
+        return Pods(selected, others)
+    if isinstance(others, Failed) and not mine:
+        return Pods(others, others)
+    complete = _is_complete(others) if selected is NOTHING else selected.complete
+    return Pods(Found(mine, complete, origin=others.origin if isinstance(others, Found) else None), others)
+
+
+def _is_complete(answer: Answer) -> bool:
+    return isinstance(answer, Found) and answer.complete
+
+
+def _is_mine(pod: Json, chain: OwnerChain, look: Look) -> bool:
+    return is_pod_of(pod, chain.target, (chain.target, *chain.owners), look) or _is_selected(pod, chain)
+
+
+def _is_selected(pod: Json, chain: OwnerChain) -> bool:
+    """By the labels of the root, for pods that somebody controls: their controllers may not have been read."""
+    root, found = chain.root, chain.root_object
+    if found is None or root.kind not in _SELECTING or has_pods(chain.target.kind) or not controller_of(pod):
+        return False
+    selector = (found.get("spec") or {}).get("selector") or {}
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    return namespace_of(pod) == namespace_of(found) and selects(selector, labels)
+
+
+async def pod_parts(desk: Desk, scene: Scene) -> tuple[Sequence[Part], Sequence[Part]]:
+    """Those of the target in full; of the others the unwell ones, and a row for each of the rest."""
+    about = {"of": scene.root.display}
+    if scene.is_about_namespace:
+        return await desk.show("pods", scene.pods.others, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES), ()
+    own = await desk.show("pods", scene.pods.own, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES)
+    return own, (await _neighbours(desk, scene) if scene.namespace else ())
+
+
+async def _neighbours(desk: Desk, scene: Scene) -> Sequence[Part]:
+    others = scene.pods.others
+    about = {"in": scene.namespace}
+    if isinstance(others, Failed):
+        return (missing(others, "neighbour pods", about),)
+    worst = sorted(scene.pods.neighbours, key=worst_first)
+    kept = {(namespace_of(pod), name_of(pod)) for pod in worst[:MAX_NEIGHBOURS]}
+    rows = [pod_row(pod) for pod in worst[MAX_NEIGHBOURS:]]
+    chosen = others.only(lambda pod: (namespace_of(pod), name_of(pod)) in kept)
+    return await desk.show("neighbour pods", chosen, about, order=worst_first, rows=rows, pages=POD_PAGES)
+
+
+def worst_first(pod: Json) -> tuple[int, int, str]:
+    restarts = sum(int(status.get("restartCount") or 0) for status in all_statuses(pod.get("status") or {}))
+    well = status_word(pod) in ("Running", "Completed", "Succeeded") and _is_ready(pod)
+    return (1 if well else 0, -restarts, name_of(pod))
+
+
+def _is_ready(pod: Json) -> bool:
+    return all(status.get("ready") for status in (pod.get("status") or {}).get("containerStatuses") or ())
+
+
+def pod_row(pod: Json) -> str:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    ready = sum(1 for status in statuses if status.get("ready"))
+    restarts = sum(int(status.get("restartCount") or 0) for status in statuses)
+    wanted = len((pod.get("spec") or {}).get("containers") or ())
+    return f"{name_of(pod)} {status_word(pod)} ready={ready}/{wanted} restarts={restarts}"
+
+
+def selector_text(found: Json) -> str:
+    """The selector of a workload or Service as the server takes it."""
+    selector = (found.get("spec") or {}).get("selector") or {}
+    if found.get("kind") == "Service":
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    if found.get("kind") not in _SELECTING or not isinstance(selector, Mapping):
+        return ""
+    pairs = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    return ",".join((*pairs, *map(_rule_text, selector.get("matchExpressions") or ())))
+
+
+def _rule_text(rule: Json) -> str:
+    key, values = rule.get("key"), ",".join(rule.get("values") or ())
+    match rule.get("operator"):
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "DoesNotExist":
+            return f"!{key}"
+        case _:
+            return str(key)
+
+
+# --- revisions -----------------------------------------------------------------------------------------------
+
+
+async def revision_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+    """The last two revisions of the root, those that pods still run, and what changed between the two."""
+    root, found = scene.root, scene.chain.root_object
+    source = _SOURCES.get(root.kind)
+    if source is None or found is None:
+        return ()
+    kind, number_of, content_of = source
+    about = {"of": root.display}
+    listed = await _listed_revisions(desk, scene, kind, found)
+    owned = only(listed, lambda each: controller_of(each).get("uid") == (found.get("metadata") or {}).get("uid"))
+    if isinstance(owned, Failed):
+        return (missing(owned, "revisions", about),)
+    newest = sorted(owned.items, key=number_of, reverse=True)
+    owners = {controller_of(pod).get("name") for pod in scene.pods.mine}
+    wanted = [*newest[:REVISIONS], *(each for each in newest[REVISIONS:] if name_of(each) in owners)]
+    shown = await desk.show("revisions", Found(tuple(wanted), owned.complete), about, most=MAX_ROWS)
+    two = await desk.clean(newest[:REVISIONS])
+    return (*shown, *_difference(two, number_of, content_of, about))
+
+
+async def _listed_revisions(desk: Desk, scene: Scene, kind: str, found: Json) -> Answer:
+    """ReplicaSets stand in the table already."""
+    known = scene.answers.get("neighbour replica sets")
+    if kind == "ReplicaSet" and isinstance(known, Found) and known.complete:
+        return Found(known.items)
+    return await desk.list(kind, "apps/v1", scene.namespace, labels=selector_text(found))
+
+
+def _difference(
+    objects: Sequence[Json],
+    number_of: Callable[[Json], int],
+    content_of: Callable[[Json], object],
+    about: Mapping[str, str],
+) -> Sequence[Part]:
+    if len(objects) < REVISIONS:
+        return ()
+    new, old = objects
+    names = (f"revision {number_of(old)}", f"revision {number_of(new)}")
+    rows = listing(difference(content_of(old), content_of(new), names=names).splitlines())
+    status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
+    read, origins = "difference of the last two revisions", origins_of(objects)
+    return (Part(read, rows.text, about, status, rows.total == 0, cut=rows.cut, origins=origins),)
+
+
+def _replica_set_revision(found: Json) -> int:
+    text = str(((found.get("metadata") or {}).get("annotations") or {}).get(_REVISION, "0"))
+    return int(text) if text.isdigit() else 0
+
+
+def _template_without_hash(found: Json) -> object:
+    template: dict[str, Any] = dict(template_of(found))
+    metadata = dict(template.get("metadata") or {})
+    labels = metadata.get("labels") or {}
+    metadata["labels"] = {key: value for key, value in labels.items() if key != "pod-template-hash"}
+    return {**template, "metadata": metadata}
+
+
+def _controller_revision(found: Json) -> int:
+    return int(found.get("revision") or 0)
+
+
+def _revision_data(found: Json) -> object:
+    return found.get("data") or {}
+
+
+_SOURCES: Final[Mapping[str, tuple[str, Callable[[Json], int], Callable[[Json], object]]]] = {
+    "Deployment": ("ReplicaSet", _replica_set_revision, _template_without_hash),
+    "StatefulSet": ("ControllerRevision", _controller_revision, _revision_data),
+    "DaemonSet": ("ControllerRevision", _controller_revision, _revision_data),
+}

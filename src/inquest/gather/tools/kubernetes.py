@@ -1,0 +1,360 @@
+"""The Kubernetes tools of invocation 1, on `ports.Cluster` alone (pipeline, section 12.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from inquest.core import patterns
+from inquest.core.diagnosis.health import all_statuses, had_a_run_before
+from inquest.errors import InquestError, Invalid, NotFound
+from inquest.gather.snapshot.newest_lines import newest
+from inquest.gather.tools import arguments as args
+from inquest.gather.tools.context import Desk, Output
+from inquest.gather.tools.render import (
+    EVENTS_SHOWN,
+    as_json,
+    as_yaml,
+    cores,
+    describe,
+    event_rows,
+    mebibytes,
+    objects_table,
+    table,
+)
+from inquest.gather.tools.scope import check_kind, check_namespace, check_word, namespace_of
+from inquest.ports import Listing, ResourceKind
+
+LIST_ITEMS: Final = 200
+EVENT_ITEMS: Final = 200
+COUNTED: Final = 10_000
+SAMPLE: Final = 10
+TABLE_ROWS: Final = 500
+METRICS: Final = "metrics.k8s.io/v1beta1"
+NO_LOG: Final = re.compile(
+    r"previous terminated container|is waiting to start|not found.*in pod|not yet|choose one of|unable to retrieve"
+)
+
+
+async def resolved(desk: Desk, word: str, api_version: str = "") -> ResourceKind:
+    """The kind behind a word; blocked spellings are refused before discovery is asked."""
+    check_word(word, desk.backends.blocked)
+    kind = await desk.backends.cluster.kind(word.strip(), api_version)
+    check_kind(kind, desk.backends.blocked)
+    return kind
+
+
+def _withheld_note(count: int) -> str:
+    return f"\nwithheld: {count} (of a kind that is never read)" if count else ""
+
+
+def _said(kind: ResourceKind, namespace: str) -> dict[str, Any]:
+    return {"kind": kind.kind, "namespace": namespace}
+
+
+# --- objects -------------------------------------------------------------------------------------------
+
+
+async def kubectl_describe(desk: Desk, given: args.OneObject) -> Output:
+    """Object, conditions in words, owner, newest events."""
+    kind = await resolved(desk, given.kind, given.api_version)
+    namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
+    found = await desk.backends.cluster.get(kind, given.name, namespace)
+    events = await _events_of(desk, kind.kind, given.name, namespace)
+    kept, withheld = desk.readable([found])
+    text = "\n".join(describe(shown, events, desk.backends.clock.now()) for shown in await desk.redacted(kept))
+    text += _withheld_note(withheld)
+    return Output(text, api_fact=True, resolved=_said(kind, namespace))
+
+
+async def _events_of(desk: Desk, kind: str, name: str, namespace: str) -> list[dict[str, Any]] | None:
+    """None: they could not be read, which is not the same as none."""
+    try:
+        listing = await _event_listing(desk, kind, name, namespace)
+    except InquestError:
+        return None
+    return event_rows(await desk.redacted(listing.items))[:EVENTS_SHOWN]
+
+
+async def _event_listing(desk: Desk, kind: str, name: str, namespace: str) -> Listing:
+    """Events of cluster-scoped objects stand in the namespace `default`."""
+    event = await desk.backends.cluster.kind("Event", "v1")
+    fields = [f"involvedObject.{key}={value}" for key, value in (("kind", kind), ("name", name)) if value]
+    listing = await desk.backends.cluster.list(event, namespace or "default", fields=",".join(fields), limit=COUNTED)
+    kept = [item for item in listing.items if _is_about(item, kind, name)]
+    return Listing(tuple(kept), listing.complete)
+
+
+def _is_about(event: Mapping[str, Any], kind: str, name: str) -> bool:
+    about = event.get("involvedObject") or {}
+    return kind in ("", about.get("kind")) and name in ("", about.get("name"))
+
+
+async def kubectl_get(desk: Desk, given: args.Get) -> Output:
+    """One object, or a list of a namespace or of a cluster-scoped kind."""
+    kind = await resolved(desk, given.kind, given.api_version)
+    namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
+    if given.name:
+        found = await desk.backends.cluster.get(kind, given.name, namespace)
+        kept, withheld = desk.readable([found])
+        text = (_one(await desk.redacted(kept), given.output, desk) if kept else "") + _withheld_note(withheld)
+        return Output(text, api_fact=True, resolved=_said(kind, namespace))
+    listing = await _listing(desk, kind, namespace, given)
+    kept, withheld = desk.readable(listing.items)
+    text = _many(await desk.redacted(kept), listing, given.output, desk) + _withheld_note(withheld)
+    said = _said(kind, namespace)
+    return Output(text, api_fact=True, empty=not listing.items, cut=not listing.complete, resolved=said)
+
+
+async def kubectl_get_yaml(desk: Desk, given: args.OneObject) -> Output:
+    """The raw object."""
+    asked = args.Get(kind=given.kind, name=given.name, namespace=given.namespace, output="yaml")
+    return await kubectl_get(desk, asked.model_copy(update={"api_version": given.api_version}))
+
+
+def _one(found: Sequence[Mapping[str, Any]], output: str, desk: Desk) -> str:
+    if output == "table":
+        return objects_table(found, desk.backends.clock.now())
+    return as_json(found[0]) if output == "json" else as_yaml(found[0])
+
+
+async def _listing(desk: Desk, kind: ResourceKind, namespace: str, given: args.Get | args.Count) -> Listing:
+    limit = COUNTED if isinstance(given, args.Count) else LIST_ITEMS
+    labels, fields = given.label_selector, given.field_selector
+    return await desk.backends.cluster.list(kind, namespace, labels=labels, fields=fields, limit=limit)
+
+
+def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, desk: Desk) -> str:
+    """Lists say when they were cut; then what is not in them proves nothing."""
+    truncated = not listing.complete
+    if output in ("json", "yaml"):
+        whole = {"items": list(items), "total": len(items), "truncated": truncated}
+        return as_json(whole) if output == "json" else as_yaml(whole)
+    more = " (cut: there are more, narrow it down with a selector)" if truncated else ""
+    return f"{objects_table(items, desk.backends.clock.now())}\ntotal: {len(items)}{more}"
+
+
+async def kubectl_find_resource(desk: Desk, given: args.Find) -> Output:
+    """Substring or glob over name, namespace and labels."""
+    kind = await resolved(desk, given.kind)
+    namespace = namespace_of(kind, given.namespace, "", desk.scope)
+    listing = await desk.backends.cluster.list(kind, namespace, limit=COUNTED)
+    kept, withheld = desk.readable(listing.items)
+    found = [item for item in kept if _matches(item, given.keyword.strip().lower())]
+    rows = [_found_row(item) for item in await desk.redacted(found[:LIST_ITEMS])]
+    cut = not listing.complete or len(found) > LIST_ITEMS
+    text = as_json(rows) + _cut_note(cut) + _withheld_note(withheld)
+    return Output(text, True, not rows, cut, _said(kind, namespace))
+
+
+def _matches(item: Mapping[str, Any], keyword: str) -> bool:
+    metadata = item.get("metadata") or {}
+    labels = [f"{key}={value}" for key, value in (metadata.get("labels") or {}).items()]
+    texts = [str(text).lower() for text in (metadata.get("name"), metadata.get("namespace") or "", *labels)]
+    return any(keyword in text or fnmatch.fnmatchcase(text, keyword) for text in texts)
+
+
+def _found_row(item: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = item.get("metadata") or {}
+    return {"kind": item.get("kind")} | {key: metadata.get(key) for key in ("namespace", "name", "labels")}
+
+
+def _cut_note(cut: bool) -> str:
+    return "\n[TRUNCATED] there are more; narrow it down" if cut else ""
+
+
+async def kubectl_events(desk: Desk, given: args.Events) -> Output:
+    """Events whose object agrees in kind and name, newest first."""
+    kind = await resolved(desk, given.kind) if given.kind else None
+    namespace = namespace_of(kind, given.namespace, given.name, desk.scope) if kind else _own(desk, given.namespace)
+    listing = await _event_listing(desk, kind.kind if kind else "", given.name, namespace)
+    items = [item for item in listing.items if not given.warnings_only or item.get("type") == "Warning"]
+    rows = event_rows(await desk.redacted(items))
+    cut = not listing.complete or len(rows) > EVENT_ITEMS
+    text = "[" + ",\n".join(as_json(row) for row in rows[:EVENT_ITEMS]) + "]" + _cut_note(cut)
+    said = {"namespace": namespace} | ({"kind": kind.kind} if kind else {})
+    return Output(text, empty=not rows, cut=cut, resolved=said)
+
+
+def _own(desk: Desk, namespace: str) -> str:
+    return check_namespace(namespace or desk.scope.namespace, desk.scope)
+
+
+async def kubectl_count(desk: Desk, given: args.Count) -> Output:
+    """How many, and ten names."""
+    kind = await resolved(desk, given.kind)
+    namespace = namespace_of(kind, given.namespace, "", desk.scope)
+    listing = await _listing(desk, kind, namespace, given)
+    kept, withheld = desk.readable(listing.items)
+    names = [str((item.get("metadata") or {}).get("name")) for item in kept[:SAMPLE]]
+    counted = {"count": len(kept), "capped": not listing.complete, "sample": names}
+    said = _said(kind, namespace)
+    return Output(as_json(counted) + _withheld_note(withheld), True, not listing.items, not listing.complete, said)
+
+
+# --- logs ------------------------------------------------------------------------------------------------
+
+
+async def kubectl_logs(desk: Desk, given: args.Logs) -> Output:
+    """The log of the present run."""
+    return await _logs(desk, given, previous=False)
+
+
+async def kubectl_previous_logs(desk: Desk, given: args.Logs) -> Output:
+    """The log of the run before."""
+    return await _logs(desk, given, previous=True)
+
+
+async def _logs(desk: Desk, given: args.Logs, *, previous: bool) -> Output:
+    namespace = _own(desk, given.namespace)
+    pod = await desk.backends.cluster.get(await desk.backends.cluster.kind("Pod", "v1"), given.name, namespace)
+    if not (pod.get("spec") or {}).get("nodeName"):
+        # The API server answers with an empty text: nothing has run that could have written one.
+        return Output("(no logs available: the pod has no node yet)", empty=True, resolved={"namespace": namespace})
+    containers = [given.container] if given.container else _containers(pod)
+    never = _never_restarted(pod) if previous else frozenset()
+    texts = [
+        NoLog(f"{container}: it was not restarted, so there is no run before this one")
+        if container in never
+        else await _log(desk, given, namespace, container, previous=previous)
+        for container in containers
+    ]
+    if lost := _lost(texts):
+        raise lost
+    lines, absent = await asyncio.to_thread(_joined, containers, texts, given)
+    said: dict[str, Any] = {"namespace": namespace}
+    if not lines:
+        reasons = "; ".join(absent) or "nothing was written, or nothing matches the filters"
+        return Output(f"(no logs available: {reasons})", empty=True, resolved=said)
+    cut = any(text[1] for text in texts if not isinstance(text, NoLog))
+    return Output("\n".join([*lines, _footer(containers, lines, absent, given)]), cut=cut, resolved=said)
+
+
+def _containers(pod: Mapping[str, Any]) -> list[str]:
+    """Init containers that did not end well come first: then they are why nothing else ran."""
+    status, spec = pod.get("status") or {}, pod.get("spec") or {}
+    stuck = [str(one["name"]) for one in status.get("initContainerStatuses") or () if not one.get("ready")]
+    return stuck + [str(one["name"]) for one in spec.get("containers") or ()]
+
+
+async def _log(
+    desk: Desk, given: args.Logs, namespace: str, container: str, *, previous: bool
+) -> tuple[str, bool] | NoLog:
+    try:
+        return await newest(
+            desk.backends.cluster,
+            namespace,
+            given.name,
+            container,
+            previous=previous,
+            tail_lines=given.tail_lines,
+            since_seconds=given.since_seconds or None,
+            limit_bytes=given.limit_bytes,
+        )
+    except (Invalid, NotFound) as error:
+        if NO_LOG.search(str(error)):
+            # Asked of the run before, this container had one: what it wrote is gone, which nobody may take for silence.
+            return NoLog(f"{container}: {error}", error if previous else None)
+        raise
+
+
+def _never_restarted(pod: Mapping[str, Any]) -> frozenset[str]:
+    """Containers of which the status says that there was no run before."""
+    return frozenset(str(one.get("name")) for one in all_statuses(pod.get("status") or {}) if not had_a_run_before(one))
+
+
+def _lost(texts: Sequence[tuple[str, bool] | NoLog]) -> InquestError | None:
+    """Why a log that was written cannot be shown, where no other can either."""
+    if any(not isinstance(text, NoLog) for text in texts):
+        return None
+    return next((text.lost for text in texts if isinstance(text, NoLog) and text.lost), None)
+
+
+class NoLog:
+    """Why a container has no such log; an answer, unless one was written and is `lost`."""
+
+    def __init__(self, why: str, lost: InquestError | None = None) -> None:
+        self.why, self.lost = why, lost
+
+
+def _joined(
+    containers: list[str], texts: Sequence[tuple[str, bool] | NoLog], given: args.Logs
+) -> tuple[list[str], list[str]]:
+    keep = _line_filter(given)
+    absent = [text.why for text in texts if isinstance(text, NoLog)]
+    lines: list[str] = []
+    for container, text in zip(containers, texts, strict=True):
+        prefix = f"[{container}] " if len(containers) > 1 else ""
+        said = "" if isinstance(text, NoLog) else text[0]
+        lines += [prefix + line for line in said.splitlines() if keep(line)]
+    return lines, absent
+
+
+def _line_filter(given: args.Logs) -> Callable[[str], bool]:
+    wanted, unwanted = _matcher(given.grep), _matcher(given.exclude)
+    return lambda line: (not given.grep or wanted(line)) and not (given.exclude and unwanted(line))
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
+        expression, _ = patterns.compiled(pattern[1:-1])
+        return lambda line: expression.search(line[:4_000].encode(errors="replace").decode()) is not None
+    return lambda line: pattern in line
+
+
+def _footer(containers: list[str], lines: list[str], absent: list[str], given: args.Logs) -> str:
+    filters = [f"{name}={value}" for name, value in (("grep", given.grep), ("exclude", given.exclude)) if value]
+    parts = [f"containers: {', '.join(containers)}", f"lines: {len(lines)}", f"tail: {given.tail_lines}"]
+    parts += [f"filters: {', '.join(filters)}"] if filters else []
+    parts += [f"no log: {'; '.join(absent)}"] if absent else []
+    return f"({'; '.join(parts)})"
+
+
+# --- usage -----------------------------------------------------------------------------------------------
+
+
+async def kubectl_top_pods(desk: Desk, given: args.TopPods) -> Output:
+    """CPU and memory of pods, containers summed."""
+    namespace = _own(desk, given.namespace)
+    kind = await desk.backends.cluster.kind("PodMetrics", METRICS)
+    listing = await desk.backends.cluster.list(kind, namespace, labels=given.label_selector, limit=TABLE_ROWS)
+    rows = [_usage_row(item, item.get("containers") or ()) for item in listing.items]
+    return _usage_table(["NAMESPACE", "NAME", "CPU", "MEMORY"], rows, listing, {"namespace": namespace})
+
+
+async def kubectl_top_nodes(desk: Desk, given: args.Nothing) -> Output:
+    """CPU and memory of nodes."""
+    kind = await desk.backends.cluster.kind("NodeMetrics", METRICS)
+    listing = await desk.backends.cluster.list(kind, "", limit=TABLE_ROWS)
+    rows = [_usage_row(item, [item])[1:] for item in listing.items]
+    return _usage_table(["NAME", "CPU", "MEMORY"], rows, listing, {})
+
+
+def _usage_row(item: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    metadata = item.get("metadata") or {}
+    usages = [part.get("usage") or {} for part in parts]
+    figures = [cores(usage.get("cpu") for usage in usages), mebibytes(usage.get("memory") for usage in usages)]
+    return [str(metadata.get("namespace")), str(metadata.get("name")), *figures]
+
+
+def _usage_table(head: list[str], rows: list[list[str]], listing: Listing, said: dict[str, Any]) -> Output:
+    text = table([head, *rows]) if rows else "no figures: unknown, not zero"
+    return Output(text + _cut_note(not listing.complete), True, not rows, not listing.complete, said)
+
+
+async def kubectl_memory_requests(desk: Desk, given: args.InNamespace) -> Output:
+    """Memory requests of pods, largest first."""
+    namespace = _own(desk, given.namespace)
+    kind = await desk.backends.cluster.kind("Pod", "v1")
+    listing = await desk.backends.cluster.list(kind, namespace, limit=TABLE_ROWS)
+    rows = sorted((_request_row(item) for item in listing.items), key=lambda row: (-int(row[2][:-2]), row[1]))
+    return _usage_table(["NAMESPACE", "NAME", "MEMORY REQUESTS"], rows, listing, {"namespace": namespace})
+
+
+def _request_row(pod: Mapping[str, Any]) -> list[str]:
+    metadata, containers = pod.get("metadata") or {}, (pod.get("spec") or {}).get("containers") or ()
+    requests = [((one.get("resources") or {}).get("requests") or {}).get("memory") for one in containers]
+    return [str(metadata.get("namespace")), str(metadata.get("name")), mebibytes(filter(None, requests))]

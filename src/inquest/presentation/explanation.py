@@ -1,0 +1,203 @@
+"""Why a case came to what it came to: cause and proof, what was ruled out, the workflow, the person, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inquest.api.investigation import Claim, ClaimRole, SelectedWorkflow
+from inquest.api.types import RulingDecision
+from inquest.core.selection.selection import PARAMETER_RULES
+from inquest.presentation.branches import Branch, Mark, Section, after, branches, figure, joined
+from inquest.presentation.case import Told, cause_line, is_refuted, place
+
+
+def explained(told: Told) -> tuple[Section, ...]:
+    """Every question to which there is an answer."""
+    found = (
+        Section("What happened", _happened(told)),
+        Section("Why this cause", _cause(told)),
+        Section("What it rests on", tuple(_proof(told))),
+        Section("What was ruled out", tuple(_ruled_out(told))),
+        Section("What could not be read", tuple(Branch(f"{gap.what}: {gap.why}") for gap in told.status.gaps)),
+        Section("Why this workflow", tuple(_workflow(told))),
+        Section("Why a person was asked" if _asks(told) else "Why nobody was asked", tuple(_ruling(told))),
+        Section("What was decided", tuple(_decision(told))),
+        Section("What happened then", tuple(_then(told))),
+    )
+    return tuple(section for section in found if section.body)
+
+
+def _happened(told: Told) -> tuple[Branch, ...]:
+    signal, status = told.investigation.spec.signal, told.status
+    words = [f"{signal.severity} {signal.name} of {place(signal.target)}", _text(signal.environment)]
+    end = joined([str(told.phase), _text(status.outcome), _text(status.resolution)])
+    # The message of an end begins with the resolution, for those who see the message alone.
+    said = (status.message or "").removeprefix(f"{_text(status.resolution)}: ")
+    return branches(joined(words), signal.message, f"{end}{after(': ', said)}")
+
+
+def _text(word: object) -> str:
+    return "" if word is None else str(word)
+
+
+# --- the cause --------------------------------------------------------------------------------------------------
+
+
+def _cause(told: Told) -> tuple[Branch, ...]:
+    status, root = told.status, told.status.root_cause
+    first = next(iter(status.causes), None)
+    summary = first.summary if first else root.summary if root else None
+    field = f"{first.field} is {first.value}" if first and first.field and first.value else None
+    what = joined([first.category, place(first.object)], " of ") if first else None
+    factors = root.contributing_factors if root else ()
+    told_twice = root.analysis if root and root.analysis != summary else None
+    return branches(
+        summary,
+        joined([what, field], ": "),
+        after("explains: ", joined(first.explains) if first else None),
+        told_twice,
+        *(f"contributes: {factor}" for factor in factors if factor != summary),
+        _sureness(told),
+    )
+
+
+def _sureness(told: Told) -> str | None:
+    """The figure that code computed; what the model said of itself stands beside it."""
+    status = told.status
+    if status.confidence is None:
+        return None
+    own = after("the model itself said ", figure(status.model_confidence)) if told.by_model else ""
+    return f"confidence {joined([figure(status.confidence), own])}"
+
+
+def _proof(told: Told) -> Iterator[Branch]:
+    for claim in told.status.claims:
+        if not is_refuted(claim) and claim.role is not ClaimRole.RULED_OUT:
+            yield _claim(claim)
+    for finding in told.status.findings:
+        cites = after("rests on ", joined(finding.evidence))
+        yield Branch(
+            f"detector {finding.detector} {figure(finding.confidence)}: {finding.summary or finding.category}",
+            branches(cites),
+        )
+
+
+def _claim(claim: Claim) -> Branch:
+    quoted = after(f"{joined(claim.evidence)}: ", f"“{claim.quote}”" if claim.quote else None)
+    cites = quoted or after("rests on ", joined(claim.evidence))
+    return Branch(f"{joined([_text(claim.verdict), _text(claim.role)])}: {claim.text}", branches(cites, claim.note))
+
+
+def _ruled_out(told: Told) -> Iterator[Branch]:
+    for claim in told.status.claims:
+        if is_refuted(claim):
+            why = claim.note or "what it cites does not say so"
+            yield Branch(f"dropped: {claim.text}", branches(why))
+        elif claim.role is ClaimRole.RULED_OUT:
+            yield _claim(claim)
+    for number, cause in enumerate(told.status.causes[1:], start=2):
+        yield Branch(f"place {number}: {cause_line(cause)}", branches(after("rests on ", joined(cause.evidence))))
+
+
+# --- the workflow ------------------------------------------------------------------------------------------------
+
+
+def _workflow(told: Told) -> Iterator[Branch]:
+    status, chosen = told.status, told.status.selected_workflow
+    if chosen is not None:
+        yield Branch(f"{chosen.action_type}: {chosen.id} {chosen.version}, confidence {figure(chosen.confidence)}")
+        yield from branches(chosen.rationale)
+        yield from (_parameter(told, chosen, name) for name in chosen.parameters)
+    elif told.has_ended and status.needs_human_review:
+        yield Branch("none was selected")
+    for attempt in status.validation_attempts:
+        if not attempt.valid:
+            yield Branch(f"refused: {attempt.workflow_id}", branches(*attempt.errors))
+    for other in status.alternatives:
+        yield Branch(
+            joined([f"not chosen: {other.id}", figure(other.confidence)], " "),
+            branches(other.rationale),
+        )
+    yield from branches(*(f"earlier cases: {lesson}" for lesson in (status.context.lessons if status.context else ())))
+
+
+def _parameter(told: Told, chosen: SelectedWorkflow, name: str) -> Branch:
+    return Branch(f"{name}={chosen.parameters[name]} ({_source(told, name)})")
+
+
+def _source(told: Told, name: str) -> str:
+    """Which rule gave a parameter."""
+    wish = told.investigation.spec.workflow
+    if name.startswith("TARGET_RESOURCE_"):
+        return "set by code: the verified target"
+    if wish is not None and name in wish.parameters:
+        return "named by the person who asked"
+    if told.by_model and wish is None:
+        return "named by the model, checked against the workflow's schema"
+    rule = PARAMETER_RULES.get(name)
+    return f"rule: {rule.says}" if rule else "the workflow's own default"
+
+
+# --- the person --------------------------------------------------------------------------------------------------
+
+
+def _asks(told: Told) -> bool:
+    return told.status.ruling is None or told.status.ruling.decision is not RulingDecision.AUTO_APPROVED
+
+
+def _ruling(told: Told) -> Iterator[Branch]:
+    status, ruling = told.status, told.status.ruling
+    if ruling is None:
+        if status.needs_human_review:
+            yield Branch(f"review: {status.human_review_reason}", branches(*status.warnings))
+        return
+    yield Branch(joined([_text(ruling.decision), ruling.reason], ": "))
+    yield from (Branch(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
+    if ruling.degraded:
+        yield Branch("the policy could not be asked properly, so a person is asked", mark=Mark.ATTENTION)
+    policy = after("policy ", ruling.query)
+    digest = after("hash ", ruling.policy_hash)
+    yield from branches(joined([policy, digest]))
+
+
+def _decision(told: Told) -> Iterator[Branch]:
+    approval, request = told.status.approval, told.request
+    if approval is None or approval.ref is None:
+        return
+    by = after(" by ", approval.decided_by)
+    reason = after(": ", request.spec.decision_reason if request else None)
+    yield Branch(f"{_text(approval.state)}{by}{reason}")
+    if request is not None:
+        yield from branches(*(f"agreed: {one.user}{after(': ', one.reason)}" for one in request.spec.approvals))
+        if request.spec.preview_diff:
+            yield Branch(request.spec.preview_diff, quote=True)
+
+
+def _then(told: Told) -> Iterator[Branch]:
+    status, run = told.status, told.execution
+    if run is not None:
+        took = f"{run.status.duration_seconds} s" if run.status.duration_seconds is not None else ""
+        yield Branch(joined([f"{run.name}: {_text(run.status.phase)}", took]), branches(*_run_lines(told)))
+    elif status.execution is not None and status.execution.ref is not None:
+        yield Branch(f"{status.execution.ref.name} ran")
+    if status.effectiveness is not None:
+        score = after("score ", figure(status.effectiveness.score))
+        yield Branch(f"effect: {joined([_text(status.effectiveness.reason), score])}")
+    if told.has_ended:
+        yield from _ended(told)
+
+
+def _run_lines(told: Told) -> Sequence[str | None]:
+    run = told.execution
+    failure = run.status.failure.summary if run and run.status.failure else None
+    undo = f"{told.undo.name}: {_text(told.undo.status.phase)}" if told.undo else None
+    return failure, undo
+
+
+def _ended(told: Told) -> Iterator[Branch]:
+    status, said = told.status, told.investigation.spec.feedback
+    words = joined([_text(status.reason), _text(status.sub_reason)])
+    took = f" after {status.duration_seconds} s" if status.duration_seconds is not None else ""
+    yield Branch(f"{told.phase}{took}{after(': ', words)}")
+    if said is not None:
+        yield Branch(f"{said.by} says that the diagnosis was {said.verdict}", branches(said.cause))

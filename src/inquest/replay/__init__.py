@@ -1,0 +1,1 @@
+"""Recorded cases: read, played through the product, scored, exported. Writes to no cluster."""

@@ -1,0 +1,436 @@
+"""A case folder as values (cases, section 1): read once, checked as a whole, never changed.
+
+A fault is a `BadCase` that names file and line. Secrets are left out while reading: nothing may ever show one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import ValidationError
+
+from inquest.adapters.kubernetes.discovery import SECRET_WORDS, Served, pick
+from inquest.api.base import API_VERSION
+from inquest.api.signal import Signal
+from inquest.errors import AmbiguousKind, UnknownKind
+from inquest.ports import Json, ResourceKind
+from inquest.replay.kinds import BUILT_IN, METRICS, is_namespaced, kinds_of
+from inquest.replay.scoring import Expectation, Wanted, WantedObject
+from inquest.replay.yaml_pages import BadCase, Page, page, pages, text_of
+
+CASE: Final = "case.yaml"
+SIGNAL: Final = "signal.yaml"
+EXPECTED: Final = "expected.yaml"
+_YAML: Final = frozenset({".yaml", ".yml", ".json"})
+_CASE_WORDS: Final = frozenset({"name", "description", "takenAt", "kubernetesVersion", "source", "recorded", "home"})
+_SCOPE_WORDS: Final = frozenset({"kind", "apiVersion", "namespaces"})
+_GAP_WORDS: Final = frozenset({"verb", "apiVersion", "kind", "namespace", "name", "reason"})
+_EXPECTED_WORDS: Final = frozenset({"outcome", "cause", "acceptable", "forbidden", "actionTypes"})
+_CAUSE_WORDS: Final = frozenset({"category", "object", "field", "value"})
+_OBJECT_WORDS: Final = frozenset({"apiVersion", "kind", "namespace", "name"})
+ALL: Final = "*"
+PREVIOUS: Final = ".previous"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A kind that was listed completely; `namespaces` is empty where it was so everywhere."""
+
+    group: str
+    plural: str
+    namespaces: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A read that the recorder could not make; an empty word stands for all."""
+
+    verb: str
+    group: str | None
+    kind: str
+    """Kind, plural or short name, in small letters."""
+    namespace: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """Whose log; `previous` is the run before the present one."""
+
+    namespace: str
+    pod: str
+    container: str
+    previous: bool
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One recorded answer of Prometheus, as it was written down."""
+
+    query: str
+    metric: str
+    labels: Mapping[str, str]
+    range: str
+    result: Any
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """All of a folder but what the product would never read."""
+
+    folder: Path
+    name: str
+    description: str
+    taken_at: datetime
+    kubernetes_version: str
+    signal: Signal
+    objects: tuple[Json, ...] = ()
+    kinds: tuple[Served, ...] = BUILT_IN
+    whole: tuple[Whole, ...] = ()
+    missed: tuple[Missed, ...] = ()
+    logs: Mapping[LogPlace, Path] | None = None
+    texts: tuple[tuple[str, str], ...] = ()
+    """Title and text of other evidence."""
+    measured: tuple[Measured, ...] = ()
+    expected: Expectation | None = None
+    home: str = ""
+    """Namespace of the operator that looked; empty: the one that the settings name."""
+
+
+def read_case(folder: Path) -> RecordedCase:
+    """The case in a folder; BadCase for the first thing that is wrong with it."""
+    if not folder.is_dir():
+        raise BadCase(folder, 1, "there is no such folder")
+    _must_hold_its_own(folder)
+    head = page(folder / CASE)
+    head.mapping()
+    head.known(_CASE_WORDS)
+    objects = _objects(folder)
+    kinds = kinds_of(objects)
+    return RecordedCase(
+        folder=folder,
+        name=head.text("name", default="") or folder.name,
+        description=head.text("description", default=""),
+        taken_at=_time(head, "takenAt"),
+        kubernetes_version=str(head.at("kubernetesVersion") or ""),
+        signal=_signal(page(folder / SIGNAL)),
+        objects=objects,
+        kinds=kinds,
+        whole=tuple(_whole(head, number, kinds) for number in range(len(head.items("recorded")))),
+        missed=tuple(_missed(folder / "gaps.yaml")),
+        logs=_logs(folder / "logs"),
+        texts=tuple(_texts(folder / "text")),
+        measured=tuple(_measured(folder / "metrics" / "prometheus.yaml")),
+        expected=_expected(folder / EXPECTED),
+        home=head.text("home", default=""),
+    )
+
+
+def _must_hold_its_own(folder: Path) -> None:
+    """A case comes from others: a link in it could show any file of this machine as evidence."""
+    home = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(home):
+            raise BadCase(path, 1, f"is a link that leads out of {folder.name}: put a copy in its place")
+
+
+def _time(head: Page, *place: str) -> datetime:
+    text = head.text(*place)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise head.fault(f"{place[-1]}: {text!r} is no time such as 2026-11-22T10:00:00Z", *place) from error
+    if found.tzinfo is None:
+        raise head.fault(f"{place[-1]}: {text!r} has no time zone: end it with Z", *place)
+    return found
+
+
+def _signal(found: Page) -> Signal:
+    found.mapping()
+    if (kind := found.at("kind")) not in (None, "Signal"):
+        raise found.fault(f"kind must be Signal, not {kind}", "kind")
+    metadata = dict(found.mapping("metadata")) if found.at("metadata") else {}
+    metadata = {"name": f"{metadata.get('generateName') or ''}signal", **metadata}
+    try:
+        return Signal.from_object(
+            {"apiVersion": API_VERSION, "kind": "Signal", **found.mapping(), "metadata": metadata}
+        )
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise found.fault(f"{place}: {first['msg']}", *first["loc"]) from error
+
+
+# --- objects --------------------------------------------------------------------------------------------
+
+
+def _objects(folder: Path) -> tuple[Json, ...]:
+    """Every object once; the same one in two files must be the same in both."""
+    found: dict[tuple[str, str, str, str], tuple[Json, Page]] = {}
+    for one, where, number in _all_objects(folder):
+        metadata = one["metadata"]
+        group = one["apiVersion"].rpartition("/")[0]
+        key = (group, one["kind"], str(metadata.get("namespace") or ""), metadata["name"])
+        first = found.setdefault(key, (one, where))
+        if first[0] != one:
+            text = f"{one['kind']} {metadata['name']} stands also in {first[1].path.name}, and is another one there"
+            raise where.fault(text, *number)
+    return _with_uids([one for one, _ in found.values()])
+
+
+def _with_uids(objects: Sequence[Json]) -> tuple[Json, ...]:
+    """Who writes by hand leaves uids out: an owner's is then the one that its child names, or follows from its name."""
+    named: dict[tuple[str, str, str], Any] = {}
+    for one in objects:
+        for ref in one["metadata"].get("ownerReferences") or ():
+            place = (str(ref.get("kind")), str(one["metadata"].get("namespace") or ""), str(ref.get("name")))
+            named.setdefault(place, ref.get("uid"))
+    uids = {_place(one): str(one["metadata"]["uid"]) for one in objects if one["metadata"].get("uid")}
+    for one in objects:
+        uids.setdefault(_place(one), str(named.get(_place(one)) or "") or _made_up(*_place(one)))
+    return tuple({**one, "metadata": _identified(one, uids)} for one in objects)
+
+
+def _identified(one: Json, uids: Mapping[tuple[str, str, str], str]) -> Json:
+    metadata = {**one["metadata"], "uid": uids[_place(one)]}
+    if owners := metadata.get("ownerReferences"):
+        namespace = str(metadata.get("namespace") or "")
+        metadata["ownerReferences"] = [{"uid": _uid_of(ref, namespace, uids), **ref} for ref in owners]
+    return metadata
+
+
+def _uid_of(ref: Json, namespace: str, uids: Mapping[tuple[str, str, str], str]) -> str:
+    kind, name = str(ref.get("kind")), str(ref.get("name"))
+    return uids.get((kind, namespace, name)) or uids.get((kind, "", name)) or _made_up(kind, namespace, name)
+
+
+def _place(one: Json) -> tuple[str, str, str]:
+    return one["kind"], str(one["metadata"].get("namespace") or ""), one["metadata"]["name"]
+
+
+def _made_up(*place: str) -> str:
+    return str(uuid5(NAMESPACE_URL, "recorded:" + "/".join(place)))
+
+
+def _all_objects(folder: Path) -> Iterator[tuple[Json, Page, tuple[str | int, ...]]]:
+    root = folder / "objects"
+    files = sorted(path for path in root.rglob("*") if path.suffix in _YAML) if root.is_dir() else []
+    top = folder / "metrics" / "top.yaml"
+    for path in (*files, *((top,) if top.exists() else ())):
+        for each in pages(path):
+            yield from _taken_apart(each, (), each.value, {})
+
+
+def _taken_apart(
+    where: Page, place: tuple[str | int, ...], value: Any, above: Mapping[str, Any]
+) -> Iterator[tuple[Json, Page, tuple[str | int, ...]]]:
+    """An object, or the items of a list; items of a typed list carry no kind of their own."""
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _taken_apart(where, (*place, number), item, above)
+        return
+    if not isinstance(value, Mapping):
+        raise where.fault("an object must be a mapping", *place)
+    kind = str(value.get("kind", ""))
+    if kind.endswith("List") and "items" in value:
+        own = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
+        for number, item in enumerate(where.items(*place, "items")):
+            yield from _taken_apart(where, (*place, "items", number), item, own)
+        return
+    one = _checked(where, place, {**above, **value})
+    if one["kind"].lower() not in SECRET_WORDS:
+        yield _as_core_event(one), where, place
+
+
+def _checked(where: Page, place: tuple[str | int, ...], one: dict[str, Any]) -> dict[str, Any]:
+    for word in ("apiVersion", "kind"):
+        if not isinstance(one.get(word), str) or not one[word]:
+            raise where.fault(f"an object needs {word}", *place)
+    metadata = one.get("metadata")
+    if not isinstance(metadata, Mapping) or not metadata.get("name"):
+        raise where.fault(f"{one['kind']} needs metadata.name", *place, "metadata")
+    for word in ("name", "namespace"):
+        if metadata.get(word) is not None and not isinstance(metadata[word], str):
+            raise where.fault(f"metadata.{word} must be a text: quote it", *place, "metadata", word)
+    namespaced = is_namespaced(one["apiVersion"], one["kind"])
+    if namespaced and not metadata.get("namespace"):
+        raise where.fault(f"{one['kind']} {metadata['name']} needs metadata.namespace", *place, "metadata")
+    if namespaced is False and metadata.get("namespace"):
+        raise where.fault(f"{one['kind']} has no namespace", *place, "metadata", "namespace")
+    return one
+
+
+_EVENT_WORDS: Final = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "deprecatedSource": "source",
+    "deprecatedCount": "count",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "reportingController": "reportingComponent",
+}
+
+
+def _as_core_event(one: dict[str, Any]) -> dict[str, Any]:
+    """Events of `events.k8s.io` are the same objects under other words: the core group's are kept."""
+    if one["kind"] != "Event" or one["apiVersion"] == "v1":
+        return one
+    return {_EVENT_WORDS.get(key, key): value for key, value in one.items()} | {"apiVersion": "v1"}
+
+
+# --- what was read, and what could not be -----------------------------------------------------------------
+
+
+def _whole(head: Page, number: int, kinds: Iterable[Served]) -> Whole:
+    entry = head.at("recorded", number)
+    if isinstance(entry, str):
+        word, api_version, namespaces = entry, "", frozenset[str]()
+    else:
+        head.mapping("recorded", number)
+        head.known(_SCOPE_WORDS, "recorded", number)
+        word = head.text("recorded", number, "kind")
+        api_version = head.text("recorded", number, "apiVersion", default="")
+        namespaces = frozenset(head.texts("recorded", number, "namespaces"))
+    group, plural = resource_of(word, api_version, kinds)
+    if ALL in namespaces or "" in namespaces:
+        namespaces = frozenset()
+    elif not namespaces and isinstance(entry, Mapping) and "namespaces" in entry:
+        raise head.fault("namespaces is empty: leave it out for all of them", "recorded", number, "namespaces")
+    return Whole(one_group(group, plural), plural, namespaces)
+
+
+def one_group(group: str, plural: str) -> str:
+    """Events are the same objects in both of their groups."""
+    return "" if (group, plural) == ("events.k8s.io", "events") else group
+
+
+def resource_of(word: str, api_version: str, kinds: Iterable[Served]) -> tuple[str, str]:
+    """Group and plural that a word means: `pods`, `deployments.apps`, `Deployment` beside its apiVersion."""
+    try:
+        kind = pick((*kinds, *METRICS), word, api_version)
+    except (UnknownKind, AmbiguousKind):
+        plural, _, group = word.lower().partition(".")
+        return group or api_version.rpartition("/")[0], plural
+    return kind.group, kind.plural
+
+
+def _missed(path: Path) -> Iterator[Missed]:
+    for where in pages(path) if path.exists() else ():
+        for number in range(len(where.items())):
+            where.mapping(number)
+            where.known(_GAP_WORDS, number)
+            api_version = where.text(number, "apiVersion", default="")
+            yield Missed(
+                verb=where.text(number, "verb", default="").lower(),
+                group=api_version.rpartition("/")[0] if api_version else None,
+                kind=where.text(number, "kind", default="").lower(),
+                namespace=where.text(number, "namespace", default=""),
+                name=where.text(number, "name", default=""),
+                reason=where.text(number, "reason"),
+            )
+
+
+def names(missed: Missed, kind: ResourceKind) -> bool:
+    """Whether a gap is about this kind; a subresource such as `pods/log` is another thing."""
+    word, _, group = missed.kind.partition(".")
+    own = missed.group if missed.group is not None else (group or None)
+    return own in (None, kind.group) and word in ("", kind.kind.lower(), kind.plural)
+
+
+# --- logs, texts, figures -----------------------------------------------------------------------------------
+
+
+def _logs(root: Path) -> dict[LogPlace, Path]:
+    """Where each log stands; it is read when it is asked for."""
+    if not root.is_dir():
+        return {}
+    found = {}
+    for path in sorted(root.rglob("*.log")):
+        parts = path.relative_to(root).parts
+        if len(parts) != 3:
+            raise BadCase(path, 1, "a log stands in logs/<namespace>/<pod>/<container>.log")
+        name = parts[2].removesuffix(".log")
+        previous = name.endswith(PREVIOUS)
+        found[LogPlace(parts[0], parts[1], name.removesuffix(PREVIOUS) if previous else name, previous)] = path
+    return found
+
+
+def _texts(root: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(root.glob("*.txt")) if root.is_dir() else ():
+        title, _, text = text_of(path).partition("\n")
+        if not title.strip():
+            raise BadCase(path, 1, "the first line must say which command or check printed this")
+        yield title.strip().removeprefix("#").strip(), text
+
+
+def _measured(path: Path) -> Iterator[Measured]:
+    for where in pages(path) if path.exists() else ():
+        for number, entry in enumerate(where.items()):
+            where.mapping(number)
+            if not (entry.get("query") or entry.get("metric")):
+                raise where.fault("an answer needs the query or the metric that it is of", number)
+            if "result" not in entry:
+                raise where.fault("an answer needs its result", number)
+            labels = where.mapping(number, "labels") if "labels" in entry else {}
+            yield Measured(
+                query=where.text(number, "query", default=""),
+                metric=where.text(number, "metric", default=""),
+                labels={str(key): str(value) for key, value in labels.items()},
+                range=str(entry.get("range") or ""),
+                result=entry["result"],
+            )
+
+
+# --- the answer -----------------------------------------------------------------------------------------------
+
+
+def _expected(path: Path) -> Expectation | None:
+    if not path.exists():
+        return None
+    where = page(path)
+    where.mapping()
+    where.known(_EXPECTED_WORDS)
+    return Expectation(
+        outcome=where.text("outcome", default=""),
+        cause=_wanted(where, "cause") if where.at("cause") else None,
+        acceptable=tuple(_wanted(where, "acceptable", number) for number in range(len(where.items("acceptable")))),
+        forbidden=tuple(_wanted(where, "forbidden", number) for number in range(len(where.items("forbidden")))),
+        action_types=where.texts("actionTypes"),
+    )
+
+
+def _wanted(where: Page, *place: str | int) -> Wanted:
+    """A cause, or an object alone (`acceptable` lists objects), or a category alone."""
+    if isinstance(where.at(*place), str):
+        return Wanted(categories=where.texts(*place))
+    found = where.mapping(*place)
+    if "kind" in found:
+        return Wanted(objects=(_wanted_object(where, *place),))
+    where.known(_CAUSE_WORDS, *place)
+    if not found.get("category") and not found.get("object"):
+        raise where.fault("a cause needs category or object", *place)
+    several = where.at(*place, "object")
+    count = len(several) if isinstance(several, list) else 0
+    steps = [(number,) for number in range(count)] if count else [()] if several else []
+    return Wanted(
+        categories=where.texts(*place, "category"),
+        objects=tuple(_wanted_object(where, *place, "object", *step) for step in steps),
+        fields=where.texts(*place, "field"),
+    )
+
+
+def _wanted_object(where: Page, *place: str | int) -> WantedObject:
+    where.mapping(*place)
+    where.known(_OBJECT_WORDS, *place)
+    return WantedObject(
+        kind=where.text(*place, "kind"),
+        name=where.text(*place, "name"),
+        namespace=where.text(*place, "namespace", default=""),
+        api_version=where.text(*place, "apiVersion", default=""),
+    )

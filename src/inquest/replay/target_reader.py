@@ -1,0 +1,31 @@
+"""`ports.Eyes` on a recorded case: the same reads as on a live cluster, and the texts of other checks beside them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from inquest.api.types import TargetRef
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.evidence.evidence import Snapshot
+from inquest.gather.snapshot.collector import take
+from inquest.gather.snapshot.context import ContextReader
+from inquest.ports import Clock, Cluster, Redactor
+from inquest.replay.case import RecordedCase
+
+
+class RecordedEyes:
+    """A recording does not change: what was found out about a target stays true."""
+
+    def __init__(self, case: RecordedCase, cluster: Cluster, redactor: Redactor, clock: Clock) -> None:
+        self._case, self._cluster, self._redactor, self._clock = case, cluster, redactor, clock
+        self._reader = ContextReader(cluster, clock)
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        return await self._reader.resolve(target)
+
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        return await self._reader.resolve(target)
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
+        begin, texts = since or self._case.signal.spec.firing_time, self._case.texts
+        return await take(self._cluster, self._redactor, self._clock, target, since=begin, texts=texts, beyond=beyond)

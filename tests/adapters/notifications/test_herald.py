@@ -1,0 +1,166 @@
+"""`ports.Herald`: nothing is told twice, nothing that fails is raised."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from inquest.adapters.clock import SystemClock
+from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.adapters.notifications.channels import Hook as Address
+from inquest.adapters.notifications.channels import WebhookReceiver
+from inquest.adapters.notifications.notifier import EVENT, KubeHerald
+from inquest.adapters.notifications.routes import Routed
+from inquest.api.notices import NoticeState
+from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
+from tests.cluster.conftest import cluster, namespace
+from tests.cluster.kube import Cluster
+from tests.controllers.runtime.times import SteppedClock
+
+CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
+
+__all__ = ["cluster", "namespace"]
+
+
+@pytest.fixture
+async def kube(cluster: Cluster) -> AsyncIterator[Kube]:
+    async with Kube(from_kubeconfig(cluster.kubeconfig), SystemClock()) as found:
+        yield found
+
+
+@pytest.fixture
+async def regarding(kube: Kube, namespace: str) -> Json:
+    made = seal({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "thing", "namespace": namespace}})
+    return await kube.status.create(CONFIG_MAP, made)
+
+
+async def events(kube: Kube, namespace: str) -> dict[str, int]:
+    found = await kube.status.list(EVENT, namespace, fields="involvedObject.name=thing")
+    return {f"{event['type']} {event['reason']}: {event['message']}": event["count"] for event in found}
+
+
+async def test_repeats_raise_a_count_and_changes_are_told_apart(kube: Kube, namespace: str, regarding: Json) -> None:
+    herald = KubeHerald(kube.status, SystemClock())
+
+    for _ in range(3):
+        await herald.event(regarding, "SignalBlocked", seal("too many"), warning=True)
+    await herald.event(regarding, "PhaseTransition", seal("A → B"))
+    await herald.event(regarding, "PhaseTransition", seal("B → C"))
+
+    assert await events(kube, namespace) == {
+        "Warning SignalBlocked: too many": 3,
+        "Normal PhaseTransition: A → B": 1,
+        "Normal PhaseTransition: B → C": 1,
+    }
+
+
+async def test_a_restart_goes_on_counting(kube: Kube, namespace: str, regarding: Json) -> None:
+    await KubeHerald(kube.status, SystemClock()).event(regarding, "PolicyMissing", seal("gone"))
+
+    await KubeHerald(kube.status, SystemClock()).event(regarding, "PolicyMissing", seal("gone"))
+
+    assert await events(kube, namespace) == {"Normal PolicyMissing: gone": 2}
+
+
+async def test_many_texts_for_one_reason_share_one_event(kube: Kube, namespace: str, regarding: Json) -> None:
+    herald = KubeHerald(kube.status, SystemClock())
+
+    for number in range(30):
+        await herald.event(regarding, "ContextDegraded", seal(f"read {number} failed"))
+
+    found = await events(kube, namespace)
+    assert len(found) == 11
+    assert found["Normal ContextDegraded: read 29 failed"] == 20
+
+
+async def test_an_event_that_cannot_be_posted_raises_nothing(namespace: str, regarding: Json) -> None:
+    async with Kube(given(Login("http://127.0.0.1:1", token="t")), SystemClock()) as nowhere:
+        herald = KubeHerald(nowhere.status, SystemClock())
+
+        await herald.event(regarding, "SignalFailed", seal("x"))
+        await herald.event({}, "SignalFailed", seal("x"))
+
+
+# --- notices ------------------------------------------------------------------------------------------------
+
+
+def notice(key: str) -> Redacted[Notice]:
+    return seal(Notice(key, "Approval", "High", "Approval needed", "Approve it", "shop", "inv-1"))
+
+
+class Hook:
+    """A webhook that fails so many times first."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures, self.got = failures, list[Json]()
+
+    def receiver(self) -> Routed:
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
+        return Routed(WebhookReceiver(client, Address("https://hooks.example.com/secret-part")))
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        if self.failures:
+            self.failures -= 1
+            return httpx2.Response(500)
+        self.got.append(json.loads(request.content))
+        return httpx2.Response(200)
+
+
+async def comes_to(herald: KubeHerald, state: NoticeState) -> None:
+    """Asked again, which tells nobody twice."""
+    async with asyncio.timeout(60):
+        while await herald.tell(notice("a")) is not state:  # noqa: ASYNC110 - nothing else tells of it
+            await asyncio.sleep(0.01)
+
+
+async def test_a_notice_is_told_once_for_each_key(kube: Kube) -> None:
+    hook = Hook()
+    herald = KubeHerald(kube.status, SystemClock(), [hook.receiver()])
+
+    for key in ("a", "b", "a"):
+        await herald.tell(notice(key))
+
+    assert [found["key"] for found in hook.got] == ["a", "b"]
+    assert hook.got[0]["text"] == "*Approval*, High\n```\nApproval needed\nApprove it\n```"
+
+
+async def test_a_failing_receiver_is_tried_again_later_and_harms_no_other(kube: Kube) -> None:
+    clock, bad, good = SteppedClock(), Hook(failures=2), Hook()
+    herald = KubeHerald(kube.status, clock, [bad.receiver(), good.receiver()])
+
+    assert await herald.tell(notice("a")) is NoticeState.PENDING
+    assert (bad.got, len(good.got)) == ([], 1)
+    for pause in (30, 60):
+        await clock.slept_on(1)
+        assert bad.got == []
+        await clock.advance(pause)
+
+    await comes_to(herald, NoticeState.SENT)
+    assert (len(bad.got), len(good.got)) == (1, 1)
+
+
+async def test_a_notice_that_is_given_up_stands_as_failed(kube: Kube) -> None:
+    clock = SteppedClock()
+    herald = KubeHerald(kube.status, clock, [Hook(failures=99).receiver(), Hook().receiver()])
+
+    for pause in (30, 60, 120, 240, 480):
+        assert await herald.tell(notice("a")) is NoticeState.PENDING
+        await clock.slept_on(1)
+        await clock.advance(pause)
+
+    await comes_to(herald, NoticeState.FAILED)
+
+
+async def test_a_receiver_that_stays_away_leaves_no_task_behind(kube: Kube) -> None:
+    before = asyncio.all_tasks()
+    herald = KubeHerald(kube.status, SteppedClock(), [Hook(failures=99).receiver()])
+    await herald.tell(notice("a"))
+
+    await herald.aclose()
+
+    assert asyncio.all_tasks() == before

@@ -1,0 +1,44 @@
+"""What `inquest cleanup` takes for being in the way, and what it leaves alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from inquest.api.execution import JOB_CLEANUP_FINALIZER
+from inquest.api.names import EXECUTION_LABEL
+from inquest.cli.admin.cleanup_blocks import Deed, Remains, blocking, job_namespaces
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def _execution(uid: str, namespace: str, **status: Any) -> dict[str, Any]:
+    meta = {"name": f"wfe-{uid}", "namespace": namespace, "uid": uid, "finalizers": [JOB_CLEANUP_FINALIZER]}
+    return {"metadata": meta, "status": status}
+
+
+def _job(uid: str) -> dict[str, Any]:
+    return {"metadata": {"name": f"job-{uid}", "namespace": "workflows", "labels": {EXECUTION_LABEL: uid}}}
+
+
+def _deeds(remains: Remains) -> dict[str, Deed]:
+    return {one.obj["metadata"]["name"]: one.deed for one in blocking(remains)}
+
+
+def test_a_job_of_another_namespaces_case_is_not_killed_with_those_of_one() -> None:
+    objects = {"workflowexecutions": [_execution("a", "shop")], "jobs": [_job("a"), _job("b")]}
+
+    assert _deeds(Remains(NOW, objects, "shop")) == {"job-a": Deed.DELETE_JOB, "wfe-a": Deed.NONE}
+    assert _deeds(Remains(NOW, objects))["job-b"] is Deed.DELETE_JOB
+
+
+def test_a_finalizer_stays_while_the_job_runs_and_goes_without_one() -> None:
+    objects = {"workflowexecutions": [_execution("a", "shop"), _execution("b", "shop")], "jobs": [_job("b")]}
+
+    assert _deeds(Remains(NOW, objects)) == {"wfe-a": Deed.FREE, "wfe-b": Deed.NONE, "job-b": Deed.DELETE_JOB}
+
+
+def test_jobs_are_looked_for_wherever_an_execution_says_that_its_own_is() -> None:
+    there = _execution("a", "shop", job={"namespace": "elsewhere", "name": "job-a"})
+
+    assert job_namespaces([there, _execution("b", "shop")], "workflows") == ("elsewhere", "workflows")

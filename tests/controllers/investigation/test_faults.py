@@ -1,0 +1,151 @@
+"""What nobody foresaw: an unknown error of a model's call, and one of everything else (behaviours, section 12.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from inquest.adapters.clock import SystemClock
+from inquest.api.investigation import Investigation, InvestigationStatus
+from inquest.api.types import HumanReviewReason, Phase, Reason
+from inquest.controllers.investigation.claim import Claim
+from inquest.controllers.investigation.controller import MAX_FAULTS, Cases
+from inquest.controllers.investigation.open_case import Work
+from inquest.controllers.journal import Author, Journal
+from inquest.core.case import facts
+from inquest.core.case.facts import Case
+from inquest.core.case.steps import Step, View
+from inquest.core.reporting import status as chronicle
+from inquest.errors import Unavailable
+from inquest.ports import seal
+from tests.controllers.test_journal import Slots
+from tests.core import cases
+
+SAID = "boom in the eye of the operator"
+
+
+class Looking(Cases):
+    """The conductor's loop over a real journal, in a world that `cases.World` performs until `failing` says no."""
+
+    def __init__(self, failing: Callable[[Case], Exception | None]) -> None:
+        self.failing, self.world = failing, cases.World()
+        self.shown: Case = Case()
+        journal = Journal(Slots(), "inquest-system")  # type: ignore[arg-type]
+        house: Any = SimpleNamespace(
+            journal=journal, redacted=_sealed, now=_now, must_hold=lambda: None, clock=SystemClock()
+        )
+        super().__init__(house)
+
+    async def look_once(self) -> None:
+        """As the dispatcher calls it."""
+        await self._work(Claim(INVESTIGATION, Author("r", 1)))
+
+    async def _view(self, work: Work) -> View:
+        return cases.view()
+
+    async def _perform(self, work: Work, step: Step) -> tuple[facts.Fact, ...]:
+        error = self.failing(work.case)
+        if error is not None:
+            raise error
+        return (self.world.perform(step, cases.AT),)
+
+    def _account(self, work: Work) -> None:
+        return
+
+    async def _tell(self, work: Work, before: Case) -> None:
+        self.shown = work.case
+
+    async def _publish(self, work: Work) -> None:
+        self.shown = work.case
+
+    async def _finish(self, inv: Investigation) -> None:
+        return
+
+
+async def _sealed(data: Any) -> Any:
+    return seal(data)
+
+
+async def _now() -> Any:
+    return cases.AT
+
+
+_BODY = {"metadata": {"name": "inv-1", "namespace": "shop", "uid": "u-1"}, "spec": cases.spec().to_object()}
+INVESTIGATION = Investigation.from_object({"apiVersion": "inquest.dev/v1alpha1", "kind": "Investigation", **_BODY})
+
+
+def always_at(phase: Phase) -> Callable[[Case], Exception | None]:
+    return lambda case: RuntimeError(SAID) if case.phase is phase else None
+
+
+def status_of(case: Case) -> InvestigationStatus:
+    return InvestigationStatus(**chronicle.status_changes(case))
+
+
+@pytest.mark.parametrize("phase", [Phase.INVESTIGATING, Phase.SELECTING], ids=["L15 looking", "L15 choosing"])
+async def test_an_error_outside_the_model_s_call_is_raised_and_ends_as_internal(phase: Phase) -> None:
+    looking = Looking(always_at(phase))
+    for _ in range(MAX_FAULTS):
+        with pytest.raises(RuntimeError, match=SAID):
+            await looking.look_once()
+
+    status = status_of(looking.shown)
+    assert (status.phase, status.reason) == (Phase.FAILED, Reason.INTERNAL_ERROR)
+    assert status.human_review_reason is HumanReviewReason.INFRASTRUCTURE_FAILURE
+    assert SAID in (status.message or "")
+    assert SAID not in str(status.root_cause)
+
+
+@pytest.mark.parametrize((), [()], ids=["R17"])
+async def test_an_error_that_nobody_foresaw_is_told_by_a_warning_and_an_end() -> None:
+    looking = Looking(always_at(Phase.INVESTIGATING))
+    for _ in range(MAX_FAULTS):
+        with pytest.raises(RuntimeError):
+            await looking.look_once()
+
+    before = Case(Phase.INVESTIGATING, looking.shown.facts[:-1])
+    told = {said.reason: said.warning for said in chronicle.announcements(before, looking.shown)}
+    assert told == {"PhaseTransition": False, "HumanReviewRequired": True, "AnalysisFailed": True}
+    assert chronicle.verdicts(looking.shown)["AnalysisComplete"].status == "False"
+    assert status_of(looking.shown).completed_at == cases.AT
+
+
+async def test_a_step_that_works_at_the_second_try_costs_the_case_nothing() -> None:
+    errors: list[Exception | None] = [RuntimeError(SAID), RuntimeError(SAID), None, RuntimeError(SAID), None]
+    looking = Looking(lambda case: errors.pop(0) if errors else None)
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            await looking.look_once()
+    await looking.look_once()
+
+    assert looking.shown.phase is Phase.AWAITING_APPROVAL
+
+
+async def test_what_may_succeed_later_is_never_counted() -> None:
+    looking = Looking(lambda case: Unavailable("kubernetes", "503"))
+    for _ in range(MAX_FAULTS + 2):
+        with pytest.raises(Unavailable):
+            await looking.look_once()
+
+    assert looking.shown.closed is None
+
+
+async def test_people_and_jobs_are_waited_for_all_the_same() -> None:
+    """An error behind the ruling ends nothing: what was approved or runs is not given up (reliability, section 3.4)."""
+    looking = Looking(lambda case: None)
+    await looking.look_once()
+    looking.failing = always_at(Phase.AWAITING_APPROVAL)
+    looking.world = cases.World()
+
+    async def approved(work: Work) -> View:
+        return cases.view(stand=cases.APPROVED)
+
+    looking._view = approved  # type: ignore[method-assign]
+    for _ in range(MAX_FAULTS + 2):
+        with pytest.raises(RuntimeError):
+            await looking.look_once()
+
+    assert looking.shown.closed is None

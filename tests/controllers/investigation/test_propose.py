@@ -1,0 +1,416 @@
+"""What a model names is looked up before it is used, and what was bound is exactly what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from inquest.api.catalogue import RemediationWorkflow
+from inquest.api.types import Outcome, Phase, SubReason, TargetRef
+from inquest.controllers.catalogue.live import LiveCatalogue, content_hash, content_of
+from inquest.controllers.guards import bare
+from inquest.controllers.house import House
+from inquest.controllers.investigation.open_case import Work
+from inquest.controllers.investigation.propose import Proposals, Unfit
+from inquest.controllers.investigation.select import CATALOGUE_WAIT, Selections
+from inquest.core.case import decide, facts, outcome, selecting
+from inquest.core.case.facts import Case
+from inquest.core.case.steps import Ask, AskGroup, ChooseByCode, LookAgain, LookUp, Record
+from inquest.core.cluster.context import ResourceContext
+from inquest.core.evidence.evidence import Gap, Health, Snapshot
+from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
+from inquest.core.llm.reply.reading import Choice, SelectionReply
+from inquest.core.redaction.redactor import Redactor
+from inquest.core.selection.selection import ActionOffer, Page, WorkflowOffer, WorkflowRecord
+from inquest.errors import InquestError, Invalid, NotFound, Unavailable, Unsettled
+from inquest.ports import Json, Redacted, ResourceKind
+from inquest.settings import Settings
+from tests.core import cases
+
+DOCUMENTS = (Path(__file__).parents[3] / "catalogue" / "restart-deployment.yaml").read_text()
+RESTART = next(one for one in yaml.safe_load_all(DOCUMENTS) if one["kind"] == "RemediationWorkflow")
+RECORD = cases.record(content=RESTART, parameters=(), action_type="IncreaseMemoryLimits")
+CONFIG = TargetRef(api_version="v1", kind="ConfigMap", name="cfg", namespace="shop")
+PINNED_CONFIG = cases.PINNED_DEPLOYMENT.model_copy(update={"kind": "ConfigMap", "name": "cfg", "api_version": "v1"})
+NODE = TargetRef(api_version="v1", kind="Node", name="n1")
+PINNED_NODE = PINNED_CONFIG.model_copy(update={"kind": "Node", "name": "n1", "namespace": None})
+
+
+@dataclass
+class Outside:
+    """Every port that the steps of selection use."""
+
+    seen: ResourceContext = field(default_factory=cases.context)
+    record: WorkflowRecord | InquestError = RECORD
+    fresh: Snapshot = field(default_factory=cases.snapshot)
+    asked: list[str] = field(default_factory=list)
+    applied: tuple[Json, ...] = ()
+    """RemediationWorkflows of the operator's namespace."""
+    at: datetime = cases.AT
+
+    async def now(self) -> datetime:
+        return self.at
+
+    async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+        return self.applied if kind.kind == "RemediationWorkflow" else ()
+
+    async def actions(self, filters: Any, offset: int, limit: int) -> Page[ActionOffer]:
+        return Page((ActionOffer("IncreaseMemoryLimits", RECORD.description, 3),), offset, limit, has_more=False)
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        self.asked.append(target.display)
+        return self.seen
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
+        return self.fresh
+
+    async def workflow(self, workflow_id: str, filters: Any) -> WorkflowRecord:
+        self.asked.append(workflow_id)
+        if isinstance(self.record, InquestError):
+            raise self.record
+        return self.record
+
+    async def workflows(self, action_type: str, filters: Any, offset: int, limit: int) -> Page[WorkflowOffer]:
+        offer = WorkflowOffer(f"w-{offset}", "w", "1.0.0", action_type, RECORD.description)
+        return Page((offer,), offset, limit, has_more=offset < 200)
+
+    async def kind(self, word: str, api_version: str = "") -> ResourceKind:
+        return ResourceKind("", "v1", word, f"{word.lower()}s", True)
+
+    async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
+        return {"kind": kind.kind, "metadata": {"name": name}, "spec": {"template": {"metadata": {}}}}
+
+    async def ask(self, request: Redacted[ModelRequest]) -> ModelReply:
+        return cases.reply("apps/v1")
+
+    def house(self) -> House:
+        ports: dict[str, Any] = {one.name: None for one in fields(House)}
+        ports |= dict.fromkeys(("cluster", "eyes", "status", "catalogue", "datastorage", "model"), self)
+        return House(**{**ports, "settings": Settings(), "redactor": Redactor(), "playbooks": ()})
+
+
+def chosen(**changes: Any) -> SelectionReply:
+    return cases.selection(**changes)
+
+
+FILTERS = selecting.filters_of(cases.reached(Phase.SELECTING))
+
+# --- the catalogue (pipeline, section 8.1) ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("workflow_id", "record", "asked", "reason"),
+    [
+        pytest.param("w-1", RECORD, ["w-1"], "", id="found"),
+        pytest.param("w-1", NotFound("gone"), ["w-1"], "workflow_not_found", id="pipeline-20.5-04a not found"),
+        pytest.param("w-1", Invalid("no UUID"), ["w-1"], "workflow_not_found", id="refused by the catalogue"),
+        pytest.param("../secrets", RECORD, [], "workflow_not_found", id="another address"),
+        pytest.param("a b", RECORD, [], "workflow_not_found", id="no id"),
+        pytest.param("w-1", replace(RECORD, content={"spec": {}}), ["w-1"], "workflow_not_found", id="nothing of ours"),
+    ],
+)
+async def test_a_choice_is_looked_up_by_its_id(
+    workflow_id: str, record: WorkflowRecord | InquestError, asked: list[str], reason: str
+) -> None:
+    outside = Outside(record=record)
+    reply = chosen(choice=Choice(workflow_id, 0.9))
+
+    tried = await Proposals(outside.house()).check(reply, FILTERS, "Deployment", 2)
+
+    assert (outside.asked, tried.validation.reason, tried.number) == (asked, reason, 2)
+
+
+async def test_a_catalogue_that_does_not_answer_ends_the_case_without_a_try() -> None:
+    outside = Outside(record=Unavailable("DataStorage", "refused"))
+    step = LookUp(chosen(), FILTERS, "Deployment", 1)
+
+    fact = await Selections(outside.house()).look_up(a_work(cases.reached(Phase.SELECTING)), step)
+
+    assert isinstance(fact, facts.Closed)
+    assert (str(fact.verdict.reason), str(fact.verdict.review_reason)) == ("APIError", "InfrastructureFailure")
+
+
+@pytest.mark.parametrize(
+    ("record", "alternatives"), [(RECORD, 2), (NotFound("gone meanwhile"), 0)], ids=["all there", "gone meanwhile"]
+)
+async def test_code_walks_through_every_page(record: WorkflowRecord | InquestError, alternatives: int) -> None:
+    outside = Outside(record=record)
+
+    fact = await Proposals(outside.house()).choose(cases.reached(Phase.SELECTING), FILTERS)
+
+    assert [name for name in outside.asked if name.startswith("w-")] == ["w-0", "w-100", "w-200"]
+    found = len(fact.reply.alternatives) if isinstance(fact, facts.Tried) else 0
+    assert (found, isinstance(fact, facts.Unchosen)) == (alternatives, not alternatives)
+
+
+# --- a catalogue that is not settled ------------------------------------------------------------------------------
+
+WAITED = "waited 60 s for RemediationWorkflow inquest-system/restart-deployment to be registered"
+
+
+def applied(**status: Any) -> Json:
+    """A workflow for the action that the case wants, as the API server has it."""
+    metadata = {**RESTART["metadata"], "namespace": "inquest-system", "uid": "u-9", "generation": 1}
+    spec = {**RESTART["spec"], "actionType": "IncreaseMemoryLimits"}
+    return {**RESTART, "metadata": metadata, "spec": spec, "status": status}
+
+
+def settled_case() -> Case:
+    return cases.reached(Phase.SELECTING)
+
+
+def diagnosed_at(case: Case) -> datetime:
+    diagnosed = case.last(facts.Diagnosed)
+    assert diagnosed is not None
+    return diagnosed.at
+
+
+@pytest.mark.parametrize("status", [{}, {"registration": "Pending", "observedGeneration": 1}], ids=["new", "pending"])
+async def test_code_waits_for_a_workflow_that_is_not_registered_yet_and_then_says_for_which(
+    status: dict[str, Any],
+) -> None:
+    case = settled_case()
+    outside = Outside(record=NotFound("not offered"), applied=(applied(**status),), at=diagnosed_at(case))
+    selections, step = Selections(outside.house()), ChooseByCode(FILTERS)
+
+    with pytest.raises(Unsettled, match="waits for RemediationWorkflow inquest-system/restart-deployment"):
+        await selections.choose(a_work(case), step)
+    outside.at += CATALOGUE_WAIT
+    fact = await selections.choose(a_work(case), step)
+
+    assert isinstance(fact, facts.Closed)
+    assert str(fact.verdict.review_reason) == "InfrastructureFailure"
+    assert WAITED in fact.verdict.message
+
+
+async def test_a_workflow_that_is_registered_between_the_two_reads_is_found() -> None:
+    class Late(Outside):
+        async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
+            self.record = RECORD
+            return await super().list(kind, namespace)
+
+    outside = Late(record=NotFound("not offered"))
+
+    fact = await Selections(outside.house()).choose(a_work(settled_case()), ChooseByCode(FILTERS))
+
+    assert isinstance(fact, facts.Tried)
+
+
+async def test_code_that_found_a_workflow_waits_for_no_other() -> None:
+    case = settled_case()
+    outside = Outside(applied=(applied(),), at=diagnosed_at(case))
+
+    assert isinstance(await Selections(outside.house()).choose(a_work(case), ChooseByCode(FILTERS)), facts.Tried)
+
+
+async def test_nobody_waits_for_a_workflow_of_another_action() -> None:
+    case, other = settled_case(), applied()
+    other["spec"]["actionType"] = "RestartPod"
+    outside = Outside(record=NotFound("not offered"), applied=(other,), at=diagnosed_at(case))
+
+    fact = await Selections(outside.house()).choose(a_work(case), ChooseByCode(FILTERS))
+
+    assert isinstance(fact, facts.Unchosen)
+
+
+async def test_a_model_is_asked_for_a_workflow_when_the_catalogue_is_settled_or_the_wait_is_over() -> None:
+    case = settled_case()
+    outside = Outside(applied=(applied(),), at=diagnosed_at(case))
+    selections = Selections(outside.house())
+    asked: list[Ask] = []
+
+    async def ask(work: Work, step: Ask) -> facts.Fact:
+        asked.append(step)
+        return facts.Unchosen("asked", cases.AT)
+
+    selections.inquiries = SimpleNamespace(ask=ask)  # type: ignore[assignment]
+    step = Ask(Invocation.SELECTION, SimpleNamespace())  # type: ignore[arg-type]
+
+    with pytest.raises(Unsettled):
+        await selections.ask(a_work(case), step)
+    assert asked == []
+    await selections.ask(a_work(case), Ask(Invocation.RCA, step.move))
+    outside.at += CATALOGUE_WAIT
+    await selections.ask(a_work(case), step)
+
+    assert [one.invocation for one in asked] == [Invocation.RCA, Invocation.SELECTION]
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+async def test_a_model_that_saw_half_a_catalogue_does_not_end_the_case_for_want_of_a_workflow(is_settled: bool) -> None:
+    case = settled_case()
+    outside = Outside(applied=() if is_settled else (applied(),), at=diagnosed_at(case))
+    verdict = replace(outcome.catalogue_unavailable("said"), sub_reason=SubReason.NO_MATCHING_WORKFLOWS)
+    said = facts.Closed(verdict, cases.AT)
+
+    fact = await Selections(outside.house()).conclude(a_work(case), Record(said))
+
+    assert isinstance(fact, facts.Closed)
+    assert (fact == said) is is_settled
+    assert ("was not registered when the model chose" in fact.verdict.message) is not is_settled
+
+
+async def test_what_the_api_server_does_not_answer_is_asked_again() -> None:
+    outside = Outside(record=Unavailable("the API server", "refused"))
+
+    with pytest.raises(Unavailable, match="the API server"):
+        await Selections(outside.house()).choose(a_work(settled_case()), ChooseByCode(FILTERS))
+
+
+# --- what DataStorage finds, and what is applied ------------------------------------------------------------------
+
+OF_RESTART = content_hash(content_of(RemediationWorkflow.from_object(applied())))
+IN_FORCE: dict[str, Any] = {
+    "registration": "Active",
+    "workflowId": "w-0",
+    "contentHash": OF_RESTART,
+    "observedGeneration": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("there", "offered"),
+    [
+        pytest.param((applied(**IN_FORCE),), True, id="in force"),
+        pytest.param((), False, id="deleted"),
+        pytest.param((applied(**IN_FORCE | {"registration": "Disabled"}),), False, id="disabled"),
+        pytest.param((applied(**IN_FORCE | {"contentHash": "0" * 64}),), False, id="edited"),
+        pytest.param((applied(**IN_FORCE | {"registration": "Pending"}),), False, id="pending"),
+    ],
+)
+async def test_only_what_a_resource_carries_as_active_is_offered(there: tuple[Json, ...], offered: bool) -> None:
+    outside = Outside(record=replace(RECORD, content_hash=OF_RESTART), applied=there)
+    catalogue = LiveCatalogue(outside, outside, "inquest-system")  # type: ignore[arg-type]
+
+    actions = await catalogue.actions(FILTERS)
+    workflows = await catalogue.workflows("IncreaseMemoryLimits", FILTERS, 0, 10)
+    try:
+        found = await catalogue.workflow("w-0", FILTERS)
+    except NotFound:
+        found = None
+
+    assert (bool(actions.items), bool(workflows.items), found is not None) == (offered,) * 3
+
+
+# --- the target (pipeline, section 9) -----------------------------------------------------------------------------
+
+GONE = cases.context(target=CONFIG, verified=False, deleted=True, target_pin=None)
+SOUGHT: dict[str, tuple[ResourceContext, str]] = {
+    "there": (cases.context(target=CONFIG, target_pin=PINNED_CONFIG), ""),
+    "not there": (GONE, "NotFound: ConfigMap/cfg"),
+    "not readable": (
+        cases.context(target=CONFIG, verified=False, gaps=(Gap("get ConfigMap/cfg", "Forbidden: no"),)),
+        "NotResolved: get ConfigMap/cfg: Forbidden: no",
+    ),
+    "of several groups": (
+        cases.context(target=CONFIG, choices=("a/v1", "b/v1")),
+        "NotResolved: ConfigMap is served by a/v1, b/v1, name one as api_version",
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "why"), SOUGHT.values(), ids=SOUGHT.keys())
+async def test_a_target_of_another_kind_is_sought_in_the_cluster(seen: ResourceContext, why: str) -> None:
+    fact = await Proposals(Outside(seen).house()).seek(cases.reached(Phase.SELECTING), CONFIG)
+
+    assert fact == facts.TargetSought(CONFIG, not why, why, cases.AT)
+
+
+def a_try(target: TargetRef | None) -> facts.Tried:
+    return facts.Tried(1, chosen(target=target), replace(cases.valid(), record=RECORD, parameters={}), cases.AT)
+
+
+@pytest.mark.parametrize(
+    ("named", "pin"),
+    [
+        pytest.param(None, cases.PINNED_DEPLOYMENT, id="none named"),
+        pytest.param(
+            TargetRef(kind="Deployment", name="halluc", namespace="shop"),
+            cases.PINNED_DEPLOYMENT,
+            id="pipeline-20.5-01",
+        ),
+        pytest.param(CONFIG, PINNED_CONFIG, id="T29 another kind that exists"),
+        pytest.param(NODE, PINNED_NODE, id="pipeline-20.5-02b"),
+    ],
+)
+async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, pin: Any) -> None:
+    outside = Outside(cases.context(target=bare(pin), target_pin=pin))
+    case = cases.reached(Phase.SELECTING)
+
+    bound = await Proposals(outside.house()).bind(case, outcome.signal_resolved(), a_try(named))
+
+    assert isinstance(bound, facts.Selected)
+    assert bound.proposal.target == pin
+    assert bound.proposal.parameters["TARGET_RESOURCE_KIND"] == pin.kind
+    assert bound.proposal.parameters["TARGET_RESOURCE_NAME"] == pin.name
+    assert bound.proposal.parameters["TARGET_RESOURCE_NAMESPACE"] == (pin.namespace or "")
+
+
+async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_chosen() -> None:
+    case = cases.reached(Phase.SELECTING)
+
+    unfit = await Proposals(Outside(GONE).house()).bind(case, outcome.signal_resolved(), a_try(CONFIG))
+
+    assert isinstance(unfit, Unfit)
+    assert (unfit.verdict.outcome, unfit.verdict.phase) == (Outcome.RCA_INCOMPLETE, Phase.FAILED)
+    assert unfit.verdict.merged is not None
+    assert unfit.verdict.merged.workflow == cases.choice()
+
+
+async def test_a_tenants_case_binds_nothing_that_is_in_no_namespace() -> None:
+    case = cases.reached(Phase.SELECTING, cases.World({"home": "inquest-system"}))
+    proposals = Proposals(Outside(cases.context(target=NODE, target_pin=PINNED_NODE)).house())
+
+    sought = await proposals.seek(case, NODE)
+    bound = await proposals.bind(case, outcome.signal_resolved(), a_try(NODE))
+
+    assert (sought.found, sought.why) == (False, "NotResolved: Node/n1 is outside the namespaces of this case")
+    assert isinstance(bound, Unfit)
+
+
+# --- looking again, asking again ----------------------------------------------------------------------------------
+
+
+def a_work(case: Case) -> Work:
+    return Work(SimpleNamespace(), SimpleNamespace(), case)  # type: ignore[arg-type]
+
+
+async def test_the_second_look_is_what_the_detectors_make_of_it_now() -> None:
+    case = cases.reached(Phase.SELECTING)
+    outside = Outside(fresh=replace(cases.snapshot(), gaps=(Gap("pods", "forbidden"),)))
+
+    fact = await Selections(outside.house()).look_again(a_work(case), LookAgain(cases.POD))
+
+    assert isinstance(fact, facts.LookedAgain)
+    assert fact.health is not Health.HEALTHY
+    assert fact.gaps == (Gap("pods", "forbidden"),)
+    assert [item.id for item in fact.evidence] == ["E2"]
+
+
+async def test_the_answer_about_a_group_belongs_to_invocation_1() -> None:
+    inquiry = next_question()
+
+    fact = await Selections(Outside().house()).ask_group(a_work(Case()), inquiry)
+
+    assert isinstance(fact, facts.SelectionTurned)
+    assert fact.conversation is Invocation.RCA
+    assert fact.reply.reserved == inquiry.move.reserved
+
+
+def next_question() -> AskGroup:
+    def contexts(target: TargetRef) -> ResourceContext:
+        return cases.context(target=target, choices=("a/v1", "b/v1") if target.kind == "Gadget" else ())
+
+    named = cases.submitted(remediation_target={"kind": "Gadget", "name": "g", "namespace": "shop"})
+    world = cases.World({"model": "m-1"}, replies=iter([named]), contexts=contexts)
+    case = world.run(cases.view(), until=Phase.SELECTING)
+    case, _ = world.step(case, cases.view())
+    step = decide.next_step(case, cases.view())
+    assert isinstance(step, AskGroup)
+    return step

@@ -1,0 +1,47 @@
+"""What cannot be read is left out and told; it never stops the look at the others."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from inquest.api.base import TIME_PATTERN
+from inquest.api.signal import Signal
+from inquest.controllers.reading import parsed
+
+ODD_TIMES = ("0000-01-01T00:00:00Z", "2026-11-22T10:00:00+24:00", "9999-12-31T23:59:59-12:00")
+
+
+def an_object(name: str, firing_time: str = "2026-11-22T10:00:00Z") -> dict[str, Any]:
+    """A Signal as the API server gives it."""
+    return {
+        "apiVersion": "inquest.dev/v1alpha1",
+        "kind": "Signal",
+        "metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": "1"},
+        "spec": {
+            "name": "HighErrorRate",
+            "severity": "high",
+            "source": {"type": "Manual"},
+            "target": {"kind": "Deployment", "name": "cart", "namespace": "shop"},
+            "firingTime": firing_time,
+        },
+    }
+
+
+@pytest.mark.parametrize("odd", ODD_TIMES)
+def test_an_odd_time_leaves_out_its_object_alone(odd: str) -> None:
+    found = parsed(Signal, [an_object("a"), an_object(f"odd-{odd[:4]}", odd), an_object("b")])
+    assert [one.name for one in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize("odd", ODD_TIMES)
+def test_the_schema_refuses_what_the_model_cannot_read(odd: str) -> None:
+    assert not re.search(TIME_PATTERN, odd)
+
+
+@pytest.mark.parametrize("usual", ["2026-11-22T10:00:00Z", "2026-11-22T10:00:00.123456789+05:45"])
+def test_the_schema_lets_pass_what_everybody_writes(usual: str) -> None:
+    assert re.search(TIME_PATTERN, usual)
+    assert parsed(Signal, [an_object("usual", usual)])

@@ -1,0 +1,117 @@
+"""A status that the API server does not take goes out in its least form: where the object stands, and why no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import Investigation
+from inquest.api.types import ExecutionPhase, Phase
+from inquest.controllers.house import EXECUTION, INVESTIGATION
+from inquest.controllers.status import least_status, publish
+from inquest.core.redaction.redactor import Redactor
+from inquest.errors import Invalid
+from inquest.ports import Json, Redacted, ResourceKind
+from tests.cluster.kube import proposal
+
+NOW = datetime(2026, 5, 4, 10, tzinfo=UTC)
+BAD = "\U0001f4a5"
+
+
+class Server:
+    """Takes no status with a certain character in it, wherever it stands."""
+
+    def __init__(self) -> None:
+        self.taken: list[Json] = []
+
+    async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        if BAD in str(obj.value["status"]):
+            raise Invalid(f"patch investigations: Invalid value: {BAD} is not allowed")
+        self.taken.append(obj.value["status"])
+        return obj.value
+
+
+class Refusing:
+    """Takes nothing."""
+
+    async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        assert obj.value["status"]["message"]
+        raise Invalid("patch workflowexecutions: no")
+
+
+def investigation(status: Mapping[str, Any]) -> Investigation:
+    made = proposal("Investigation")
+    made["metadata"] = {"name": "case", "namespace": "shop", "uid": "u-1", "resourceVersion": "1", "generation": 1}
+    return Investigation.from_object({**made, "status": status})
+
+
+async def published(found: Investigation, changes: Mapping[str, Any], told: list[str]) -> Server:
+    server = Server()
+    house: Any = SimpleNamespace(redactor=Redactor(), status=server)
+    await publish(house, INVESTIGATION, found, changes, {}, now=NOW, on_refusal=told.append)
+    return server
+
+
+async def test_a_refused_status_moves_on_with_the_reason_and_what_was_taken_before() -> None:
+    told: list[str] = []
+    found = investigation({"phase": "Investigating", "targetDisplay": "Deployment/shop"})
+
+    server = await published(found, {"phase": Phase.ANALYZING, "message": f"it says {BAD}"}, told)
+
+    (status,) = server.taken
+    assert (status["phase"], status["targetDisplay"]) == ("Analyzing", "Deployment/shop")
+    assert status["message"].startswith("the API server refuses the whole status: patch investigations: Invalid value:")
+    assert status["message"].isascii()
+    assert len(told) == 1
+
+
+async def test_a_status_that_is_taken_is_whole_and_nobody_hears_of_a_refusal() -> None:
+    told: list[str] = []
+
+    server = await published(investigation({}), {"phase": Phase.ANALYZING, "message": "it is well"}, told)
+
+    assert (server.taken[0]["message"], told) == ("it is well", [])
+
+
+async def test_what_was_taken_once_and_is_refused_now_is_left_out_where_the_journal_can_tell_it_again() -> None:
+    found = investigation({"phase": "Investigating", "targetDisplay": BAD})
+
+    server = await published(found, {"phase": Phase.ANALYZING}, [])
+
+    assert (server.taken[0]["phase"], "targetDisplay" in server.taken[0]) == ("Analyzing", False)
+
+
+async def test_nothing_is_left_out_of_a_status_that_is_read_back() -> None:
+    made = proposal("WorkflowExecution")
+    made["metadata"] = {"name": "run", "namespace": "shop", "uid": "u-1", "resourceVersion": "1", "generation": 1}
+    found = WorkflowExecution.from_object({**made, "status": {"phase": "Running", "message": BAD}})
+
+    house: Any = SimpleNamespace(redactor=Redactor(), status=Refusing())
+
+    with pytest.raises(Invalid):
+        await publish(house, EXECUTION, found, {"phase": ExecutionPhase.FAILED}, {}, now=NOW)
+
+
+async def test_the_least_form_is_written_once() -> None:
+    told: list[str] = []
+    first = await published(investigation({"phase": "Investigating"}), {"message": BAD}, told)
+
+    second = await published(investigation(first.taken[0]), {"message": BAD}, told)
+
+    assert second.taken == []
+    assert len(told) == 2
+
+
+def test_only_a_condition_that_is_as_it_was_keeps_its_message() -> None:
+    ready = {"type": "Ready", "status": "False", "reason": "Investigating", "message": "at work"}
+    stored = {"type": "Recorded", "status": "Unknown", "reason": "Pending", "message": "waits"}
+    refused = {"conditions": [{**ready, "message": "at work"}, {**stored, "status": "True", "message": "done"}]}
+
+    found = least_status({"conditions": [ready, stored]}, refused)
+
+    assert found["conditions"] == [ready, {**stored, "status": "True", "message": ""}]

@@ -1,0 +1,91 @@
+"""What is kept of a conversation is what telling it from the beginning gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inquest.core.case import facts as plot
+from inquest.core.case.conversations import Kept, grown, made
+from inquest.core.case.facts import Case, advance, fold
+from inquest.core.case.investigating import rca_inquiry
+from inquest.core.case.selecting import selection_inquiry
+from inquest.core.llm.conversation import Inquiry
+from inquest.core.llm.messages import Invocation
+from tests.core import cases, talk
+
+VIEW = cases.view(5, tools=talk.TOOLS)
+WHOLE = talk.whole()
+SPOKEN = WHOLE.facts.index(WHOLE.all(plot.SnapshotTaken)[0]) + 1
+"""Facts before a conversation can be told."""
+CHOOSING = next(at for at, fact in enumerate(WHOLE.facts) if isinstance(fact, plot.SelectionTurned))
+
+
+def told(case: Case) -> tuple[Inquiry, ...]:
+    """Both conversations, as far as there are any."""
+    first = (rca_inquiry(case, VIEW),)
+    return (*first, selection_inquiry(case, VIEW)) if len(case.facts) >= CHOOSING else first
+
+
+def anew(case: Case) -> tuple[Inquiry, ...]:
+    """The same from facts that nobody has told yet."""
+    return told(fold(case.facts))
+
+
+def test_a_case_that_grows_tells_what_a_new_one_tells() -> None:
+    case = fold(WHOLE.facts[:SPOKEN])
+    for fact in WHOLE.facts[SPOKEN:]:
+        case = advance(case, fact)
+
+        assert told(case) == anew(case)
+
+
+def test_only_what_is_new_is_told() -> None:
+    taken: list[int] = []
+
+    def take(inquiry: Inquiry, number: int) -> Inquiry:
+        taken.append(number)
+        return replace(inquiry, runs=inquiry.runs + number)
+
+    start, facts = rca_inquiry(fold(WHOLE.facts[:SPOKEN]), VIEW), tuple(range(1000, 1010))
+    case = Case()
+    first = grown(case, "sums", start, facts[:6], take)
+    second = grown(replace(case), "sums", start, facts, take)
+    case.__dict__["memory"]["more"] = Kept(start, facts[:6], first)
+    third = grown(case, "more", start, facts, take)
+
+    assert taken == [*facts[:6], *facts, *facts[6:]]
+    assert second == third
+
+
+def test_what_a_fact_that_was_not_written_would_have_made_is_nobodys_memory() -> None:
+    second = WHOLE.facts.index(WHOLE.all(plot.Turned)[1])
+    trunk = fold(WHOLE.facts[:second])
+    other = plot.Turned(talk.calling(talk.asks(77, kind="node", name="n-1")), cases.AT)
+    told(advance(trunk, other))
+
+    case = advance(trunk, WHOLE.facts[second])
+
+    assert told(case) == anew(case)
+
+
+def test_a_memory_is_no_part_of_a_case() -> None:
+    case, other = fold(WHOLE.facts), fold(WHOLE.facts)
+    told(case)
+
+    assert {Invocation.RCA, Invocation.SELECTION} < case.memory.keys()
+    assert other.memory == {}
+    assert case == other
+
+
+def test_a_prompt_is_made_once_and_anew_from_other_facts() -> None:
+    spoken = fold(WHOLE.facts[:SPOKEN])
+    asked = [made(spoken, "it", (spoken.opened, fact), lambda fact=fact: [fact], list) for fact in (1, 1, 2)]  # type: ignore[misc]
+
+    assert asked == [[1], [1], [2]]
+    assert asked[0] is asked[1]
+
+
+def test_what_comes_later_does_not_change_what_was_asked() -> None:
+    stages = [fold(WHOLE.facts[:count]) for count in range(SPOKEN + 1, len(WHOLE.facts) + 1)]
+
+    assert len({rca_inquiry(case, VIEW).opening for case in stages if case.first(plot.Briefed)}) == 1

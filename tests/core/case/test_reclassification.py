@@ -1,0 +1,161 @@
+"""An Investigation made by hand is classified as a Signal is (resources, section 10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from inquest.api import types
+from inquest.api.investigation import InvestigationSpec
+from inquest.api.types import Business, Environment, Priority, RiskTolerance
+from inquest.core.case import facts, selecting
+from inquest.core.case.facts import Case
+from inquest.core.case.reclassification import reclassified, signal_of
+from inquest.core.case.remediating import question_of
+from inquest.core.remediation.policy import Question
+from inquest.core.reporting import notices
+from inquest.core.signals.classification import Surroundings
+from tests.core import cases
+
+NAMESPACE = {
+    "inquest.dev/environment": "staging",
+    "inquest.dev/team": "shop",
+    "inquest.dev/business-unit": "retail",
+    "inquest.dev/risk-tolerance": "low",
+}
+SILENT: dict[str, Any] = {"environment": None, "priority": None, "riskTolerance": None, "customLabels": {}}
+
+
+def by_hand(case: Case, *, ref: str = "", **changes: Any) -> Case:
+    """The same case, with what its spec says changed and labels on its namespace."""
+    given = {key: value for key, value in {**cases.spec().signal.to_object(), **SILENT, **changes}.items() if value}
+    spec = {"signal": given} | ({"signalRef": {"name": ref}} if ref else {})
+    return facts.fold(_changed(fact, InvestigationSpec.from_object(spec)) for fact in case.facts)
+
+
+def _changed(fact: facts.Fact, spec: InvestigationSpec) -> facts.Fact:
+    if isinstance(fact, facts.Opened):
+        return replace(fact, spec=spec)
+    if isinstance(fact, facts.ContextResolved):
+        return replace(fact, context=replace(fact.context, namespace_labels=NAMESPACE))
+    return fact
+
+
+def test_the_labels_around_the_target_speak_in_catalogue_policy_and_notices() -> None:
+    case = by_hand(cases.reached(types.Phase.AWAITING_APPROVAL))
+    filters, selected = selecting.filters_of(case), case.last(facts.Selected)
+    assert selected is not None
+
+    asked = question_of(case, selected)
+
+    labels = {"team": ("shop",), "risk_tolerance": ("low",)}
+    assert (filters.environment, filters.priority, filters.custom_labels) == ("Staging", "P1", labels)
+    assert (asked.environment, asked.priority, asked.custom_labels) == ("Staging", "P1", labels)
+    assert asked.business is not None
+    assert asked.business.business_unit == "retail"
+    assert asked.risk_tolerance is RiskTolerance.LOW
+    until_asked = facts.fold(case.facts[: 1 + _place(case, facts.ApprovalRequested)])
+    told = notices.notice(until_asked)
+    assert told is not None
+    assert told.priority == "High"
+
+
+def _place(case: Case, kind: type[facts.Fact]) -> int:
+    return next(number for number, fact in enumerate(case.facts) if isinstance(fact, kind))
+
+
+@pytest.mark.parametrize(
+    ("said", "environment", "priority", "tolerance"),
+    [
+        ({}, Environment.STAGING, Priority.P1, RiskTolerance.LOW),
+        ({"environment": "Production"}, Environment.PRODUCTION, Priority.P0, RiskTolerance.LOW),
+        ({"priority": "P3"}, Environment.STAGING, Priority.P3, RiskTolerance.LOW),
+        ({"riskTolerance": "High"}, Environment.STAGING, Priority.P1, RiskTolerance.HIGH),
+    ],
+)
+def test_what_the_person_says_goes_before_the_labels(
+    said: dict[str, Any], environment: Environment, priority: Priority, tolerance: RiskTolerance
+) -> None:
+    signal = signal_of(by_hand(cases.reached(types.Phase.SELECTING), **said))
+
+    assert (signal.environment, signal.priority, signal.risk_tolerance) == (environment, priority, tolerance)
+
+
+def test_what_triage_has_pinned_is_not_classified_again() -> None:
+    case = by_hand(cases.reached(types.Phase.SELECTING), ref="sig-a", environment="Test")
+
+    assert signal_of(case) == case.opened.spec.signal
+
+
+def test_the_keys_of_custom_labels_are_those_that_the_case_was_opened_with() -> None:
+    case = by_hand(cases.reached(types.Phase.SELECTING, cases.World({"custom_labels": ("business-unit",)})))
+
+    assert signal_of(case).custom_labels == {"business_unit": ("retail",)}
+
+
+SAID: dict[str, Any] = {
+    "environment": Environment.DEVELOPMENT,
+    "priority": Priority.P3,
+    "risk_tolerance": RiskTolerance.HIGH,
+    "business": Business(business_unit="mallory"),
+    "custom_labels": {"team": ("mallory",), "risk_tolerance": ("high",)},
+}
+AROUND = Surroundings({**NAMESPACE, "inquest.dev/environment": "production"})
+
+
+def question(**said: Any) -> Question:
+    case = cases.reached(types.Phase.ANALYZING)
+    selected = case.last(facts.Selected)
+    assert selected is not None
+    return replace(question_of(case, selected), **said)
+
+
+def pinned(**said: Any) -> Any:
+    labels = {"inquest.dev/environment": "development", "team": "mallory"}
+    return cases.spec().signal.model_copy(update={**said, "labels": labels})
+
+
+def test_a_case_of_a_tenant_cannot_talk_policy_into_other_words() -> None:
+    asked = reclassified(question(**SAID), pinned(**SAID), AROUND, at_home=False)
+
+    assert (asked.environment, asked.priority, asked.risk_tolerance) == ("Production", "P0", RiskTolerance.LOW)
+    assert asked.custom_labels == {"team": ("shop",), "risk_tolerance": ("low",)}
+    assert asked.business is not None
+    assert asked.business.business_unit == "retail"
+    assert asked == reclassified(question(), pinned(), AROUND, at_home=False), (
+        "whatever it says, the answer is the same"
+    )
+
+
+def test_where_no_label_speaks_nothing_is_known() -> None:
+    asked = reclassified(question(**SAID), pinned(**SAID), Surroundings(), at_home=False)
+
+    assert (asked.environment, asked.custom_labels) == (Environment.UNKNOWN, {})
+    assert asked.risk_tolerance is RiskTolerance.MEDIUM
+
+
+def test_a_case_of_the_operators_namespace_speaks_for_its_target() -> None:
+    nobody_said = {**SAID, "environment": None}
+
+    silent = reclassified(question(**SAID), pinned(**nobody_said), AROUND, at_home=True, by_hand=True)
+    spoken = reclassified(question(**SAID), pinned(**SAID), AROUND, at_home=True, by_hand=True)
+
+    assert silent == question(**{**SAID, "environment": Environment.PRODUCTION})
+    assert spoken == question(**SAID)
+
+
+def test_words_without_an_order_count_only_where_an_administrator_wrote_them() -> None:
+    owner = {"inquest.dev/team": "mallory", "inquest.dev/service-owner": "mallory", "inquest.dev/tier": "toy"}
+    around = Surroundings({"inquest.dev/environment": "production"}, owner)
+
+    for at_home in (True, False):
+        asked = reclassified(question(**SAID), pinned(**SAID), around, at_home=at_home)
+        assert asked.custom_labels == {}
+        assert asked.business is not None
+        assert (asked.business.business_unit, asked.business.service_owner) == (None, None)
+
+    of_a_node = replace(around, namespace={}, administered=True)
+    asked = reclassified(question(**SAID), pinned(**SAID), of_a_node, at_home=False)
+    assert asked.custom_labels == {"team": ("mallory",), "tier": ("toy",)}

@@ -1,0 +1,360 @@
+"""Traps that others are known to have fallen into, as far as they lie between an approval and its effect.
+
+Each id is a row of behaviours, section 18: what is asserted is why the row cannot happen here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest
+from inquest.api.types import ApprovalState, Phase, Reason, Resolution, RulingDecision, SubReason, TargetRef, VoidReason
+from inquest.core.case import facts
+from inquest.core.case.facts import Case
+from inquest.core.case.known_facts import is_outside
+from inquest.core.case.steps import Execute, Record, Step, View, Wait
+from inquest.core.evidence.evidence import Finding
+from inquest.core.history.history import History
+from inquest.core.remediation.policy import Answer, ruling
+from inquest.core.remediation.proposal import (
+    Halt,
+    Proposal,
+    Seen,
+    Stand,
+    Standing,
+    approval_stands,
+    digest_of_proposal,
+    drift,
+    guard,
+)
+from inquest.core.reporting import status as chronicle
+from inquest.core.signals.triage import triage
+from tests.core import cases
+from tests.core.remediation.test_proposal import (
+    MINUTE,
+    NOW,
+    OTHER,
+    POLICY_HASH,
+    TARGET,
+    decided,
+    guarded,
+    pinned,
+    proposal,
+    request,
+    view,
+)
+from tests.core.signals.test_triage import content, observed
+
+SECOND = timedelta(seconds=1)
+
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
+# --- only one word approves ---------------------------------------------------------------------------------------
+
+WORDS = ["", "maybe", "yes", "ok", "approve", "approved", "APPROVED", "Rejected", " Approved", "true", "1", "Denied"]
+
+
+@pytest.mark.parametrize("word", WORDS, ids=[f"T22 {word!r}" for word in WORDS])
+def test_no_other_word_approves(word: str) -> None:
+    """Even where a schema let it through."""
+    spec = decided().model_copy(update={"decision": word})
+
+    assert approval_stands(view(spec=spec)).standing is not Standing.STANDS
+    assert approval_stands(view()).standing is Standing.STANDS
+
+
+@pytest.mark.parametrize("word", WORDS, ids=[f"T22 {word!r}" for word in WORDS])
+def test_another_word_is_not_even_read_as_a_decision(word: str) -> None:
+    body = {**request().to_object()["spec"], "decision": word}
+    try:
+        read = ApprovalSpec.model_validate(body)
+    except ValueError:
+        return
+    assert read.decision != "Approved"
+
+
+SILENCES: dict[str, dict[str, Any]] = {
+    "T22 nobody decided": {"spec": request().spec, "decided_at": None},
+    "T22 the time is up": {"spec": request().spec, "decided_at": None, "now": NOW + 16 * MINUTE},
+    "T22 decided after it": {"now": NOW + 60 * MINUTE, "decided_at": NOW + 16 * MINUTE},
+    "T22 nobody knows whether they may": {"allowed": {}},
+    "T22 nobody vouches for who decided": {"policies_intact": False},
+}
+
+
+@pytest.mark.parametrize("changes", SILENCES.values(), ids=SILENCES.keys())
+def test_silence_lateness_and_what_cannot_be_read_do_not_approve(changes: dict[str, Any]) -> None:
+    assert approval_stands(view(**changes)).standing is not Standing.STANDS
+
+
+# --- a gate that fails holds its effect back ----------------------------------------------------------------------
+
+
+def performed(seen: View, case: Case) -> list[type[Step]]:
+    """What is done from here on, to the end or until somebody is waited for."""
+    done: list[type[Step]] = []
+    world = cases.World()
+    for _ in range(20):
+        if case.closed is not None:
+            break
+        case, step = world.step(case, seen)
+        done.append(type(step))
+        if isinstance(step, Wait):
+            break
+    return done
+
+
+GATES: dict[str, View] = {
+    **{
+        f"T23 {standing}": cases.view(stand=Stand(standing, "why"))
+        for standing in Standing
+        if standing is not Standing.STANDS
+    },
+    "T23 the request is gone": cases.view(stand=None),
+    "T23 a guard": cases.view(stand=cases.APPROVED, halt=cases.halt()),
+    "T23 the kill switch": cases.view(stand=cases.APPROVED, frozen=True),
+    "T23 cancelled": cases.view(stand=cases.APPROVED, cancelled=True),
+}
+
+
+@pytest.mark.parametrize("seen", GATES.values(), ids=GATES.keys())
+def test_where_a_gate_fails_nothing_is_executed(seen: View) -> None:
+    waiting = cases.reached(Phase.AWAITING_APPROVAL)
+    approved = facts.advance(waiting, cases.decided(ApprovalState.APPROVED))
+
+    assert Execute not in performed(seen, waiting)
+    assert Execute not in performed(seen, approved)
+
+
+@row("T23")
+def test_where_all_gates_hold_it_is_executed_once() -> None:
+    """Otherwise the test above could not fail."""
+    done = performed(cases.view(stand=cases.APPROVED), cases.reached(Phase.AWAITING_APPROVAL))
+
+    assert done.count(Execute) == 1
+
+
+REFUSALS: dict[str, tuple[View, str]] = {
+    "T24 a protected namespace": (cases.view(halt=cases.halt(SubReason.PROTECTED_NAMESPACE)), "ApprovalRequired"),
+    "T24 out of scope": (cases.view(halt=cases.halt()), "ApprovalRequired"),
+    "T24 tried too often": (cases.view(halt=cases.halt(SubReason.INEFFECTIVE_CHAIN)), "ApprovalRequired"),
+    "T24 denied by policy": (cases.view(), "Denied"),
+}
+
+
+@pytest.mark.parametrize(("seen", "decision"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_nobody_is_asked_about_what_is_refused_anyway(seen: View, decision: str) -> None:
+    world = cases.World(decision=decision)
+    case = world.run(seen, cases.reached(Phase.ANALYZING))
+
+    assert case.phase is Phase.FAILED
+    assert case.last(facts.ApprovalRequested) is None
+    assert case.last(facts.ExecutionCreated) is None
+    assert cases.World().run(cases.view()).last(facts.ApprovalRequested) is not None
+
+
+@row("T24")
+def test_a_target_that_is_only_busy_is_asked_about() -> None:
+    """It will be free by the time that a person has decided."""
+    busy = Halt("ResourceBusy", "another run", until=NOW)
+
+    assert cases.World().run(cases.view(halt=busy)).phase is Phase.AWAITING_APPROVAL
+
+
+# --- one approval, one action -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", OTHER.values(), ids=[f"T25 {name}" for name in OTHER])
+def test_an_approval_of_something_else_is_void(other: Proposal) -> None:
+    recorded = digest_of_proposal(other, POLICY_HASH)
+
+    assert approval_stands(view(recorded_digest=recorded)).standing is Standing.VOIDED
+
+
+EDITS: dict[str, dict[str, Any]] = {
+    "T25 a parameter": {"parameters": {**proposal().parameters, "MEMORY_LIMIT": "64Gi"}},
+    "T25 the target": {"target": request().spec.target.model_copy(update={"uid": "uid-2"})},
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+def test_an_approval_that_was_edited_is_void(edit: dict[str, Any]) -> None:
+    spec = decided().model_copy(update=edit)
+
+    assert approval_stands(view(spec=spec)).standing is Standing.VOIDED
+
+
+@row("T25")
+def test_an_approval_that_was_used_is_used_up() -> None:
+    assert approval_stands(view(consumed_by="uid-x")).standing is Standing.USED
+
+
+@pytest.mark.parametrize("decision", ["", "Approved", "Rejected"], ids=["T26 open", "T26 approved", "T26 rejected"])
+def test_a_restart_changes_nothing_about_a_decision(decision: str) -> None:
+    """No key of a process signs it: the object says all, and a new process reads the same from it."""
+    spec = decided(decision).model_copy() if decision else request().spec
+    before = view(spec=spec, decided_at=NOW + 4 * MINUTE if decision else None)
+    written = {"metadata": {"name": "r", "namespace": "n"}, "spec": spec.to_object()}
+    body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "RemediationApprovalRequest", **written}
+    after = replace(before, spec=RemediationApprovalRequest.from_object(body).spec)
+
+    assert approval_stands(after) == approval_stands(before)
+
+
+@row("A08")
+def test_a_request_that_nobody_decided_expires_and_executes_nothing() -> None:
+    undecided = view(spec=request().spec, decided_at=None, now=NOW + 15 * MINUTE + SECOND)
+    found = approval_stands(undecided)
+    case = cases.reached(Phase.AWAITING_APPROVAL)
+
+    assert found.standing is Standing.EXPIRED
+    assert performed(cases.view(stand=found), case) == [Record, Record]
+    ended = cases.World().run(cases.view(stand=found), case)
+    assert (ended.phase, ended.last(facts.ExecutionCreated)) == (Phase.FAILED, None)
+
+
+@row("A21")
+def test_a_version_that_moved_alone_is_no_drift() -> None:
+    """It moves with every write of a status: it is recorded and not judged."""
+    moved = TARGET.model_copy(update={"resource_version": "4711"})
+    there = Seen(TARGET.uid, TARGET.drift_hash, pinned().content_hash)
+
+    assert digest_of_proposal(proposal(target=moved), POLICY_HASH) == digest_of_proposal(proposal(), POLICY_HASH)
+    assert drift(moved, pinned(), there) is None
+    assert approval_stands(view(drift=drift(moved, pinned(), there))).standing is Standing.STANDS
+
+
+@row("A22")
+def test_a_workflow_that_changed_since_voids_its_approval() -> None:
+    changed = Seen(TARGET.uid, TARGET.drift_hash, "d" * 64)
+
+    found = approval_stands(view(drift=drift(TARGET, pinned(), changed)))
+
+    assert (found.standing, found.void) == (Standing.VOIDED, VoidReason.WORKFLOW_CHANGED)
+
+
+@row("A23")
+def test_an_approval_one_second_after_its_time_has_expired() -> None:
+    late = NOW + 15 * MINUTE + SECOND
+
+    assert approval_stands(view(decided_at=late, now=late)).standing is Standing.EXPIRED
+    assert approval_stands(view(decided_at=late - SECOND, now=late)).standing is Standing.STANDS
+
+
+# --- stopping and starting again ----------------------------------------------------------------------------------
+
+
+@row("R13")
+def test_a_case_that_is_cancelled_while_it_waits_takes_its_request_along() -> None:
+    case = cases.World().run(cases.view(cancelled=True), cases.reached(Phase.AWAITING_APPROVAL))
+
+    status = chronicle.status_changes(case)
+    assert case.phase is Phase.CANCELLED
+    assert status["approval"].state is ApprovalState.VOIDED
+    assert approval_stands(view(cancelled=True)).void is VoidReason.INVESTIGATION_CANCELLED
+
+
+@row("R14")
+def test_a_case_that_is_cancelled_while_its_job_runs_says_so() -> None:
+    """The Job itself is deleted by who looks after executions: tests/cluster/story/test_cancel."""
+    case = cases.World().run(cases.view(cancelled=True), cases.reached(Phase.EXECUTING))
+
+    told = chronicle.status_changes(case)
+    assert (case.phase, case.closed and case.closed.verdict.reason) == (Phase.CANCELLED, Reason.CANCELLED)
+    assert told["message"].startswith("Cancelled while the workflow ran: its Job is deleted")
+    assert chronicle.verdicts(case)["Executed"].reason == "Cancelled"
+
+
+@row("R14")
+def test_a_case_that_is_cancelled_while_it_is_verified_ends_as_done() -> None:
+    """The change has been made: only the wait ends."""
+    case = cases.World().run(cases.view(cancelled=True), cases.reached(Phase.VERIFYING))
+
+    told = chronicle.status_changes(case)
+    assert (case.phase, told["resolution"]) == (Phase.COMPLETED, Resolution.INCONCLUSIVE)
+    assert told["message"] == "Verification was cancelled; the change stays"
+    assert chronicle.verdicts(case)["Executed"].reason == "JobSucceeded"
+
+
+@row("R15")
+def test_a_restart_while_a_person_is_asked_asks_nobody_again() -> None:
+    before = cases.reached(Phase.AWAITING_APPROVAL, cases.World({"model": "m-1"}, replies=iter(REPLIES)))
+    after = facts.fold(facts.load(facts.dump(fact)) for fact in before.facts)
+
+    assert after == before
+    assert performed(cases.view(), after) == [Wait]
+    assert after.all(facts.ApprovalRequested) == before.all(facts.ApprovalRequested)
+
+
+REPLIES = (cases.submitted(), cases.chose())
+
+# --- figures approve nothing --------------------------------------------------------------------------------------
+
+
+@row("T28")
+@given(st.floats(0, 1) | st.none())
+def test_no_figure_decides_only_policy_does(figure: float | None) -> None:
+    def decision(require: bool) -> RulingDecision:
+        answer = Answer(value={"require_approval": require}, policy_hash=POLICY_HASH)
+        told = ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=figure, at=NOW)
+        return told.decision
+
+    assert decision(require=True) is RulingDecision.APPROVAL_REQUIRED
+    assert decision(require=False) is RulingDecision.AUTO_APPROVED
+
+
+@row("T28")
+def test_full_certainty_asks_a_person_all_the_same() -> None:
+    sure: Finding = cases.finding(confidence=1.0)
+    world = cases.World(findings=(sure,), code=lambda: cases.tried(choice=cases.choice(confidence=1.0)))
+
+    case = world.run(cases.view())
+
+    assert case.phase is Phase.AWAITING_APPROVAL
+    assert Execute not in performed(cases.view(), case)
+
+
+# --- what is in no namespace --------------------------------------------------------------------------------------
+
+NODE = TargetRef(api_version="v1", kind="Node", name="n1")
+
+
+@row("T53")
+def test_no_namespace_is_not_every_namespace() -> None:
+    """What may be touched in all namespaces may not be touched outside of them: it takes a label of its own."""
+    tenant = Case(facts=(replace(cases.opened(home="inquest-system"), namespace="team-a"),))
+    node = observed(spec=content(target={"kind": "Node", "name": "n1"}), namespaced=False)
+    bare = guarded(target=NODE, scope_labels=({},))
+
+    assert is_outside(tenant, NODE)
+    assert not is_outside(tenant, TargetRef(kind="Pod", name="a", namespace="team-a"))
+    assert triage(replace(node, scope_labels=({},))).reason == "OutOfScope"
+    assert triage(replace(node, namespace="team-a")).reason == "OutOfScope"
+    assert guard(bare) is not None
+    assert guard(replace(bare, scope_labels=({"inquest.dev/managed": "true"},))) is None
+
+
+# --- noise --------------------------------------------------------------------------------------------------------
+
+CHECKS: dict[str, dict[str, Any]] = {
+    "T47 a scheduled check": {"name": "health-check", "message": "scheduled health check of shop"},
+    "T47 a person's question": {"name": "question", "message": "health check: is shop fine?", "severity": "info"},
+    "T47 an alert in state normal": {"name": "HealthCheckNormal", "message": "state is normal", "severity": "info"},
+}
+
+
+@pytest.mark.parametrize("said", CHECKS.values(), ids=CHECKS.keys())
+def test_a_health_check_is_no_noise(said: dict[str, Any]) -> None:
+    found = triage(observed(spec=content(**said)))
+
+    assert (str(found.phase), found.reason) != ("Ignored", "Noise")

@@ -1,0 +1,204 @@
+"""How a conversation ends when time, a failing call or a second thought comes in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inquest.core.llm.conversation import Concluded, Inquiry, RunTools, Spent
+from inquest.core.llm.loop import fold, next_move, with_reply, with_results
+from inquest.core.llm.reply.reading import RcaReply, Reading
+from tests.core.llm.conftest import (
+    VERDICT,
+    asked,
+    call,
+    ended,
+    failed,
+    found,
+    inquiry,
+    row,
+    running,
+    says,
+    submit,
+    turn,
+)
+
+UNREADABLE = submit(root_cause_analysis={"severity": "high"})
+HALF = submit(severity="loud")
+
+
+def target_of(reading: Reading | None) -> str:
+    assert reading is not None
+    assert isinstance(reading.reply, RcaReply)
+    return reading.reply.target.display if reading.reply.target else ""
+
+
+# --- time ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_last_question_may_still_be_asked_after_the_limit_of_the_phase() -> None:
+    state = inquiry(seconds=585.0, last_seconds=675.0)
+
+    assert asked(state, 600.0).reserved == Spent.TIME
+    assert asked(state, 600.0).seconds == pytest.approx(75.0)
+
+
+def test_what_is_kept_for_the_selection_is_not_touched() -> None:
+    state = inquiry(seconds=585.0, last_seconds=675.0)
+
+    assert next_move(state, elapsed=675.0) == Concluded(None, Spent.TIME, asked=False)
+
+
+def test_a_verdict_that_stands_is_taken_when_the_time_is_gone() -> None:
+    state = with_reply(inquiry(), says(HALF))
+    move = next_move(state, elapsed=585.0)
+
+    assert isinstance(move, Concluded)
+    assert move.asked
+    assert move.reading is not None
+    assert move.reading.usable
+
+
+def test_a_batch_may_take_what_time_is_left() -> None:
+    state = with_reply(inquiry(), says(call(kind="Pod")))
+    move = next_move(state, elapsed=500.0)
+
+    assert isinstance(move, RunTools)
+    assert move.seconds == pytest.approx(85.0)
+
+
+# --- a call that fails although a verdict stands ---------------------------------------------------------------------
+
+
+def test_a_failed_corrective_call_leaves_the_first_verdict() -> None:
+    state = with_reply(inquiry(), says(HALF))
+    move = asked(state)
+
+    assert move.stands
+    silent = with_reply(state, move.silence())
+    reading = ended(silent).reading
+    assert reading is not None
+    assert reading.usable
+    assert silent.usage == state.usage
+
+
+def test_without_a_usable_verdict_nothing_stands() -> None:
+    assert not asked(inquiry()).stands
+    assert not asked(with_reply(inquiry(), says(UNREADABLE))).stands
+
+
+# --- the symptom check (pipeline, section 6.5) ----------------------------------------------------------------------
+
+
+def verdict(kind: str, name: str = "api") -> Any:
+    target = {"kind": kind, "name": name, "namespace": "shop"}
+    return submit(root_cause_analysis={**VERDICT["root_cause_analysis"], "remediation_target": target})
+
+
+def checked(kind: str = "Pod", **more: Any) -> Inquiry:
+    return with_reply(inquiry(signal_kind="Pod", **more), says(verdict(kind)))
+
+
+def test_a_target_of_the_signals_kind_is_asked_about_once() -> None:
+    state = checked()
+    move = asked(state)
+
+    assert "only the place where the cause shows" in move.request.messages[-1].content
+    assert move.request.forced == ("submit_result",)
+    again = with_reply(state, says(verdict("Deployment")))
+    assert target_of(ended(again).reading) == "Deployment/api"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("Deployment", {}), ("Pod", {"turns": 2}), ("Pod", {"signal_kind": ""})],
+    ids=["another kind", "the turn was the last", "switched off"],
+)
+def test_nothing_is_asked_where_there_is_no_reason_or_no_turn(kind: str, more: dict[str, Any]) -> None:
+    state = inquiry(**{"signal_kind": "Pod", **more})
+    state = turn(state, call(kind="Node")) if more.get("turns") else state
+
+    assert ended(with_reply(state, says(verdict(kind)))).reading is not None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [says(), says(text="I am sure."), says(submit()), says(call(kind="Node")), says(UNREADABLE)],
+    ids=["nothing", "prose", "the target is lost", "another tool", "unreadable"],
+)
+def test_the_first_verdict_stays_if_the_check_gives_nothing_better(answer: Any) -> None:
+    assert target_of(ended(with_reply(checked(), answer)).reading) == "Pod/api"
+
+
+def test_a_failed_check_leaves_the_first_verdict() -> None:
+    state = checked()
+
+    assert target_of(ended(with_reply(state, asked(state).silence())).reading) == "Pod/api"
+
+
+def test_the_check_follows_the_corrective_turn() -> None:
+    bad = with_reply(inquiry(signal_kind="Pod"), says(UNREADABLE))
+    state = with_reply(bad, says(verdict("Pod")))
+
+    assert "only the place where the cause shows" in asked(state).request.messages[-1].content
+
+
+# --- a model that concludes too early --------------------------------------------------------------------------------
+
+
+@row("L27")
+def test_an_early_verdict_is_refused_and_the_missing_tool_named() -> None:
+    # Of the plan a, b, c the snapshot read what a reads: it is not insisted on.
+    state = inquiry(insist=("kubectl_get", "kubectl_describe"))
+    for number in range(3):
+        state = turn(state, call("kubectl_get", name=f"p{number}"))
+    state = with_reply(state, says(submit()))
+
+    nudge = asked(state).request.messages[-1].content
+    assert "kubectl_describe" in nudge
+    assert "kubectl_get" not in nudge
+    done = turn(state, call("kubectl_describe", kind="Pod"))
+    assert ended(with_reply(done, says(submit()))).reading is not None
+
+
+def test_without_a_plan_or_near_the_cap_a_verdict_is_taken() -> None:
+    near = turn(inquiry(turns=4, insist=("kubectl_describe",)), call(kind="Pod"))
+
+    assert ended(with_reply(inquiry(), says(submit()))).reading is not None
+    assert ended(with_reply(near, says(submit()))).reading is not None
+
+
+# --- every way to the end --------------------------------------------------------------------------------------------
+
+
+def test_the_history_holds_no_call_without_its_answer() -> None:
+    state = with_reply(inquiry(insist=("kubectl_describe",), signal_kind="Pod"), says(submit(), call(kind="Pod")))
+    state = with_reply(state, says(call("kubectl_describe", kind="Pod"), call("nonsense")))
+    state = with_results(state, (failed(running(state)[0]),))
+    messages = asked(state).request.messages
+    called = [one.id for message in messages for one in message.tool_calls]
+
+    assert called == [message.tool_call_id for message in messages if message.role == "tool"]
+
+
+@row("L07")
+def test_three_calls_of_one_message_give_three_results_in_order() -> None:
+    state = with_reply(inquiry(), says(*(call(kind="Pod", name=name) for name in "abc")))
+    one, two, three = running(state)
+    state = with_results(state, (found(three), failed(two), found(one)))
+
+    assert [result.call_id for result in state.turns[-1].results] == [one.call.id, two.call.id, three.call.id]
+    assert [result.error for result in state.turns[-1].results] == [False, True, False]
+
+
+@row("L20")
+def test_an_unknown_tool_is_answered_with_those_that_there_are() -> None:
+    state = with_reply(inquiry(), says(call("kubectl_delete", kind="Pod")))
+    state = with_results(state, ())
+    (result,) = state.turns[-1].results
+
+    assert result.error
+    assert "tool not found: kubectl_delete" in result.content
+    assert "kubectl_get" in result.content
+    assert fold(inquiry(), [says(call("kubectl_delete", kind="Pod")), ()]) == state

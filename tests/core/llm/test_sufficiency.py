@@ -1,0 +1,105 @@
+"""Rows of behaviours, section 19.4: when a person's question may be answered from the snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inquest.api.types import SourceType
+from inquest.core.evidence.evidence import Gap, Observed, Snapshot
+from inquest.core.llm.planning.sufficiency import DOUBTS, TEXTS, Doubt, Include, Question, Skip, Sufficiency, gate
+from tests.core.diagnosis.detectors.support import snapshot_of
+
+READY = {
+    "phase": "Running",
+    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-22T08:00:00Z"}],
+    "containerStatuses": [{"name": "app", "ready": True, "state": {"running": {}}}],
+}
+POD = {"kind": "Pod", "metadata": {"name": "web-7d9f8b6c5-x2x4q", "namespace": "shop"}, "spec": {}, "status": READY}
+NOTHING = {"kind": "Unknown", "name": "unknown"}
+WARNING = {"kind": "Event", "type": "Warning", "metadata": {"name": "w"}, "involvedObject": {"name": "other"}}
+
+
+def clean(**changes: Any) -> Snapshot:
+    return replace(snapshot_of({"objects": [POD], "target": NOTHING}), **changes)
+
+
+def asked(text: str, age: float = 5, **changes: Any) -> Question:
+    snapshot: Snapshot = changes.pop("snapshot", clean())
+    now = snapshot.taken_at + timedelta(seconds=age)
+    return replace(Question(text, SourceType.MANUAL, "Unknown", snapshot, now), **changes)
+
+
+PREFER = Include(TEXTS[Sufficiency.LENIENT])
+WITH_WARNING = clean(objects=(Observed(POD, "E1"), Observed(WARNING, "E2")))
+BROKEN_POD = {**POD, "status": {**READY, "containerStatuses": [{"name": "app", "state": {"waiting": {"reason": "X"}}}]}}
+UNWELL = clean(objects=(Observed(BROKEN_POD, "E1"),))
+
+ROWS: dict[str, tuple[Question, Include | Skip]] = {
+    "G01": (asked("list pods in shop"), PREFER),
+    "G03 at the limit": (asked("list pods in shop", age=30), PREFER),
+    "G03 past it": (asked("list pods in shop", age=31), Skip(Doubt.STALE)),
+    "G04": (asked("list pods right now"), Skip(Doubt.WANTS_NOW)),
+    "G05": (asked("is pod web-7d9f8b6c5-x2x4q fine?"), Skip(Doubt.NAMED_OBJECT)),
+    "G05 not in the snapshot": (asked("list what api-6f5c9-zz9k2 does"), Skip(Doubt.NAMED_OBJECT)),
+    "G06": (asked("which pods restarted in the last 2 hours"), Skip(Doubt.NEEDS_HISTORY)),
+    "G07": (asked("list pods", snapshot=WITH_WARNING), Skip(Doubt.HAS_WARNINGS)),
+    "G08": (
+        asked("list pods", snapshot=clean(gaps=(Gap("events", "503"),))),
+        Skip(Doubt.INCOMPLETE),
+    ),
+    "G09": (asked("do you know which pods exist?"), PREFER),
+    "G10 another source": (asked("list pods", source=SourceType.ALERTMANAGER), Skip(Doubt.NO_QUESTION)),
+    "G10 a known target": (asked("list pods", target_kind="Pod"), Skip(Doubt.NAMED_OBJECT)),
+    "G11": (asked("which services exist in shop?"), PREFER),
+    "G12": (asked("list pods this second"), Skip(Doubt.WANTS_NOW)),
+    "G13": (asked("did anything restart yesterday?"), Skip(Doubt.NEEDS_HISTORY)),
+    "G14": (asked("list pods", mutated=True), Skip(Doubt.JUST_MUTATED)),
+    "kind and name": (asked("list the containers of deployment/api"), Skip(Doubt.NAMED_OBJECT)),
+    "a quoted name": (asked("list the pods of 'api'"), Skip(Doubt.NAMED_OBJECT)),
+    "telemetry": (asked("list pods by cpu"), Skip(Doubt.NEEDS_TELEMETRY)),
+    "a catalogue is no log": (asked("list pods of the catalogue after the blast"), PREFER),
+    "a change": (asked("list pods and scale them"), Skip(Doubt.NOT_READ_ONLY)),
+    "no list": (asked("why does the shop not work?"), Skip(Doubt.NOT_LIST_SHAPED)),
+    "is everything well": (asked("Is everything fine in shop?"), PREFER),
+    "an unhealthy snapshot": (asked("list pods", snapshot=UNWELL), Skip(Doubt.HAS_ISSUES)),
+    "nothing asked": (asked(" "), Skip(Doubt.NO_QUESTION)),
+}
+
+
+@pytest.mark.parametrize(("question", "expected"), ROWS.values(), ids=ROWS.keys())
+def test_which_questions_the_snapshot_may_answer(question: Question, expected: Include | Skip) -> None:
+    assert gate(question) == expected
+
+
+@pytest.mark.parametrize((), [()], ids=["G02"])
+def test_strict_prefers_strongly_under_the_same_conditions() -> None:
+    said = gate(asked("list pods in shop"), Sufficiency.STRICT)
+
+    assert isinstance(said, Include)
+    assert "strongly prefer" in said.text
+    assert "strongly" not in TEXTS[Sufficiency.LENIENT]
+    assert all("in doubt" in text for text in TEXTS.values())
+
+
+@pytest.mark.parametrize(("question", "expected"), ROWS.values(), ids=ROWS.keys())
+def test_modes_differ_in_words_only(question: Question, expected: Include | Skip) -> None:
+    strict = gate(question, Sufficiency.STRICT)
+
+    assert isinstance(strict, Skip) is isinstance(expected, Skip)
+    assert gate(question, Sufficiency.OFF) == Skip(Doubt.OFF)
+
+
+@given(st.text(max_size=200))
+def test_any_text_gets_an_answer_and_an_unhealthy_snapshot_never_suffices(text: str) -> None:
+    assert isinstance(gate(asked(text)), Include | Skip)
+    assert isinstance(gate(asked(text, snapshot=WITH_WARNING)), Skip)
+
+
+def test_the_doubts_stand_in_the_order_of_the_table() -> None:
+    assert [reason for reason, _ in DOUBTS] == list(Doubt)[1:]

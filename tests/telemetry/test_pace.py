@@ -1,0 +1,150 @@
+"""How often a status tells of progress: at most every five seconds, of a new phase and the end at once."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from inquest.api.investigation import Investigation
+from inquest.api.types import Phase
+from inquest.controllers.investigation.claim import Claim
+from inquest.controllers.investigation.controller import Cases
+from inquest.controllers.investigation.open_case import Work
+from inquest.controllers.journal import Author, Log
+from inquest.controllers.status import PROGRESS_SECONDS, Pace
+from inquest.core.case import facts
+from inquest.core.case.facts import Case, fold
+from inquest.errors import Unavailable
+from inquest.ports import seal
+from tests.core import cases, talk
+from tests.telemetry.conftest import HandClock
+
+PLACE = ("shop", "inv-1")
+WHOLE = talk.whole()
+
+
+class Told:
+    """A herald that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    async def event(self, regarding: Any, reason: str, message: Any, *, warning: bool = False) -> None:
+        self.events.append(reason)
+
+
+class Shown(Cases):
+    """The conductor's loop around a case whose status is a list of moments."""
+
+    def __init__(self, clock: HandClock, failing: bool = False) -> None:
+        self.clock, self.herald, self.failing = clock, Told(), failing
+        self.moments: list[float] = []
+        redactor = SimpleNamespace(text=seal, strings=seal)
+        house: Any = SimpleNamespace(clock=clock, redactor=redactor, herald=self.herald, settings=None)
+        super().__init__(house)
+
+    async def _publish(self, work: Work) -> None:
+        if self.failing:
+            raise Unavailable("kubernetes", "503")
+        self.pace.wrote(PLACE)
+        self._untold.discard(PLACE)
+        self.moments.append(self.clock.seconds)
+
+
+def work_of(case: Case) -> Work:
+    body = {"metadata": {"name": "inv-1", "namespace": "shop", "uid": "u-1"}, "spec": cases.spec().to_object()}
+    inv = Investigation.from_object({"apiVersion": "inquest.dev/v1alpha1", "kind": "Investigation", **body})
+    return Work(Claim(inv, Author("r", 1)), Log("u-1"), case)
+
+
+async def test_progress_is_told_every_five_seconds_and_no_more_often(clock: HandClock) -> None:
+    shown, turned = Shown(clock), WHOLE.all(facts.Turned)[0]
+    open_ = fold(WHOLE.facts[:3])
+    work = work_of(open_)
+    for _ in range(40):
+        before, work.case = work.case, Case(open_.phase, (*work.case.facts, turned))
+        await shown._tell(work, before)
+        clock.seconds += 0.7
+
+    gaps = [later - earlier for earlier, later in zip(shown.moments, shown.moments[1:], strict=False)]
+    assert len(shown.moments) == 5
+    assert min(gaps) >= PROGRESS_SECONDS
+    assert max(gaps) < PROGRESS_SECONDS + 0.8
+
+
+async def test_a_new_phase_is_told_at_once(clock: HandClock) -> None:
+    shown = Shown(clock)
+    stages = [fold(WHOLE.facts[:count]) for count in range(1, len(WHOLE.facts) + 1)]
+    moved = []
+    for before, after in zip([Case(), *stages], stages, strict=False):
+        known = len(shown.moments)
+        await shown._tell(work_of(after), before)
+        if len(shown.moments) > known:
+            moved.append(after.phase)
+        clock.seconds += 0.001
+
+    assert moved == [Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL]
+    assert shown.herald.events.count("PhaseTransition") == 4
+    assert len(shown.herald.events) == len(set(shown.herald.events)) + 3
+
+
+async def test_news_that_had_to_wait_is_told_while_the_model_thinks(clock: HandClock) -> None:
+    shown, work = Shown(clock), work_of(fold(WHOLE.facts[:4]))
+    shown.pace.wrote(PLACE)
+    shown._untold.add(PLACE)
+    clock.seconds += 2
+
+    for _ in range(2):
+        thinking = asyncio.ensure_future(shown._show_progress(work))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        # It watches until the call has its answer, and is let go then.
+        thinking.cancel()
+        await asyncio.gather(thinking, return_exceptions=True)
+
+    assert shown.moments == [5.0]
+
+
+async def test_a_status_that_cannot_be_written_costs_no_model_call(clock: HandClock) -> None:
+    shown = Shown(clock, failing=True)
+    shown._untold.add(PLACE)
+    shown._stops[PLACE] = asyncio.Event()
+
+    async def answer() -> facts.Fact:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return WHOLE.facts[3]
+
+    found = await shown._unless_stopped(work_of(fold(WHOLE.facts[:3])), answer())
+
+    assert found == (WHOLE.facts[3],)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0, 4.999])
+def test_the_pace_says_how_long_to_wait(clock: HandClock, seconds: float) -> None:
+    pace = Pace(clock)
+    assert pace.due_in(PLACE) == 0
+
+    pace.wrote(PLACE)
+    clock.seconds += seconds
+    assert pace.due_in(PLACE) == pytest.approx(PROGRESS_SECONDS - seconds)
+    assert pace.due_in(("shop", "another")) == 0
+    pace.forget(PLACE)
+    assert pace.due_in(PLACE) == 0
+
+
+async def test_an_unusable_decision_is_told_once_also_after_a_restart(clock: HandClock) -> None:
+    first, again, work = Shown(clock), Shown(clock), work_of(WHOLE)
+    await first._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
+    inv = work.investigation
+    status = inv.status.model_copy(update={"message": "PolicyMissing: the policies are gone"})
+    work.claim = Claim(inv.model_copy(update={"status": status}), Author("r", 2))
+
+    await first._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
+    await again._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
+
+    assert first.herald.events == ["PolicyMissing"]
+    assert again.herald.events == []
