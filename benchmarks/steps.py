@@ -21,7 +21,8 @@ from inquest.api.types import TargetRef
 from inquest.controllers.journal import Author, Draft, Log, encode, fold
 from inquest.core.cluster.hashes import spec_hash
 from inquest.core.diagnosis.detectors.registry import detect
-from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Observed, Snapshot, digest_of
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Observed, digest_of
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 
 RUNS = 7

@@ -12,7 +12,8 @@ from typing import Any
 
 from inquest.api.names import EXECUTION_LABEL, INVESTIGATION_LABEL
 from inquest.controllers.journal import fold
-from inquest.core.case import facts as plot
+from inquest.core.case.facts import ApprovalRequested, Closed, ExecutionCreated, Fact, Ruled
+from inquest.core.case.journal import load
 from inquest.errors import InquestError
 
 Object = dict[str, Any]
@@ -115,10 +116,10 @@ def is_lost(found: Iterable[str]) -> bool:
     return any(text.startswith("I5") for text in found)
 
 
-def facts_of(seen: Seen) -> tuple[plot.Fact, ...]:
+def facts_of(seen: Seen) -> tuple[Fact, ...]:
     """What the journal held, slots that were deleted at the end included."""
     log = fold(seen.case["metadata"]["uid"], list(_slots(seen).values()))
-    return tuple(plot.load(entry.payload) for entry in log.entries)
+    return tuple(load(entry.payload) for entry in log.entries)
 
 
 # --- invariants ---------------------------------------------------------------------------------------------------
@@ -145,9 +146,9 @@ def _journal(seen: Seen) -> Iterator[str]:
     except InquestError as error:
         yield f"I1: {error}"
         return
-    if not any(isinstance(fact, plot.Closed) for fact in facts):
+    if not any(isinstance(fact, Closed) for fact in facts):
         yield "I1: the journal was not closed"
-    asked, ruled = (_place(facts, kind) for kind in (plot.ApprovalRequested, plot.Ruled))
+    asked, ruled = (_place(facts, kind) for kind in (ApprovalRequested, Ruled))
     if asked is not None and (ruled is None or asked < ruled):
         yield "I2: an approval was asked for without a recorded ruling"
 
@@ -171,7 +172,7 @@ def _approved(seen: Seen) -> Iterator[str]:
         requests = seen.of("RemediationApprovalRequest")
         if not any((one.get("status") or {}).get("consumedBy") == uid for one in requests):
             yield "I8: an execution without an approval that it has used up"
-        if not any(isinstance(fact, plot.ExecutionCreated) and fact.uid == uid for fact in _facts(seen)):
+        if not any(isinstance(fact, ExecutionCreated) and fact.uid == uid for fact in _facts(seen)):
             yield "I8: an execution that no journal names"
     owners = {job["metadata"]["labels"].get(EXECUTION_LABEL) for job in seen.of("Job")}
     if owners - {run["metadata"]["uid"] for run in seen.of("WorkflowExecution")}:
@@ -202,7 +203,7 @@ def _in_order(seen: Seen) -> Iterator[str]:
             yield f"times: {run['metadata']['name']} started {status['startedAt']}, ended {status['completedAt']}"
 
 
-def _facts(seen: Seen) -> tuple[plot.Fact, ...]:
+def _facts(seen: Seen) -> tuple[Fact, ...]:
     try:
         return facts_of(seen)
     except InquestError:
@@ -215,7 +216,7 @@ def _slots(seen: Seen) -> dict[str, Object]:
     return {one["metadata"]["name"]: one for one in slots if one["metadata"]["labels"][INVESTIGATION_LABEL] == uid}
 
 
-def _place(facts: tuple[plot.Fact, ...], kind: type[plot.Fact]) -> int | None:
+def _place(facts: tuple[Fact, ...], kind: type[Fact]) -> int | None:
     return next((place for place, fact in enumerate(facts) if isinstance(fact, kind)), None)
 
 

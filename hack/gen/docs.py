@@ -24,7 +24,7 @@ from inquest.api.manifests.rbac import lost_in_namespaces
 from inquest.api.types import Phase
 from inquest.cli.app import app
 from inquest.cli.exits import MEANINGS
-from inquest.core.case.facts import ENDS, PLOT
+from inquest.core.case.transitions import ENDS, PLOT
 from inquest.core.diagnosis.detectors.registry import DETECTORS
 from inquest.settings import Leaf, leaves
 from inquest.telemetry.metrics import REGISTRY
@@ -141,8 +141,8 @@ def phases_page() -> str:
     """The phase diagram of an Investigation, drawn from the table that moves it."""
     lines = "\n".join(sorted(_transitions()))
     return (
-        "# Phases of an Investigation\n\nDrawn from the table in `core/case/facts.py`; what it has no arrow for is "
-        "refused. Each phase may also end the case, as the second table says.\n\n"
+        "# Phases of an Investigation\n\nDrawn from the table in `core/case/transitions.py`; what it has no arrow "
+        "for is refused. Each phase may also end the case, as the second table says.\n\n"
         f"```mermaid\nstateDiagram-v2\n    [*] --> Pending\n{lines}\n```\n\n"
         "| phase | may end as |\n|---|---|\n" + "".join(_end_row(phase) for phase in Phase if phase in ENDS)
     )

@@ -23,7 +23,7 @@ from hack.cache import REPOSITORY, cache_folder
 from hack.golden.model import ScriptedModel
 from hack.golden.output import digest_of_text, output_of, text_of
 from inquest.api.types import Phase
-from inquest.core.case import facts
+from inquest.core.case.journal import dump
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting.transcript import NO_TOOLS, Offered
 from inquest.replay.case import read_case
@@ -141,7 +141,7 @@ def written_cases() -> Iterator[tuple[str, Any]]:
     yield "conversation", output_of(spoken.run(view()))
     refused = World(settings={"model": "m-1"}, replies=iter([submitted(), declined()]))
     yield "declined", output_of(refused.run(view()))
-    yield "facts", [facts.dump(fact) for fact in one_of_each()]
+    yield "facts", [dump(fact) for fact in one_of_each()]
 
 
 if __name__ == "__main__":

@@ -12,14 +12,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
+from inquest.core.case.journal import dump
+from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelRequest
 from inquest.core.reporting.audit import records
 from inquest.core.reporting.disclosure import origins_of_conclusions
+from inquest.core.reporting.events import announcements
 from inquest.core.reporting.metrics import lines, measures, stretches
 from inquest.core.reporting.notices import notice_or_self_resolved
-from inquest.core.reporting.status import announcements, status_changes
+from inquest.core.reporting.status import status_changes
 from inquest.core.reporting.transcript import NO_TOOLS, Offered, exchanges
 from inquest.presentation.case import Told
 from inquest.presentation.drawing import as_markdown, as_tree
@@ -32,10 +34,10 @@ UID = "11111111-0000-4000-8000-000000000001"
 
 def output_of(case: Case, *, tools: Offered = NO_TOOLS, asked: Sequence[ModelRequest] = ()) -> dict[str, Any]:
     """Everything that is said of a case; `asked` is what its model was sent."""
-    steps = [facts.fold(case.facts[:number]) for number in range(len(case.facts) + 1)]
+    steps = [fold(case.facts[:number]) for number in range(len(case.facts) + 1)]
     told = Told(recorded_investigation(case))
     return {
-        "facts": [facts.dump(fact) for fact in case.facts],
+        "facts": [dump(fact) for fact in case.facts],
         "phases": [str(step.phase) for step in steps],
         "status": status_changes(case, tools),
         "tree": as_tree(tree(told)),

@@ -14,14 +14,15 @@ from typing import Any, Final, Generic, Protocol, TypeVar, final
 from inquest.api.notices import NoticeState
 from inquest.api.types import DetectedLabels, TargetRef
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.evidence.evidence import Evidence, Snapshot
+from inquest.core.evidence.evidence import Evidence
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.history import History
 from inquest.core.history.lessons import Endings
 from inquest.core.llm.conversation import Run
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema
 from inquest.core.remediation.policy import Answer
 from inquest.core.reporting.notices import Owner
-from inquest.core.selection.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 from inquest.core.signals.incident import IncidentWindow
 
 T = TypeVar("T")

@@ -44,7 +44,7 @@ from inquest.core.llm.conversation import Run
 from inquest.core.llm.messages import Invocation, Retry, ToolResult, ToolSchema
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured, Unavailable
-from inquest.gather.snapshot.target_reader import ClusterEyes
+from inquest.gather.snapshot.collector import ClusterEyes
 from inquest.gather.tools.context import Backends, Desk, Place, ResourceContextOf
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import Tools

@@ -12,8 +12,9 @@ from inquest.controllers.budget import HourlyBudget, Metered
 from inquest.controllers.house import House
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
+from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelReply, Usage
-from inquest.core.reporting import status as chronicle
+from inquest.core.reporting.conditions import verdicts
 from inquest.ports import Clock
 from inquest.settings import Settings
 from tests.controllers.signal.test_recommend import Desk
@@ -108,11 +109,11 @@ def test_a_case_that_begins_then_goes_without_a_model_and_says_why() -> None:
     before = _pinned(house)
     spending.spend(MOST)
     after = _pinned(house)
-    case = facts.fold((replace(cases.opened(), pinned=after),))
+    case = fold((replace(cases.opened(), pinned=after),))
 
     assert (before.model, before.model_withheld) == ("m", "")
     assert after.model == ""
-    told = chronicle.verdicts(case)["ModelAvailable"]
+    told = verdicts(case)["ModelAvailable"]
     assert (str(told.status), told.reason) == ("False", "BudgetExhausted")
     assert "budget.tokens_per_hour" in told.message
 

@@ -28,8 +28,10 @@ from inquest.api.types import (
     VoidReason,
 )
 from inquest.core.case import decide, endings, facts, outcome
+from inquest.core.case.case import Case
 from inquest.core.case.concluding import seen_again
-from inquest.core.case.facts import Case, Fact, Pinned
+from inquest.core.case.facts import Fact, Pinned
+from inquest.core.case.merging import merge
 from inquest.core.case.steps import (
     Ask,
     AskGroup,
@@ -53,31 +55,36 @@ from inquest.core.case.steps import (
     View,
     Wait,
 )
+from inquest.core.case.transitions import advance
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import Quota
-from inquest.core.diagnosis.diagnosis import Cause, Caution, check_claims, diagnose
+from inquest.core.diagnosis.claims import RawClaim, check_claims
+from inquest.core.diagnosis.diagnosis import Cause, diagnose
+from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.evidence.evidence import (
+    Caution,
     Citation,
     Evidence,
     EvidenceStatus,
     Finding,
     Gap,
     Health,
-    LogTail,
     Observed,
-    Snapshot,
     digest_of,
 )
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.llm.conversation import Run
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
 from inquest.core.llm.planning.prepare import Brief
 from inquest.core.llm.planning.tools import Score, ToolPlan
-from inquest.core.llm.prompts.rca import Playbook
-from inquest.core.llm.reply.reading import Choice, RawClaim, SelectionReply
+from inquest.core.llm.reply.verdicts import Choice, SelectionReply
+from inquest.core.remediation.approval import Stand, Standing
+from inquest.core.remediation.guards import Halt
 from inquest.core.remediation.policy import Ruling
-from inquest.core.remediation.proposal import Drift, Halt, Proposal, Stand, Standing, Undoing
-from inquest.core.selection.selection import Described, Fault, Validation, WorkflowRecord
+from inquest.core.remediation.proposal import Drift, Proposal, Undoing
+from inquest.core.selection.catalogue import Described, WorkflowRecord
+from inquest.core.selection.selection import Fault, Validation
 
 AT: Final = datetime(2026, 11, 22, 10, tzinfo=UTC)
 TIMEOUT: Final = timedelta(minutes=15)
@@ -526,8 +533,8 @@ class World:
         if isinstance(step, Wait):
             return case, step
         if isinstance(step, LookAgain):
-            return facts.advance(case, self.look_again(case, seen.now)), step
-        return facts.advance(case, self.perform(step, seen.now)), step
+            return advance(case, self.look_again(case, seen.now)), step
+        return advance(case, self.perform(step, seen.now)), step
 
     def run(self, seen: View, case: Case | None = None, *, until: Phase | None = None) -> Case:
         """Step after step until the case waits, ends, or reaches a phase."""
@@ -564,7 +571,7 @@ def reached(phase: Phase, world: World | None = None) -> Case:
     if phase in AFTER_APPROVAL:
         case = world.run(replace(seen, stand=APPROVED), case, until=Phase.EXECUTING)
     if phase in (Phase.VERIFYING, *ENDED):
-        case = facts.advance(case, facts.ExecutionVerifying(seen.now))
+        case = advance(case, facts.ExecutionVerifying(seen.now))
     if phase in ENDED:
         case = world.run(replace(seen, execution=SUCCEEDED), case)
     return case
@@ -576,7 +583,7 @@ AFTER_APPROVAL: Final = (Phase.EXECUTING, Phase.VERIFYING, *ENDED)
 
 def closing(verdict: outcome.Verdict, case: Case | None = None, seconds: float = 60) -> Case:
     """The case, ended by a verdict."""
-    return facts.advance(case or Case(), facts.Closed(verdict, AT + timedelta(seconds=seconds)))
+    return advance(case or Case(), facts.Closed(verdict, AT + timedelta(seconds=seconds)))
 
 
 # --- one of each ----------------------------------------------------------------------------------------------
@@ -592,7 +599,7 @@ def one_of_each() -> tuple[Fact, ...]:
         warnings=(Caution("NoClaims", "none"),),
         causes=(Cause("OOMKilled", DEPLOYMENT, "f", "v", "s", 0.9, ("E1",), ("x",)),),
     )
-    merged = outcome.merge(diagnosis, selection(), signal_severity="critical")
+    merged = merge(diagnosis, selection(), signal_severity="critical")
     verdict = outcome.decide(merged)
     result = ToolResult("c", "get", "said", evidence(2, status=EvidenceStatus.TRUNCATED), suspect=(1, 4))
     return (
@@ -625,5 +632,5 @@ def one_of_each() -> tuple[Fact, ...]:
         facts.UndoLeft("it was changed since", AT),
         undone(),
         facts.Closed(verdict, AT, Phase.SELECTING, AT + timedelta(hours=1), drift=DRIFTED),
-        facts.Closed(outcome.model_unavailable("401", permanent=True), AT),
+        facts.Closed(endings.model_unavailable("401", permanent=True), AT),
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from inquest.api.types import Phase
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.case.steps import RunBatch, Step, Wait
 from inquest.core.evidence.evidence import EvidenceStatus, digest_of
 from inquest.core.llm.conversation import Run

@@ -20,7 +20,7 @@ from inquest.adapters.datastorage.kubernaut import NotExpressible, peer_content
 from inquest.adapters.datastorage.requests import detected_parameter, discovery_parameters, event_body
 from inquest.api.types import DetectedLabels, TargetRef
 from inquest.core.history.history import UNAVAILABLE
-from inquest.core.selection.selection import CatalogueFilters
+from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.datastorage.domain.identity import content_hash, workflow_id
 from inquest.errors import (
     AlreadyExists,

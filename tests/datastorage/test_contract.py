@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.api.types import TargetRef
-from inquest.core.selection.selection import CatalogueFilters
+from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.datastorage.app import API
 from inquest.datastorage.wire.openapi import document
 from inquest.errors import NotFound

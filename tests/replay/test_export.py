@@ -31,12 +31,13 @@ from inquest.api.types import Outcome
 from inquest.cli.admin.replay import replay
 from inquest.cli.exits import Exit
 from inquest.controllers.investigation.stored import from_records
-from inquest.core.case import facts as plot
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
+from inquest.core.case.facts import Selected, SnapshotTaken, ToolsRan
+from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall
-from inquest.core.reporting import archive as recording
 from inquest.core.reporting import audit
-from inquest.core.selection.selection import CatalogueFilters
+from inquest.core.reporting.archive import pieces
+from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
 from inquest.ports import AuditEvent, Redacted, seal
 from inquest.replay.case import RecordedCase, read_case
@@ -110,18 +111,18 @@ async def by_detectors(name: str) -> Case:
 
 
 def verdict_of(case: Case) -> object:
-    selected, closed = case.last(plot.Selected), case.closed
+    selected, closed = case.last(Selected), case.closed
     return (selected.verdict, selected.proposal) if selected else closed.verdict if closed else None
 
 
 async def test_a_model_works_on_a_recorded_case() -> None:
     case = await talked()
 
-    (batch,) = case.all(plot.ToolsRan)
+    (batch,) = case.all(ToolsRan)
     evidence = batch.results[0].evidence
     assert evidence is not None
     assert "128Mi" in evidence.text
-    selected = case.last(plot.Selected)
+    selected = case.last(Selected)
     assert selected is not None
     assert selected.verdict.outcome is Outcome.WORKFLOW_SELECTED
     assert selected.proposal.pin.id == "increase-memory-limit"
@@ -209,7 +210,7 @@ async def log_of(found: RecordedCase) -> str:
 
 async def test_what_was_looked_for_in_vain_is_not_there_in_the_folder_either(tmp_path: Path) -> None:
     case = await by_detectors("quiet")
-    taken = case.first(plot.SnapshotTaken)
+    taken = case.first(SnapshotTaken)
     assert taken is not None
     export(case, tmp_path / "case")
     cluster = RecordedCluster(read_case(tmp_path / "case"))
@@ -233,7 +234,7 @@ async def test_nothing_is_written_over(tmp_path: Path) -> None:
 
 async def test_a_case_that_ended_before_its_snapshot_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(NotRecorded, match="before anything was read"):
-        export(plot.fold([cases.opened()]), tmp_path / "case")
+        export(fold([cases.opened()]), tmp_path / "case")
     assert not (tmp_path / "case").exists()
 
 
@@ -251,7 +252,7 @@ async def keep(client: DataStorageClient, case: Case) -> None:
             "shop",
             one.data,
         )
-        for one in recording.pieces(case, UID)
+        for one in pieces(case, UID)
     ]
     await client.record(seal(events))
 

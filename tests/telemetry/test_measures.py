@@ -10,8 +10,9 @@ from datetime import timedelta
 import pytest
 
 from inquest.api.types import Phase
-from inquest.core.case import endings, facts, outcome
-from inquest.core.case.facts import Case, fold
+from inquest.core.case import endings, facts
+from inquest.core.case.case import Case
+from inquest.core.case.transitions import fold
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.reporting import metrics
 from inquest.core.reporting.metrics import Line, Measure
@@ -25,7 +26,7 @@ def entry(hours: float, score: float) -> HistoryEntry:
     return HistoryEntry("r-1", cases.AT - timedelta(hours=hours), outcome="completed", effectiveness_score=score)
 
 
-ENDED = cases.closing(outcome.cancelled(), talk.whole(), seconds=90)
+ENDED = cases.closing(endings.cancelled(), talk.whole(), seconds=90)
 
 
 def stages(case: Case = ENDED) -> Iterator[Case]:

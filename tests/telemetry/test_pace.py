@@ -16,7 +16,8 @@ from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.journal import Author, Log
 from inquest.controllers.status import PROGRESS_SECONDS, Pace
 from inquest.core.case import facts
-from inquest.core.case.facts import Case, fold
+from inquest.core.case.case import Case
+from inquest.core.case.transitions import fold
 from inquest.errors import Unavailable
 from inquest.ports import seal
 from tests.core import cases, talk

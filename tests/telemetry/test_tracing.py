@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from inquest.core.case import outcome
-from inquest.core.case.facts import fold
+from inquest.core.case.endings import model_unavailable
+from inquest.core.case.transitions import fold
 from inquest.core.reporting import metrics
 from inquest.core.reporting.metrics import INVESTIGATION
 from inquest.settings import TelemetrySettings
@@ -26,7 +26,7 @@ from tests.core import cases, talk
 from tests.telemetry.conftest import by_name
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
-CASE = cases.closing(outcome.model_unavailable("503", permanent=False), talk.talked(*talk.WHOLE[:4]), seconds=90)
+CASE = cases.closing(model_unavailable("503", permanent=False), talk.talked(*talk.WHOLE[:4]), seconds=90)
 
 
 def tell(uid: str = UID) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.controllers.investigation.finish import batches
-from inquest.core.case import outcome
+from inquest.core.case.endings import cancelled
 from inquest.core.reporting import audit
 from inquest.datastorage.app import create_app
 from inquest.datastorage.domain import hash_chain
@@ -21,7 +21,7 @@ from inquest.ports import AuditEvent, seal
 from tests.core import cases, talk
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
-CASE = cases.closing(outcome.cancelled(), talk.whole(), seconds=90)
+CASE = cases.closing(cancelled(), talk.whole(), seconds=90)
 
 
 class Later:

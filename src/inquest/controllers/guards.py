@@ -17,8 +17,10 @@ from inquest.controllers.reading import parsed
 from inquest.controllers.signal.controller import chain_rules, known_history
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.freeze import OpenWindow, open_windows
-from inquest.core.remediation.proposal import Drift, GuardRules, GuardView, RecentRun, Seen, drift, job_outcome
-from inquest.core.signals.triage import BUILT_IN_PROTECTED
+from inquest.core.remediation.guards import GuardRules, GuardView, RecentRun
+from inquest.core.remediation.job_result import job_outcome
+from inquest.core.remediation.proposal import Drift, Seen, drift
+from inquest.core.signals.triage_input import BUILT_IN_PROTECTED
 from inquest.errors import InquestError, NotFound, Retryable
 
 ACTIVE = "Active"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inquest.controllers.house import POD
-from inquest.core.cluster.detected_labels import selects
+from inquest.core.cluster.selectors import selects
 from inquest.ports import Cluster, Json
 
 

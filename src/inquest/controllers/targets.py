@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inquest.api.types import TargetRef
-from inquest.core.signals.classification import UNKNOWN_KIND
+from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.errors import AmbiguousKind, InquestError
 from inquest.ports import Cluster, ResourceKind
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inquest.api.investigation import Claim, ClaimRole, SelectedWorkflow
 from inquest.api.types import RulingDecision
-from inquest.core.selection.selection import PARAMETER_RULES
+from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.presentation.branches import Branch, Mark, Section, after, branches, figure, joined
 from inquest.presentation.case import Told, cause_line, is_refuted, place
 

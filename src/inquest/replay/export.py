@@ -21,10 +21,13 @@ from inquest.api.base import API_VERSION, rfc3339
 from inquest.api.investigation import Feedback, Verdict
 from inquest.api.signal import SignalContent
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
-from inquest.core.case.known_facts import told_diagnosis
-from inquest.core.diagnosis.diagnosis import UNKNOWN, Cause, category_from
-from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Listing, Observed, Snapshot
+from inquest.core.case.case import Case, told_diagnosis
+from inquest.core.case.journal import dump, load
+from inquest.core.case.transitions import fold
+from inquest.core.diagnosis.categories import UNKNOWN, category_from
+from inquest.core.diagnosis.diagnosis import Cause
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Observed
+from inquest.core.evidence.snapshot import Listing, Snapshot
 from inquest.errors import AlreadyExists, InquestError, NotRecorded
 from inquest.replay.case import CASE, EXPECTED, SIGNAL, resource_of
 from inquest.replay.kinds import is_namespaced, kinds_of
@@ -241,14 +244,14 @@ def _cause(found: Cause) -> dict[str, Any]:
 
 def recording_text(case: Case) -> str:
     """The facts of a case, for `--model recorded`."""
-    return json.dumps({"facts": [facts.dump(fact) for fact in case.facts]}, ensure_ascii=False, indent=1)
+    return json.dumps({"facts": [dump(fact) for fact in case.facts]}, ensure_ascii=False, indent=1)
 
 
 def read_recording(folder: Path) -> Case:
     """The case of which a folder holds the recording; BadCase where there is none, or one that makes no case."""
     path = folder / RECORDING
     try:
-        return facts.fold(facts.load(payload) for payload in json.loads(text_of(path))["facts"])
+        return fold(load(payload) for payload in json.loads(text_of(path))["facts"])
     except json.JSONDecodeError as error:
         raise BadCase(path, error.lineno, f"no JSON: {error.msg}") from error
     except (KeyError, TypeError, ValidationError) as error:

@@ -28,8 +28,7 @@ from inquest.controllers.investigation.replay import Replay, register
 from inquest.controllers.investigation.stored import from_journal, from_records, uid_of
 from inquest.controllers.journal import Journal
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
-from inquest.core.case.known_facts import told_diagnosis
+from inquest.core.case.case import Case, told_diagnosis
 from inquest.core.case.outcome import Verdict
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.diagnosis.playbooks import Book

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from inquest.api.types import TargetRef
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.evidence.evidence import Snapshot
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.gather.snapshot.collector import take
 from inquest.gather.snapshot.context import ContextReader
 from inquest.ports import Clock, Cluster, Redactor

@@ -117,10 +117,7 @@ async def _around(settings: Settings, stack: AsyncExitStack) -> list[Middleware]
 
 async def _kube(settings: Settings, stack: AsyncExitStack) -> Kube:
     from inquest.adapters.kubernetes.clients import Kube
-    from inquest.adapters.kubernetes.credentials import (
-        from_kubeconfig,
-        in_cluster,  # who asks nobody starts without it
-    )
+    from inquest.adapters.kubernetes.credentials import from_kubeconfig, in_cluster
 
     file = settings.kubernetes.kubeconfig
     return await stack.enter_async_context(Kube(from_kubeconfig(file) if file else in_cluster(), SystemClock()))

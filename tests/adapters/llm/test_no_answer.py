@@ -13,13 +13,14 @@ from inquest.adapters.llm.model import OpenAIModel
 from inquest.api.investigation import InvestigationStatus
 from inquest.api.types import HumanReviewReason, Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
-from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.case.steps import Ask
+from inquest.core.case.transitions import advance, fold
 from inquest.core.evidence.evidence import Finding
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation
-from inquest.core.reporting import status as chronicle
+from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.status import status_changes
 from inquest.ports import seal
 from tests.adapters.llm.conftest import KEY, QUESTION, FakeClock, Start, connected, redacted, row
 from tests.core import cases
@@ -33,11 +34,11 @@ SAID = "boom inside the library"
 
 async def asked(model: OpenAIModel, found: tuple[Finding, ...] = FOUND) -> Case:
     """A case whose snapshot is taken, after its first question."""
-    case = facts.fold([cases.opened(model="m1"), cases.resolved(), cases.taken(*found), cases.briefed()])
+    case = fold([cases.opened(model="m1"), cases.resolved(), cases.taken(*found), cases.briefed()])
     house = SimpleNamespace(model=model, redacted=_sealed, now=_now)
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     step = Ask(Invocation.RCA, AskModel(QUESTION, seconds=60.0))
-    return facts.advance(case, await Inquiries(cast(Any, house)).ask(cast(Any, work), step))
+    return advance(case, await Inquiries(cast(Any, house)).ask(cast(Any, work), step))
 
 
 async def _sealed(data: Any) -> Any:
@@ -49,7 +50,7 @@ async def _now() -> Any:
 
 
 def status_of(case: Case) -> InvestigationStatus:
-    return InvestigationStatus(**chronicle.status_changes(case))
+    return InvestigationStatus(**status_changes(case))
 
 
 @row("L14")
@@ -57,7 +58,7 @@ async def test_where_no_model_answers_in_time_the_detectors_word_stays(script: S
     async with connected(clock, script(SLOW), script(SLOW), patience=Patience(whole=0.05, attempts=2)) as model:
         case = await asked(model)
 
-    status, conditions = status_of(case), chronicle.verdicts(case)
+    status, conditions = status_of(case), verdicts(case)
     assert (status.phase, status.reason) == (Phase.FAILED, Reason.MODEL_UNAVAILABLE)
     assert status.human_review_reason is HumanReviewReason.INFRASTRUCTURE_FAILURE
     assert "ModelTimeout" in (status.message or "")
@@ -105,7 +106,7 @@ async def test_the_text_of_an_unknown_error_is_in_the_message_and_in_no_diagnosi
     async with connected(clock, breaking(script(HELLO))) as model:
         case = await asked(model)
 
-    status, conditions = status_of(case), chronicle.verdicts(case)
+    status, conditions = status_of(case), verdicts(case)
     assert (status.phase, status.reason) == (Phase.FAILED, Reason.MODEL_UNAVAILABLE)
     assert conditions["ModelAvailable"].reason == "PermanentError"
     assert SAID in (status.message or "")

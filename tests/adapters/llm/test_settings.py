@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from inquest.adapters.clock import SystemClock
 from inquest.core.case import facts
+from inquest.core.case.journal import dump, load
 from inquest.core.llm.messages import ModelReply, ModelRequest, Retry, Usage, total_cost
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
@@ -172,7 +173,7 @@ def counted(phase: str, model: str, reason: str) -> float:
 def test_a_reply_of_an_older_journal_is_read() -> None:
     reply = {"text": "x", "tool_calls": [], "finish_reason": "stop", "usage": {"prompt": 1}, "model": "m"}
 
-    fact = facts.load({"fact": "Turned", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
+    fact = load({"fact": "Turned", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
 
     assert isinstance(fact, facts.Turned)
     assert fact.reply == ModelReply("x", (), "stop", Usage(1), "m")
@@ -191,7 +192,7 @@ def test_cost_and_retries_survive_the_journal() -> None:
     )
     fact = facts.Turned(reply, SystemClock().now())
 
-    assert facts.load(facts.dump(fact)) == fact
+    assert load(dump(fact)) == fact
 
 
 COSTS = {

@@ -24,9 +24,12 @@ from inquest.controllers.investigation.claim import Claim
 from inquest.controllers.investigation.controller import Cases
 from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.journal import Author, Log
-from inquest.core.case import facts as plot
 from inquest.core.case import outcome
-from inquest.core.case.facts import Case, advance, fold
+from inquest.core.case.case import Case
+from inquest.core.case.endings import internal_error
+from inquest.core.case.facts import ApprovalRequested, Closed
+from inquest.core.case.journal import dump
+from inquest.core.case.transitions import advance, fold
 from inquest.core.history.history import History
 from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
 from inquest.settings import HeraldSettings, Settings
@@ -179,8 +182,8 @@ class Ended(World):
         return await super().read(kind, name, namespace)
 
     async def log(self, uid: str) -> Any:
-        facts = cases.closing(outcome.internal_error("no trace"), seconds=90).facts
-        return SimpleNamespace(entries=[SimpleNamespace(payload=plot.dump(fact)) for fact in facts])
+        facts = cases.closing(internal_error("no trace"), seconds=90).facts
+        return SimpleNamespace(entries=[SimpleNamespace(payload=dump(fact)) for fact in facts])
 
     def operator(self) -> Cases:
         parts = {"journal": SimpleNamespace(read=self.log), "replica": "a/1", "clock": SystemClock()}
@@ -203,8 +206,8 @@ async def test_of_all_replicas_only_who_had_the_case_tells_while_it_lives(lives:
 async def test_what_went_away_by_itself_is_told_where_the_settings_say_so(
     sink: Sink, wanted: bool, types: list[str]
 ) -> None:
-    before = fold(fact for fact in waiting().facts if not isinstance(fact, plot.ApprovalRequested))
-    gone = advance(before, plot.Closed(outcome.signal_resolved(), cases.AT))
+    before = fold(fact for fact in waiting().facts if not isinstance(fact, ApprovalRequested))
+    gone = advance(before, Closed(outcome.signal_resolved(), cases.AT))
     operator = process(sink, Settings(herald=HeraldSettings(notify_self_resolved=wanted)))
 
     await operator._notify(investigation(), gone, {}, cases.AT)

@@ -22,6 +22,7 @@ from inquest.adapters.opa.policy import (
     FixedSource,
     OpaPolicy,
     OpaServer,
+    _put,
     find_binary,
     hash_of_policy,
     restricted,
@@ -241,7 +242,7 @@ async def test_a_policy_that_changes_while_opa_comes_back_is_the_one_in_force(
 ) -> None:
     policy = tmp_path / "approval.rego"
     policy.write_text(SAYS.format("first"))
-    put, begun, go_on = opa._put, asyncio.Event(), asyncio.Event()
+    put, begun, go_on = _put, asyncio.Event(), asyncio.Event()
 
     async def slowly(endpoint: Endpoint, text: str) -> None:
         begun.set()
@@ -274,7 +275,7 @@ async def test_a_text_that_opa_may_have_got_is_not_taken_for_the_one_in_force(
 ) -> None:
     policy = tmp_path / "approval.rego"
     policy.write_text(SAYS.format("first"))
-    put = opa._put
+    put = _put
 
     async def unheard(endpoint: Endpoint, text: str) -> None:
         await put(endpoint, text)

@@ -19,7 +19,7 @@ from inquest.api.manifests.rbac import INSTALLED, TOKENS, loss_of, render_confin
 from inquest.api.types import TargetRef
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden
-from inquest.gather.snapshot.target_reader import ClusterEyes
+from inquest.gather.snapshot.collector import ClusterEyes
 from inquest.operator.access import excess, missing
 from inquest.operator.supervisor import supervisor_for
 from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of

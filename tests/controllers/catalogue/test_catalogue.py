@@ -15,7 +15,7 @@ from inquest.controllers.guards import Guards
 from inquest.controllers.house import House
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.proposal import Drift
-from inquest.core.selection.selection import CatalogueFilters, WorkflowRecord
+from inquest.core.selection.catalogue import CatalogueFilters, WorkflowRecord
 from inquest.errors import Retryable, Unavailable
 from inquest.ports import Json, Registration, ResourceKind
 from tests.cluster.kube import proposal

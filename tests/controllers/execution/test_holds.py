@@ -14,7 +14,7 @@ from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.notices import NoticeState
 from inquest.api.types import ExecutionPhase, TargetRef
 from inquest.controllers.execution.controller import Change, Executions, _failed_by_guard, _frozen, _held, _is_too_old
-from inquest.core.remediation.proposal import Halt
+from inquest.core.remediation.guards import Halt
 from tests.controllers.signal.test_signals import World
 from tests.core.remediation.test_proposal import execution
 

@@ -16,6 +16,7 @@ from inquest.api.types import HumanReviewReason, Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
 from inquest.core.case.steps import Ask
+from inquest.core.case.transitions import fold
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
 from inquest.errors import ContextOverflow, ModelRefused, Unavailable
@@ -60,7 +61,7 @@ async def now() -> datetime:
 
 def ask(model: Spoken, move: AskModel, invocation: Invocation = Invocation.RCA) -> facts.Fact:
     house = SimpleNamespace(model=model, redacted=plain, now=now)
-    case = facts.fold([cases.opened(model="m-1"), cases.resolved(), cases.taken(), cases.briefed()])
+    case = fold([cases.opened(model="m-1"), cases.resolved(), cases.taken(), cases.briefed()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     return asyncio.run(Inquiries(cast(Any, house)).ask(cast(Any, work), Ask(invocation, move)))
 

@@ -16,9 +16,11 @@ from inquest.controllers.investigation.controller import MAX_FAULTS, Cases
 from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.journal import Author, Journal
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.case.steps import Step, View
-from inquest.core.reporting import status as chronicle
+from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.events import announcements
+from inquest.core.reporting.status import status_changes
 from inquest.errors import Unavailable
 from inquest.ports import seal
 from tests.controllers.test_journal import Slots
@@ -82,7 +84,7 @@ def always_at(phase: Phase) -> Callable[[Case], Exception | None]:
 
 
 def status_of(case: Case) -> InvestigationStatus:
-    return InvestigationStatus(**chronicle.status_changes(case))
+    return InvestigationStatus(**status_changes(case))
 
 
 @pytest.mark.parametrize("phase", [Phase.INVESTIGATING, Phase.SELECTING], ids=["L15 looking", "L15 choosing"])
@@ -107,9 +109,9 @@ async def test_an_error_that_nobody_foresaw_is_told_by_a_warning_and_an_end() ->
             await looking.look_once()
 
     before = Case(Phase.INVESTIGATING, looking.shown.facts[:-1])
-    told = {said.reason: said.warning for said in chronicle.announcements(before, looking.shown)}
+    told = {said.reason: said.warning for said in announcements(before, looking.shown)}
     assert told == {"PhaseTransition": False, "HumanReviewRequired": True, "AnalysisFailed": True}
-    assert chronicle.verdicts(looking.shown)["AnalysisComplete"].status == "False"
+    assert verdicts(looking.shown)["AnalysisComplete"].status == "False"
     assert status_of(looking.shown).completed_at == cases.AT
 
 

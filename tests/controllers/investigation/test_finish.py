@@ -12,13 +12,14 @@ import pytest
 
 from inquest.api.investigation import Investigation
 from inquest.controllers.investigation.finish import REFUSED_RETRY, RETRY, Archive
-from inquest.core.case import facts, outcome
+from inquest.core.case.endings import cancelled
+from inquest.core.case.journal import dump
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, Unavailable
 from inquest.ports import AuditEvent, Redacted
 from tests.controllers.signal.test_signals import World
 from tests.core import cases, talk
 
-CLOSED = cases.closing(outcome.cancelled(), seconds=90)
+CLOSED = cases.closing(cancelled(), seconds=90)
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Desk(World):
         return gone
 
     async def log(self, uid: str) -> Any:
-        return SimpleNamespace(entries=[SimpleNamespace(payload=facts.dump(fact)) for fact in CLOSED.facts])
+        return SimpleNamespace(entries=[SimpleNamespace(payload=dump(fact)) for fact in CLOSED.facts])
 
     async def nothing(self, uid: str) -> Any:
         """Its slots are gone."""

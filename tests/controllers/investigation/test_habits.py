@@ -13,10 +13,11 @@ import pytest
 from inquest.api.investigation import Investigation
 from inquest.api.types import Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
-from inquest.core.case import facts as plot
 from inquest.core.case.decide import next_step
+from inquest.core.case.facts import Closed, Opened, Pinned, Ruled
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.steps import Open, Record, Rule, Wait
+from inquest.core.case.transitions import fold
 from inquest.core.llm.planning.prepare import Habits
 from inquest.core.llm.planning.sufficiency import Sufficiency
 from inquest.settings import ModelSettings, RcaSettings, Settings
@@ -28,7 +29,7 @@ async def now() -> Any:
     return cases.AT
 
 
-def pinned(**settings: Any) -> plot.Pinned:
+def pinned(**settings: Any) -> Pinned:
     """The settings of a case as the conductor pins them when the work begins."""
     chosen = Settings(**settings)
     house = SimpleNamespace(
@@ -37,19 +38,19 @@ def pinned(**settings: Any) -> plot.Pinned:
     body = {"metadata": {"name": "inv-1", "namespace": "shop"}, "spec": {"signal": cases.spec().signal.to_object()}}
     work = SimpleNamespace(investigation=Investigation.from_object(body))
     fact = asyncio.run(Inquiries(cast(Any, house)).open(cast(Any, work), Open()))
-    assert isinstance(fact, plot.Opened)
+    assert isinstance(fact, Opened)
     return fact.pinned
 
 
 @pytest.mark.parametrize((), [()], ids=["T43"])
 def test_the_caps_of_the_loop_are_those_of_the_settings() -> None:
     facts = (
-        plot.Opened(cases.AT, "shop", "inv-1", cases.spec(), pinned()),
+        Opened(cases.AT, "shop", "inv-1", cases.spec(), pinned()),
         cases.resolved(),
         cases.taken(),
         cases.briefed(),
     )
-    budgets = rca_inquiry(plot.fold(facts)).budgets
+    budgets = rca_inquiry(fold(facts)).budgets
     limits = Settings().limits
 
     assert (budgets.turns, limits.max_turns) == (20, 20)
@@ -103,12 +104,12 @@ ALL_OFF = Habits(error_hints=False, visible_plan=False, sufficiency=Sufficiency.
 @pytest.mark.parametrize((), [()], ids=["T54"])
 def test_with_every_behaviour_switched_off_the_brakes_still_hold() -> None:
     facts = (cases.opened(model="m-1", habits=ALL_OFF), cases.resolved(), cases.taken())
-    cancelled = next_step(plot.fold(facts), view(cancelled=True))
-    frozen = next_step(plot.fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:]]), view(frozen=True))
+    cancelled = next_step(fold(facts), view(cancelled=True))
+    frozen = next_step(fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:]]), view(frozen=True))
 
     assert isinstance(cancelled, Record)
-    assert isinstance(cancelled.fact, plot.Closed)
+    assert isinstance(cancelled.fact, Closed)
     assert cancelled.fact.verdict.reason is Reason.CANCELLED
     assert isinstance(frozen, Rule | Wait)
-    ruled = plot.fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:], plot.Ruled(cases.ruling(), cases.AT)])
+    ruled = fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:], Ruled(cases.ruling(), cases.AT)])
     assert isinstance(next_step(ruled, view(frozen=True)), Wait)

@@ -20,14 +20,16 @@ from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.investigation.propose import Proposals, Unfit
 from inquest.controllers.investigation.select import CATALOGUE_WAIT, Selections
 from inquest.core.case import decide, facts, outcome, selecting
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
+from inquest.core.case.endings import catalogue_unavailable
 from inquest.core.case.steps import Ask, AskGroup, ChooseByCode, LookAgain, LookUp, Record
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.evidence.evidence import Gap, Health, Snapshot
+from inquest.core.evidence.evidence import Gap, Health
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
-from inquest.core.llm.reply.reading import Choice, SelectionReply
+from inquest.core.llm.reply.verdicts import Choice, SelectionReply
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.selection.selection import ActionOffer, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import InquestError, Invalid, NotFound, Unavailable, Unsettled
 from inquest.ports import Json, Redacted, ResourceKind
 from inquest.settings import Settings
@@ -246,7 +248,7 @@ async def test_a_model_is_asked_for_a_workflow_when_the_catalogue_is_settled_or_
 async def test_a_model_that_saw_half_a_catalogue_does_not_end_the_case_for_want_of_a_workflow(is_settled: bool) -> None:
     case = settled_case()
     outside = Outside(applied=() if is_settled else (applied(),), at=diagnosed_at(case))
-    verdict = replace(outcome.catalogue_unavailable("said"), sub_reason=SubReason.NO_MATCHING_WORKFLOWS)
+    verdict = replace(catalogue_unavailable("said"), sub_reason=SubReason.NO_MATCHING_WORKFLOWS)
     said = facts.Closed(verdict, cases.AT)
 
     fact = await Selections(outside.house()).conclude(a_work(case), Record(said))

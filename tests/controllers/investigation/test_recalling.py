@@ -15,14 +15,16 @@ from inquest.api.types import Phase, TargetRef
 from inquest.controllers.investigation import gather
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
-from inquest.core.case.facts import Case, fold
+from inquest.core.case.case import Case
 from inquest.core.case.investigating import rca_context
+from inquest.core.case.journal import dump, load
 from inquest.core.case.selecting import selection_context
 from inquest.core.case.steps import TakeSnapshot
-from inquest.core.evidence.evidence import Snapshot
+from inquest.core.case.transitions import fold
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.lessons import HEADING, UNHEARD, Check, Ending, Endings, Key, Memory
 from inquest.core.llm.prompts.rca import first_message, system_prompt
-from inquest.core.selection.selection import system_prompt as selection_prompt
+from inquest.core.llm.prompts.selection import system_prompt as selection_prompt
 from tests.core import cases
 from tests.core.reporting.test_status import status_of
 
@@ -115,14 +117,14 @@ def test_a_store_that_never_answers_costs_a_bounded_wait_and_leaves_a_gap(monkey
 def test_a_memory_survives_its_journal() -> None:
     found = taken(Store(TWICE))
 
-    assert facts.load(facts.dump(found)) == found
+    assert load(dump(found)) == found
 
 
 def test_a_journal_of_before_there_was_a_memory_is_read() -> None:
-    old = facts.dump(cases.taken())
+    old = dump(cases.taken())
     del old["body"]["memory"]
 
-    assert cast(facts.SnapshotTaken, facts.load(old)).memory == Memory()
+    assert cast(facts.SnapshotTaken, load(old)).memory == Memory()
 
 
 def test_both_conversations_hear_it_as_data() -> None:

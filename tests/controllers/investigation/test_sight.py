@@ -16,8 +16,10 @@ from inquest.controllers.investigation.claim import Claim
 from inquest.controllers.investigation.controller import SIGHT_SECONDS, Cases
 from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.journal import Author, Log
-from inquest.core.case import facts, outcome
-from inquest.core.case.facts import Case, fold
+from inquest.core.case import facts
+from inquest.core.case.case import Case
+from inquest.core.case.endings import queue_timeout
+from inquest.core.case.transitions import advance, fold
 from inquest.errors import Conflict
 from inquest.ports import Notice, Redacted, seal
 from tests.core import cases, talk
@@ -162,7 +164,7 @@ async def test_who_wrote_meanwhile_costs_one_more_reading_and_no_second_notice(w
 
 async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
     """Its journal holds its end alone: the Investigation says what it was about."""
-    case = facts.advance(Case(), facts.Closed(outcome.queue_timeout("1h"), await world.now()))
+    case = advance(Case(), facts.Closed(queue_timeout("1h"), await world.now()))
     shown, work = hand_of(world, case)
 
     await shown._publish(work)

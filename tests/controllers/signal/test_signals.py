@@ -19,7 +19,8 @@ from inquest.controllers.notices import LATEST_NOTICE, NOTICE_LOOK
 from inquest.controllers.signal.controller import ORPHAN_LEASE, Signals
 from inquest.controllers.status import sealed
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.evidence.evidence import Gap, Snapshot
+from inquest.core.evidence.evidence import Gap
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, Forbidden, NotFound

@@ -10,10 +10,13 @@ import pytest
 
 from inquest.api.types import ApprovalState, Phase, Reason
 from inquest.core.case import facts
+from inquest.core.case.case import Case
 from inquest.core.case.decide import next_step
 from inquest.core.case.steps import Ask
+from inquest.core.case.transitions import advance
 from inquest.core.llm.messages import Retry
 from inquest.core.reporting import status
+from inquest.core.reporting.conditions import verdicts
 from tests.core import cases
 from tests.core.cases import view
 
@@ -21,11 +24,11 @@ FIFTEEN = 15 * 60
 SHARE = facts.SHARES[Phase.INVESTIGATING]
 
 
-def talking(**settings: Any) -> facts.Case:
+def talking(**settings: Any) -> Case:
     """A case whose model has looked once."""
     looks = cases.reply("", cases.call("get", kind="pod"))
     world = cases.World({"model": "m-1", **settings}, replies=iter((looks,)))
-    case = facts.Case()
+    case = Case()
     while not case.all(facts.ToolsRan):
         case, _ = world.step(case, view(10))
     return case
@@ -68,7 +71,7 @@ def test_a_success_after_two_transient_errors_is_a_success(row: str) -> None:
     case = cases.World({"model": "m-1"}, replies=replies).run(view())
 
     assert case.phase is Phase.AWAITING_APPROVAL
-    assert status.verdicts(case)["ModelAvailable"].status == "True"
-    done = cases.World().run(view(), facts.advance(case, cases.decided(ApprovalState.REJECTED)))
-    assert status.verdicts(done)["ModelAvailable"].status == "True"
+    assert verdicts(case)["ModelAvailable"].status == "True"
+    done = cases.World().run(view(), advance(case, cases.decided(ApprovalState.REJECTED)))
+    assert verdicts(done)["ModelAvailable"].status == "True"
     assert status.status_changes(done)["consecutive_failures"] == 0

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inquest.core.case import facts as plot
+from inquest.core.case.case import Case
 from inquest.core.case.conversations import Kept, grown, made
-from inquest.core.case.facts import Case, advance, fold
+from inquest.core.case.facts import Briefed, SelectionTurned, SnapshotTaken, Turned
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.selecting import selection_inquiry
+from inquest.core.case.transitions import advance, fold
 from inquest.core.llm.conversation import Inquiry
 from inquest.core.llm.messages import Invocation
 from tests.core import cases, talk
 
 VIEW = cases.view(5, tools=talk.TOOLS)
 WHOLE = talk.whole()
-SPOKEN = WHOLE.facts.index(WHOLE.all(plot.SnapshotTaken)[0]) + 1
+SPOKEN = WHOLE.facts.index(WHOLE.all(SnapshotTaken)[0]) + 1
 """Facts before a conversation can be told."""
-CHOOSING = next(at for at, fact in enumerate(WHOLE.facts) if isinstance(fact, plot.SelectionTurned))
+CHOOSING = next(at for at, fact in enumerate(WHOLE.facts) if isinstance(fact, SelectionTurned))
 
 
 def told(case: Case) -> tuple[Inquiry, ...]:
@@ -58,9 +59,9 @@ def test_only_what_is_new_is_told() -> None:
 
 
 def test_what_a_fact_that_was_not_written_would_have_made_is_nobodys_memory() -> None:
-    second = WHOLE.facts.index(WHOLE.all(plot.Turned)[1])
+    second = WHOLE.facts.index(WHOLE.all(Turned)[1])
     trunk = fold(WHOLE.facts[:second])
-    other = plot.Turned(talk.calling(talk.asks(77, kind="node", name="n-1")), cases.AT)
+    other = Turned(talk.calling(talk.asks(77, kind="node", name="n-1")), cases.AT)
     told(advance(trunk, other))
 
     case = advance(trunk, WHOLE.facts[second])
@@ -88,4 +89,4 @@ def test_a_prompt_is_made_once_and_anew_from_other_facts() -> None:
 def test_what_comes_later_does_not_change_what_was_asked() -> None:
     stages = [fold(WHOLE.facts[:count]) for count in range(SPOKEN + 1, len(WHOLE.facts) + 1)]
 
-    assert len({rca_inquiry(case, VIEW).opening for case in stages if case.first(plot.Briefed)}) == 1
+    assert len({rca_inquiry(case, VIEW).opening for case in stages if case.first(Briefed)}) == 1

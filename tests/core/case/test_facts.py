@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.types import TERMINAL_PHASES, Phase
-from inquest.core.case import facts as plot
-from inquest.core.case.facts import Case, Fact, advance, dump, fold, load
+from inquest.core.case import facts as case_facts
+from inquest.core.case.case import Case
+from inquest.core.case.facts import ApprovalDecided, Closed, ExecutionVerifying, Fact, Opened, Ruled, ToolsRan
+from inquest.core.case.journal import dump, load
 from inquest.core.case.outcome import Verdict
+from inquest.core.case.transitions import PLOT, advance, fold
 from inquest.core.llm.conversation import Run
 from inquest.core.llm.messages import Invocation
 from inquest.errors import OutOfTurn
@@ -41,12 +44,12 @@ MOVES: dict[Phase, str] = {
 """Resources, section 3.5, row by row; staying in a phase is no move."""
 
 
-def closed(phase: Phase) -> plot.Closed:
-    return plot.Closed(Verdict(phase, "the end"), cases.AT)
+def closed(phase: Phase) -> Closed:
+    return Closed(Verdict(phase, "the end"), cases.AT)
 
 
 EVERYTHING: tuple[Fact, ...] = (
-    *(fact for fact in FACTS if not isinstance(fact, plot.Closed)),
+    *(fact for fact in FACTS if not isinstance(fact, Closed)),
     *(closed(phase) for phase in Phase),
 )
 facts = st.lists(st.sampled_from(EVERYTHING), max_size=30)
@@ -68,7 +71,7 @@ def _taking(case: Case, fact: Fact) -> Case:
 
 
 def test_there_is_one_of_each_fact() -> None:
-    assert {type(fact).__name__ for fact in FACTS} == set(plot.FACTS)
+    assert {type(fact).__name__ for fact in FACTS} == set(case_facts.FACTS)
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: type(fact).__name__)
@@ -83,7 +86,7 @@ def test_a_fact_comes_back_from_its_slot_as_it_was(fact: Fact) -> None:
 def test_an_enum_in_a_slot_is_an_enum_again() -> None:
     found = load(json.loads(json.dumps(dump(cases.decided()))))
 
-    assert isinstance(found, plot.ApprovalDecided)
+    assert isinstance(found, ApprovalDecided)
     assert type(found.state) is type(cases.decided().state)
 
 
@@ -93,7 +96,7 @@ def test_a_fact_that_this_version_does_not_know_is_refused() -> None:
 
 
 def test_the_kinds_of_slots_are_those_of_the_journal() -> None:
-    assert {fact.SLOT for fact in plot.FACTS.values()} == set(SLOTS.split(", "))
+    assert {fact.SLOT for fact in case_facts.FACTS.values()} == set(SLOTS.split(", "))
 
 
 @given(facts)
@@ -116,12 +119,12 @@ REFUSED: dict[str, tuple[Case, Fact]] = {
     "C-LC-7 no end is ended again": (Case(Phase.FAILED), closed(Phase.FAILED)),
     "C-LC-7 a cancelled case is not completed": (Case(Phase.CANCELLED), closed(Phase.COMPLETED)),
     "an approval is not decided before it is asked for": (Case(Phase.ANALYZING), cases.decided()),
-    "policy does not rule before the choice": (Case(Phase.SELECTING), plot.Ruled(cases.ruling(), cases.AT)),
+    "policy does not rule before the choice": (Case(Phase.SELECTING), Ruled(cases.ruling(), cases.AT)),
     "policy does not rule again while people think": (
         Case(Phase.AWAITING_APPROVAL),
-        plot.Ruled(cases.ruling(), cases.AT),
+        Ruled(cases.ruling(), cases.AT),
     ),
-    "nothing is verified that does not run": (Case(Phase.ANALYZING), plot.ExecutionVerifying(cases.AT)),
+    "nothing is verified that does not run": (Case(Phase.ANALYZING), ExecutionVerifying(cases.AT)),
     "a made change is not called cancelled": (Case(Phase.VERIFYING), closed(Phase.CANCELLED)),
     "a made change is not called failed": (Case(Phase.VERIFYING), closed(Phase.FAILED)),
     "a second execution is not created in Verifying": (Case(Phase.VERIFYING), cases.created()),
@@ -156,7 +159,7 @@ def test_every_phase_can_be_reached() -> None:
         more, found = not reachable <= found, found | reachable
 
     assert found == set(Phase)
-    assert set(plot.PLOT) == set(Phase)
+    assert set(PLOT) == set(Phase)
 
 
 @given(facts)
@@ -201,13 +204,13 @@ def test_the_identity_of_a_case_is_its_first_root_owner() -> None:
 
     case = fold([cases.opened(), cases.taken(), cases.resolved()])
 
-    assert Case().first(plot.Opened) is None
+    assert Case().first(Opened) is None
     assert len(case.fingerprint) == 64
     assert advance(case, other).fingerprint == case.fingerprint
 
 
 def test_evidence_stands_in_the_order_of_its_ids() -> None:
-    batch = plot.ToolsRan(Invocation.RCA, (cases.ran(Run(cases.call("get"), "E2", "b")),), cases.AT)
+    batch = ToolsRan(Invocation.RCA, (cases.ran(Run(cases.call("get"), "E2", "b")),), cases.AT)
 
     case = fold([cases.opened(), cases.taken(), batch])
 

@@ -8,9 +8,11 @@ from typing import Final
 import pytest
 
 from inquest.core.case import facts
+from inquest.core.case.case import Case
 from inquest.core.case.decide import next_step
-from inquest.core.case.facts import Case, dump, fold, load
+from inquest.core.case.journal import dump, load
 from inquest.core.case.steps import Ask, Record, RunBatch, View
+from inquest.core.case.transitions import advance, fold
 from inquest.core.llm.messages import Message
 from tests.core import cases, talk
 
@@ -57,7 +59,7 @@ def test_what_a_kill_left_unanswered_is_answered_once_before_anybody_is_asked(pl
     assert isinstance(step, RunBatch)
     assert step == next_step(twice, seen(place))
 
-    case = facts.advance(once, CASE.facts[place + 1])
+    case = advance(once, CASE.facts[place + 1])
     ask = next_step(restored(case), seen(place + 1))
     assert isinstance(ask, Ask)
     messages = ask.move.request.messages

@@ -10,12 +10,22 @@ import pytest
 
 from inquest.api.investigation import InvestigationSpec, StepState
 from inquest.api.types import Phase, Reason
-from inquest.core.case import facts as plot
+from inquest.core.case.case import Case, names_of
 from inquest.core.case.decide import next_step
-from inquest.core.case.facts import Case
+from inquest.core.case.facts import (
+    Briefed,
+    Closed,
+    Diagnosed,
+    ExecutionCreated,
+    Fact,
+    Opened,
+    SnapshotTaken,
+    ToolsRan,
+    Turned,
+)
 from inquest.core.case.investigating import rca_inquiry
-from inquest.core.case.known_facts import names_of
 from inquest.core.case.steps import Ask, Record, RunBatch
+from inquest.core.case.transitions import advance, fold
 from inquest.core.evidence.evidence import EvidenceStatus, Observed
 from inquest.core.llm.conversation import Spent
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolSchema
@@ -31,7 +41,7 @@ GET = cases.reply("", cases.call("get", kind="pod"))
 PLAN = "INVESTIGATION_PLAN:\n- pods\n- logs\n- fix"
 
 
-def opened(spec: InvestigationSpec | None = None, **settings: Any) -> plot.Opened:
+def opened(spec: InvestigationSpec | None = None, **settings: Any) -> Opened:
     made = cases.opened(**{**MODEL, **settings})
     return replace(made, spec=spec) if spec else made
 
@@ -39,11 +49,11 @@ def opened(spec: InvestigationSpec | None = None, **settings: Any) -> plot.Opene
 def briefed(spec: InvestigationSpec | None = None, **settings: Any) -> Case:
     """A case that is about to be asked for the first time."""
     facts = (opened(spec, **settings), cases.resolved(), cases.taken(cases.finding()))
-    case = plot.fold(facts)
+    case = fold(facts)
     step = next_step(case, view(5))
     assert isinstance(step, Record)
-    assert isinstance(step.fact, plot.Briefed)
-    return plot.advance(case, step.fact)
+    assert isinstance(step.fact, Briefed)
+    return advance(case, step.fact)
 
 
 def asked(case: Case, seconds: float = 10) -> Ask:
@@ -80,13 +90,13 @@ def test_what_was_decided_before_the_first_turn_is_kept_whatever_comes_later() -
 
 
 def test_a_journal_of_an_earlier_version_goes_on_without_a_brief() -> None:
-    facts = (cases.opened(**MODEL), cases.resolved(), cases.taken(), plot.Turned(cases.submitted(), cases.AT))
+    facts = (cases.opened(**MODEL), cases.resolved(), cases.taken(), Turned(cases.submitted(), cases.AT))
 
-    assert isinstance(next_step(plot.fold(facts), view()), Record)
+    assert isinstance(next_step(fold(facts), view()), Record)
 
 
 def test_the_plan_of_tools_is_written_down_with_its_reasons() -> None:
-    found = briefed().first(plot.Briefed)
+    found = briefed().first(Briefed)
 
     assert found is not None
     (score,) = (*found.brief.plan.selected, *found.brief.plan.excluded)
@@ -108,8 +118,8 @@ def test_the_prompt_holds_context_history_findings_and_what_was_read() -> None:
 def test_what_is_found_out_later_does_not_change_what_was_asked() -> None:
     case = answered(briefed(), cases.submitted())
     before = rca_inquiry(case).opening
-    diagnosed = plot.advance(case, next_step(case, view()).fact)  # type: ignore[union-attr]
-    again = plot.advance(diagnosed, cases.resolved(gaps=(), verified=False))
+    diagnosed = advance(case, next_step(case, view()).fact)  # type: ignore[union-attr]
+    again = advance(diagnosed, cases.resolved(gaps=(), verified=False))
 
     assert rca_inquiry(again).opening == before
 
@@ -127,7 +137,7 @@ def question(text: str) -> InvestigationSpec:
     ids=["an alert", "a question about now", "an unhealthy snapshot"],
 )
 def test_the_gate_and_its_reason_are_written_down(spec: InvestigationSpec, doubt: str) -> None:
-    found = briefed(spec).first(plot.Briefed)
+    found = briefed(spec).first(Briefed)
 
     assert found is not None
     assert (found.brief.doubt, found.brief.sufficiency) == (doubt, "")
@@ -137,16 +147,16 @@ def test_the_gate_and_its_reason_are_written_down(spec: InvestigationSpec, doubt
 def test_a_fresh_and_healthy_snapshot_is_recommended_for_a_persons_question() -> None:
     clean = cases.taken(objects=(), logs=())
     facts = (opened(question("which services exist?")), cases.resolved(), clean)
-    step = next_step(plot.fold(facts), view(5))
+    step = next_step(fold(facts), view(5))
 
     assert isinstance(step, Record)
-    case = plot.advance(plot.fold(facts), step.fact)
+    case = advance(fold(facts), step.fact)
     assert "prefer it for this question" in prompt_of(case)
 
 
 def test_behaviours_are_switched_off_by_the_habits_of_the_case() -> None:
     off = briefed(habits=Habits(visible_plan=False, sufficiency=Sufficiency.OFF))
-    found = off.first(plot.Briefed)
+    found = off.first(Briefed)
 
     assert "INVESTIGATION_PLAN" in prompt_of(briefed())
     assert "INVESTIGATION_PLAN" not in prompt_of(off)
@@ -162,24 +172,24 @@ READERS = tuple(ToolSchema(name, "reads", READING) for name in ("kubectl_describ
 LIVE = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api", "namespace": "shop"}}
 
 
-def having_read(**changes: Any) -> plot.SnapshotTaken:
+def having_read(**changes: Any) -> SnapshotTaken:
     """A snapshot that holds the target whole, and the events around it."""
     target = cases.evidence(1, '{"kind":"Deployment"}', arguments={"read": "target"}, **changes)
     events = cases.evidence(2, "none found", arguments={"read": "warning events"})
     return cases.taken(target=cases.DEPLOYMENT, objects=(Observed(LIVE, "E1"),), logs=(), evidence=(target, events))
 
 
-def reading(taken: plot.SnapshotTaken) -> Case:
-    case = plot.fold((opened(), cases.resolved(), taken))
-    return plot.advance(case, next_step(case, view(5, tools={Invocation.RCA: READERS})).fact)  # type: ignore[union-attr]
+def reading(taken: SnapshotTaken) -> Case:
+    case = fold((opened(), cases.resolved(), taken))
+    return advance(case, next_step(case, view(5, tools={Invocation.RCA: READERS})).fact)  # type: ignore[union-attr]
 
 
 def told(case: Case, call: ToolCall) -> Case:
     """The case after this one call, run or not."""
-    case = plot.advance(case, plot.Turned(asked(case).move.stamp(cases.reply("", call)), cases.AT))
+    case = advance(case, Turned(asked(case).move.stamp(cases.reply("", call)), cases.AT))
     step = next_step(case, view(10))
     assert isinstance(step, RunBatch)
-    return plot.advance(case, World().perform(step, cases.AT))
+    return advance(case, World().perform(step, cases.AT))
 
 
 TARGET = {"kind": "deployments", "name": "api"}
@@ -200,7 +210,7 @@ def test_what_the_snapshot_holds_of_the_target_is_not_read_again_and_stays_citab
     (result,) = rca_inquiry(case).turns[-1].results
     assert result.content.startswith("already read as E1 before the first turn")
     assert [item.id for item in case.evidence] == ["E1", "E2"]
-    assert case.all(plot.ToolsRan)[-1].results == ()
+    assert case.all(ToolsRan)[-1].results == ()
 
 
 @pytest.mark.parametrize(
@@ -216,7 +226,7 @@ def test_what_the_snapshot_holds_of_the_target_is_not_read_again_and_stays_citab
     ],
     ids=["cut", "not read", "another namespace", "another kind", "a list", "a form by its name", "in full"],
 )
-def test_what_the_snapshot_does_not_hold_whole_is_read(taken: plot.SnapshotTaken, call: ToolCall) -> None:
+def test_what_the_snapshot_does_not_hold_whole_is_read(taken: SnapshotTaken, call: ToolCall) -> None:
     assert rca_inquiry(told(reading(taken), call)).turns[-1].results[0].evidence is not None
 
 
@@ -230,10 +240,10 @@ def test_a_kind_that_somebody_added_is_known_under_its_group_only() -> None:
 
 
 def test_a_tool_whose_read_is_known_is_not_insisted_on() -> None:
-    case = plot.fold((opened(habits=Habits(finish_plan=True)), cases.resolved(), having_read()))
+    case = fold((opened(habits=Habits(finish_plan=True)), cases.resolved(), having_read()))
     brief = next_step(case, view(5, tools={Invocation.RCA: READERS[:2]})).fact  # type: ignore[union-attr]
 
-    assert rca_inquiry(plot.advance(case, brief)).insist == ()
+    assert rca_inquiry(advance(case, brief)).insist == ()
 
 
 # --- budgets ------------------------------------------------------------------------------------------------------
@@ -299,7 +309,7 @@ def test_a_partial_answer_names_the_budget_that_was_spent(
     step = next_step(case, view(seconds))
 
     assert isinstance(step, Record)
-    assert isinstance(step.fact, plot.Diagnosed)
+    assert isinstance(step.fact, Diagnosed)
     warning = step.fact.diagnosis.warnings[-1]
     assert warning.code == word
     assert warning.text.endswith(f" ({word})")
@@ -310,7 +320,7 @@ def test_a_whole_answer_carries_no_such_warning() -> None:
     step = next_step(answered(briefed(), cases.submitted()), view())
 
     assert isinstance(step, Record)
-    assert isinstance(step.fact, plot.Diagnosed)
+    assert isinstance(step.fact, Diagnosed)
     assert {caution.code for caution in step.fact.diagnosis.warnings}.isdisjoint(Spent)
 
 
@@ -318,7 +328,7 @@ def test_no_answer_at_all_within_the_time_fails_the_case() -> None:
     step = next_step(briefed(), view(676))
 
     assert isinstance(step, Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step.fact, Closed)
     assert (step.fact.verdict.phase, step.fact.verdict.reason) == (Phase.FAILED, Reason.TIMED_OUT)
     assert step.fact.timeout_phase is Phase.INVESTIGATING
 
@@ -368,7 +378,7 @@ def executed(*replies: ModelReply) -> Case:
 
 def made_runs(case: Case, call: ModelReply) -> tuple[str, ...]:
     """Calls that a conversation makes after this answer; what it knows already is not made."""
-    step = next_step(plot.advance(case, plot.Turned(asked(case).move.stamp(call), cases.AT)), view(10))
+    step = next_step(advance(case, Turned(asked(case).move.stamp(call), cases.AT)), view(10))
     return tuple(run.call.name for run in step.move.runs) if isinstance(step, RunBatch) else ()
 
 
@@ -376,19 +386,19 @@ def made_runs(case: Case, call: ModelReply) -> tuple[str, ...]:
 def test_the_same_call_after_our_own_change_is_made_again() -> None:
     """Before it a repeat is answered from what is known; the case that follows a change knows nothing of it."""
     before = answered(briefed(), GET)
-    assert before.last(plot.ToolsRan) is not None
+    assert before.last(ToolsRan) is not None
     assert made_runs(before, GET) == ()
-    assert executed(GET, cases.submitted(), cases.chose()).last(plot.ExecutionCreated) is not None
+    assert executed(GET, cases.submitted(), cases.chose()).last(ExecutionCreated) is not None
 
     assert made_runs(briefed(), GET) == ("get",)
 
 
-@pytest.mark.parametrize("fact", [plot.Turned(GET, cases.AT), plot.ToolsRan(Invocation.RCA, (), cases.AT)])
+@pytest.mark.parametrize("fact", [Turned(GET, cases.AT), ToolsRan(Invocation.RCA, (), cases.AT)])
 @pytest.mark.parametrize((), [()], ids=["L12"])
-def test_no_conversation_goes_on_over_a_change_of_its_own(fact: plot.Fact) -> None:
+def test_no_conversation_goes_on_over_a_change_of_its_own(fact: Fact) -> None:
     """Otherwise what it read before would be taken for how things are."""
     with pytest.raises(OutOfTurn):
-        plot.advance(executed(GET, cases.submitted(), cases.chose()), fact)
+        advance(executed(GET, cases.submitted(), cases.chose()), fact)
 
 
 def test_the_conversation_knows_by_which_names_its_target_goes() -> None:

@@ -20,26 +20,20 @@ from inquest.api.types import (
     SubReason,
     TargetRef,
 )
-from inquest.core.case.outcome import (
-    Circumstances,
-    Merged,
-    Verdict,
+from inquest.core.case.endings import (
     cancelled,
     catalogue_unavailable,
-    decide,
     internal_error,
-    merge,
     model_unavailable,
-    normalise,
     queue_timeout,
-    review_row,
-    selected_message,
-    signal_resolved,
     timed_out,
 )
-from inquest.core.diagnosis.diagnosis import Caution, CheckedClaims, Diagnosis, diagnose
-from inquest.core.evidence.evidence import Citation, Finding, Health
-from inquest.core.llm.reply.reading import Choice, SelectionReply
+from inquest.core.case.merging import Circumstances, Merged, merge, normalise, review_row
+from inquest.core.case.outcome import Verdict, decide, selected_message, signal_resolved
+from inquest.core.diagnosis.claims import CheckedClaims
+from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
+from inquest.core.evidence.evidence import Caution, Citation, Finding, Health
+from inquest.core.llm.reply.verdicts import Choice, SelectionReply
 from inquest.core.selection.selection import Attempt
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -11,9 +11,9 @@ from inquest.api import types
 from inquest.api.investigation import InvestigationSpec
 from inquest.api.types import Business, Environment, Priority, RiskTolerance
 from inquest.core.case import facts, selecting
-from inquest.core.case.facts import Case
-from inquest.core.case.reclassification import reclassified, signal_of
+from inquest.core.case.case import Case, reclassified, signal_of
 from inquest.core.case.remediating import question_of
+from inquest.core.case.transitions import fold
 from inquest.core.remediation.policy import Question
 from inquest.core.reporting import notices
 from inquest.core.signals.classification import Surroundings
@@ -32,7 +32,7 @@ def by_hand(case: Case, *, ref: str = "", **changes: Any) -> Case:
     """The same case, with what its spec says changed and labels on its namespace."""
     given = {key: value for key, value in {**cases.spec().signal.to_object(), **SILENT, **changes}.items() if value}
     spec = {"signal": given} | ({"signalRef": {"name": ref}} if ref else {})
-    return facts.fold(_changed(fact, InvestigationSpec.from_object(spec)) for fact in case.facts)
+    return fold(_changed(fact, InvestigationSpec.from_object(spec)) for fact in case.facts)
 
 
 def _changed(fact: facts.Fact, spec: InvestigationSpec) -> facts.Fact:
@@ -56,7 +56,7 @@ def test_the_labels_around_the_target_speak_in_catalogue_policy_and_notices() ->
     assert asked.business is not None
     assert asked.business.business_unit == "retail"
     assert asked.risk_tolerance is RiskTolerance.LOW
-    until_asked = facts.fold(case.facts[: 1 + _place(case, facts.ApprovalRequested)])
+    until_asked = fold(case.facts[: 1 + _place(case, facts.ApprovalRequested)])
     told = notices.notice(until_asked)
     assert told is not None
     assert told.priority == "High"

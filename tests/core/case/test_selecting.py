@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.api.types import DetectedLabels, Detection, Outcome, Phase, Reason, SubReason, TargetRef
-from inquest.core.case import facts, known_facts
-from inquest.core.case import outcome as outcome_of
+from inquest.core.case import facts
+from inquest.core.case.case import Case, context_of
 from inquest.core.case.decide import next_step
-from inquest.core.case.facts import Case
+from inquest.core.case.endings import cancelled, model_unavailable, timed_out
+from inquest.core.case.journal import dump, load
 from inquest.core.case.outcome import Verdict
 from inquest.core.case.steps import Ask, AskGroup, ResolveContext, Wait
+from inquest.core.case.transitions import advance, fold
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import ALL_DETECTIONS
 from inquest.core.evidence.evidence import Finding, Gap, Health
@@ -242,12 +244,12 @@ def test_what_was_detected_at_first_stays_where_nothing_is_detected_later() -> N
     case = world.run(view(), until=Phase.SELECTING)
     case, _ = world.step(case, view())
 
-    found = known_facts.context_of(case)
+    found = context_of(case)
 
     assert (found.labels, found.quota) == (cases.context().labels, cases.context().quota)
     some = replace(later, labels=DetectedLabels(failed_detections=(Detection("stateful"),)))
-    other = facts.advance(case, facts.ContextResolved(some, cases.history(), cases.AT))
-    assert known_facts.context_of(other).labels == some.labels
+    other = advance(case, facts.ContextResolved(some, cases.history(), cases.AT))
+    assert context_of(other).labels == some.labels
 
 
 # --- which object (pipeline, section 9) ---------------------------------------------------------------------------
@@ -555,7 +557,7 @@ def test_the_evidence_of_the_second_look_is_kept_and_numbered_on() -> None:
     case = answers(cases.reply("", cases.call("get", kind="pod")), OVER, later=lambda: HEALTHY).run(view())
 
     assert [item.id for item in case.evidence] == ["E1", "E2", "E3"]
-    assert facts.load(facts.dump(case.all(facts.LookedAgain)[0])) == case.all(facts.LookedAgain)[0]
+    assert load(dump(case.all(facts.LookedAgain)[0])) == case.all(facts.LookedAgain)[0]
 
 
 def test_invocation_2_may_say_that_it_is_over_and_is_believed_no_more() -> None:
@@ -719,12 +721,12 @@ def test_what_the_corrective_turn_did_not_heal_is_said(replies: list[ModelReply]
     assert texts == ["Parts of the reply could not be used: severity"]
 
 
-GONE = outcome_of.model_unavailable("ModelUnauthorized: Permanent error: m-1: 401", permanent=True)
+GONE = model_unavailable("ModelUnauthorized: Permanent error: m-1: 401", permanent=True)
 CUT_OFF: dict[str, tuple[Verdict, tuple[Finding, ...], str | None]] = {
     "no endpoint answers, and a detector knows": (GONE, (cases.finding(),), cases.finding().summary),
     "no endpoint answers": (GONE, (), "not determined: ModelUnauthorized"),
-    "the time is over": (outcome_of.timed_out(Phase.INVESTIGATING), (cases.finding(),), cases.finding().summary),
-    "a person stopped it": (outcome_of.cancelled(), (cases.finding(),), None),
+    "the time is over": (timed_out(Phase.INVESTIGATING), (cases.finding(),), cases.finding().summary),
+    "a person stopped it": (cancelled(), (cases.finding(),), None),
 }
 
 
@@ -732,7 +734,7 @@ CUT_OFF: dict[str, tuple[Verdict, tuple[Finding, ...], str | None]] = {
 def test_a_model_that_is_cut_off_leaves_the_word_to_the_detectors(
     verdict: Verdict, findings: tuple[Finding, ...], summary: str | None
 ) -> None:
-    case = facts.fold([cases.opened(**MODEL), cases.resolved(), cases.taken(*findings)])
+    case = fold([cases.opened(**MODEL), cases.resolved(), cases.taken(*findings)])
 
     told = status.status_changes(cases.closing(verdict, case)).get("root_cause")
 
@@ -787,7 +789,7 @@ def _restarted(world: Callable[[], World]) -> Case:
     """The same walk with the process lost after every fact."""
     made, case = world(), Case()
     for _ in range(60):
-        case = facts.fold(facts.load(facts.dump(fact)) for fact in case.facts)
+        case = fold(load(dump(fact)) for fact in case.facts)
         if case.closed is not None:
             return case
         case, step = made.step(case, view())

@@ -32,18 +32,54 @@ from inquest.api.types import (
     UndoWhen,
     VoidReason,
 )
-from inquest.core.case import endings, known_facts
-from inquest.core.case import facts as plot
-from inquest.core.case import steps as case_steps
+from inquest.core.case import endings
+from inquest.core.case.case import Case, gaps_of, is_near
 from inquest.core.case.decide import next_step
-from inquest.core.case.facts import Case, advance
-from inquest.core.case.known_facts import gaps_of
-from inquest.core.case.steps import Record, View, Wait
+from inquest.core.case.facts import (
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    Closed,
+    ContextResolved,
+    Diagnosed,
+    ExecutionCreated,
+    Fact,
+    Opened,
+    Ruled,
+    Selected,
+    SelectionTurned,
+    SnapshotTaken,
+    Tried,
+    Turned,
+    Unchosen,
+    UndoCreated,
+    UndoPlanned,
+)
+from inquest.core.case.journal import dump, load
+from inquest.core.case.steps import (
+    LOOK,
+    Ask,
+    ChooseByCode,
+    ExecutionSeen,
+    LookUp,
+    Open,
+    Record,
+    RequestApproval,
+    ResolveContext,
+    Rule,
+    Step,
+    View,
+    Wait,
+)
+from inquest.core.case.transitions import advance, fold
 from inquest.core.diagnosis.diagnosis import Diagnosis
-from inquest.core.evidence.evidence import Gap, Health, Listing, Observed
+from inquest.core.evidence.evidence import Gap, Health, Observed
+from inquest.core.evidence.snapshot import Listing
 from inquest.core.llm.messages import ModelReply, Usage
-from inquest.core.remediation.proposal import HELD, Halt, Stand, Standing
-from inquest.core.reporting.status import replies_of, verdicts
+from inquest.core.remediation.approval import HELD, Stand, Standing
+from inquest.core.remediation.guards import Halt
+from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.status import replies_of
 from tests.core import cases
 from tests.core.cases import World, view
 
@@ -56,7 +92,7 @@ def walked(world: World, seen: View, case: Case | None = None) -> tuple[list[str
     names: list[str] = []
     while case.closed is None and len(names) < 60:
         case, step = world.step(case, seen)
-        fact = f" {type(step.fact).__name__}" if isinstance(step, case_steps.Record) else ""
+        fact = f" {type(step.fact).__name__}" if isinstance(step, Record) else ""
         names.append(type(step).__name__ + fact)
         if isinstance(step, Wait):
             break
@@ -90,7 +126,7 @@ def test_the_walk_goes_on_when_a_person_approves() -> None:
 
     names, case = walked(World(), view(stand=cases.APPROVED, execution=cases.SUCCEEDED, decided_by="jane"), case)
 
-    decided = case.last(plot.ApprovalDecided)
+    decided = case.last(ApprovalDecided)
     assert decided is not None
     assert (decided.state, decided.by) == (ApprovalState.APPROVED, "jane")
     assert names == ["Record ApprovalDecided", "Execute", "Record ExecutionVerifying", "Record Closed"]
@@ -101,7 +137,7 @@ def test_the_walk_goes_to_its_end_where_policy_says_so() -> None:
     names, case = walked(World(decision="AutoApproved"), view(execution=cases.SUCCEEDED))
 
     assert names == [*INQUIRY, "Execute", "Record ExecutionVerifying", "Record Closed"]
-    assert case.last(plot.ApprovalRequested) is None
+    assert case.last(ApprovalRequested) is None
 
 
 def test_policy_is_asked_about_what_was_proposed() -> None:
@@ -109,7 +145,7 @@ def test_policy_is_asked_about_what_was_proposed() -> None:
 
     step = next_step(selected, view())
 
-    assert isinstance(step, case_steps.Rule)
+    assert isinstance(step, Rule)
     question = step.question
     assert (question.action_type, question.workflow["id"]) == ("IncreaseMemoryLimits", "raise-memory")
     assert question.remediation_target == cases.PINNED_DEPLOYMENT
@@ -123,7 +159,7 @@ def test_the_catalogue_is_asked_with_words_of_the_case_alone() -> None:
 
     step = next_step(case, view())
 
-    assert isinstance(step, case_steps.ChooseByCode)
+    assert isinstance(step, ChooseByCode)
     filters = step.filters
     assert (filters.severity, filters.component, filters.environment) == ("critical", "Deployment", "Production")
     assert (filters.priority, filters.custom_labels) == ("P1", {"team": ("pay",)})
@@ -152,7 +188,7 @@ INQUIRIES: dict[str, tuple[World, Ended]] = {
         (Phase.COMPLETED, Reason.ANALYSIS_COMPLETED, SubReason.RCA_INCOMPLETE, Resolution.MANUAL_REVIEW_REQUIRED),
     ),
     "no workflow fits": (
-        World(code=lambda: plot.Unchosen("nothing fits", cases.AT)),
+        World(code=lambda: Unchosen("nothing fits", cases.AT)),
         (
             Phase.COMPLETED,
             Reason.ANALYSIS_COMPLETED,
@@ -195,15 +231,15 @@ def test_an_inquiry_that_ends_early(world: World, expected: Ended) -> None:
 
     assert case.closed is not None
     assert (*end_of(case), case.closed.verdict.resolution) == expected
-    assert case.all(plot.ApprovalRequested) == ()
-    assert case.all(plot.ExecutionCreated) == ()
+    assert case.all(ApprovalRequested) == ()
+    assert case.all(ExecutionCreated) == ()
 
 
 @pytest.mark.parametrize("name", ["C-LC-3 a healthy target needs nothing", "nobody should act"])
 def test_c_ar_7_where_there_is_nothing_to_do_policy_is_not_asked(name: str) -> None:
     case = INQUIRIES[name][0].run(view())
 
-    assert case.last(plot.Ruled) is None
+    assert case.last(Ruled) is None
 
 
 AUTOMATIC = World(decision="AutoApproved")
@@ -248,13 +284,13 @@ def test_a_guard_halts_right_before_the_execution(halt: Halt, expected: Ended, a
 
     assert case.closed is not None
     assert (*end_of(case), case.closed.verdict.resolution) == expected
-    assert case.last(plot.ExecutionCreated) is None
+    assert case.last(ExecutionCreated) is None
 
 
 def test_a_busy_target_is_left_to_the_execution_to_wait_for() -> None:
     busy = Halt("ResourceBusy", "another changes it", until=cases.AT)
 
-    blocked = case_steps.ExecutionSeen(ExecutionPhase.BLOCKED)
+    blocked = ExecutionSeen(ExecutionPhase.BLOCKED)
 
     assert AUTOMATIC.run(view(halt=busy, execution=blocked)).phase is Phase.EXECUTING
 
@@ -286,7 +322,7 @@ def test_what_is_not_approved_is_not_executed(
     case = World().run(seen, cases.reached(Phase.AWAITING_APPROVAL))
 
     assert end_of(case) == expected
-    assert case.last(plot.ExecutionCreated) is None
+    assert case.last(ExecutionCreated) is None
 
 
 @pytest.mark.parametrize("standing", [Standing.PENDING, Standing.WAIT, Standing.UNREAD, Standing.NOT_APPROVED])
@@ -299,7 +335,7 @@ def test_c_ra_4_a_request_that_nobody_decided_is_looked_at_again(standing: Stand
 HALF = timedelta(minutes=7)
 
 
-def unanswered(*more: plot.Fact) -> Case:
+def unanswered(*more: Fact) -> Case:
     """Asked, with a time at which silence is told."""
     asked = cases.requested(escalates_at=cases.AT + HALF)
     return reduce(advance, more, advance(cases.reached(Phase.AWAITING_APPROVAL), asked))
@@ -310,12 +346,12 @@ def test_silence_is_told_once_when_its_time_has_come() -> None:
     before, after = view(HALF.total_seconds() - 10, stand=pending), view(HALF.total_seconds(), stand=pending)
 
     assert next_step(unanswered(), before) == Wait(cases.AT + HALF)
-    assert next_step(unanswered(), after) == Record(plot.ApprovalEscalated(after.now))
-    told = unanswered(plot.ApprovalEscalated(after.now))
-    assert next_step(told, after) == Wait(after.now + case_steps.LOOK)
-    assert next_step(advance(told, cases.requested(escalates_at=cases.AT + HALF)), after) == Wait(
-        after.now + case_steps.LOOK
-    ), "a request that is made again is no new question"
+    assert next_step(unanswered(), after) == Record(ApprovalEscalated(after.now))
+    told = unanswered(ApprovalEscalated(after.now))
+    assert next_step(told, after) == Wait(after.now + LOOK)
+    assert next_step(advance(told, cases.requested(escalates_at=cases.AT + HALF)), after) == Wait(after.now + LOOK), (
+        "a request that is made again is no new question"
+    )
 
 
 @pytest.mark.parametrize("standing", [Standing.WAIT, Standing.UNREAD, Standing.NOT_APPROVED])
@@ -346,14 +382,12 @@ def test_what_hinders_holds_a_decision_whatever_the_time(standing: Standing) -> 
 def test_c_ra_1_a_request_that_was_deleted_is_made_again() -> None:
     step = next_step(cases.reached(Phase.AWAITING_APPROVAL), view(stand=None))
 
-    assert isinstance(step, case_steps.RequestApproval)
+    assert isinstance(step, RequestApproval)
 
 
 FROZEN: dict[str, Case] = {
-    "before the request": advance(cases.reached(Phase.ANALYZING), plot.Ruled(cases.ruling(), cases.AT)),
-    "before an automatic run": advance(
-        cases.reached(Phase.ANALYZING), plot.Ruled(cases.ruling("AutoApproved"), cases.AT)
-    ),
+    "before the request": advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling(), cases.AT)),
+    "before an automatic run": advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling("AutoApproved"), cases.AT)),
     "after the approval": advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided()),
 }
 
@@ -363,7 +397,7 @@ FROZEN: dict[str, Case] = {
 def test_nothing_begins_while_the_kill_switch_is_on(case: Case, seconds: int) -> None:
     seen = view(seconds, frozen="effects are frozen by the window nights")
 
-    assert next_step(case, seen) == Wait(seen.now + case_steps.LOOK)
+    assert next_step(case, seen) == Wait(seen.now + LOOK)
 
 
 def test_a_signal_that_is_resolved_before_the_ruling_asks_nobody() -> None:
@@ -371,7 +405,7 @@ def test_a_signal_that_is_resolved_before_the_ruling_asks_nobody() -> None:
         ended = World().run(view(signal_resolved=True), case)
 
         assert end_of(ended) == (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.SIGNAL_RESOLVED)
-        assert ended.last(plot.ApprovalRequested) is None
+        assert ended.last(ApprovalRequested) is None
 
 
 def test_a_signal_that_is_resolved_while_it_waits_begins_nothing() -> None:
@@ -404,7 +438,7 @@ LATE: dict[str, Phase] = {
 @pytest.mark.parametrize("phase", LATE.values(), ids=LATE.keys())
 def test_time_that_is_spent_ends_the_case_and_names_the_phase(phase: Phase) -> None:
     """A run has the time of its workflow, every other phase a share of the one budget."""
-    run = case_steps.ExecutionSeen(ExecutionPhase.FAILED, "the Job was stopped at its deadline", late=True)
+    run = ExecutionSeen(ExecutionPhase.FAILED, "the Job was stopped at its deadline", late=True)
 
     case = World().run(view(cases.TIMEOUT.total_seconds() + 1, execution=run), cases.reached(phase))
 
@@ -415,35 +449,35 @@ def test_time_that_is_spent_ends_the_case_and_names_the_phase(phase: Phase) -> N
 
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.AWAITING_APPROVAL, Phase.EXECUTING, Phase.VERIFYING])
 def test_what_waits_for_people_and_jobs_has_clocks_of_its_own(phase: Phase) -> None:
-    seen = view(24 * 3600, execution=case_steps.ExecutionSeen(ExecutionPhase.RUNNING))
+    seen = view(24 * 3600, execution=ExecutionSeen(ExecutionPhase.RUNNING))
 
     step = next_step(cases.reached(phase), seen)
 
-    assert isinstance(step, case_steps.Open if phase is Phase.PENDING else Wait)
+    assert isinstance(step, Open if phase is Phase.PENDING else Wait)
 
 
 def test_c_er_3_below_the_budget_the_case_goes_on() -> None:
     short = World({"timeout": timedelta(minutes=5)})
     case = short.run(view(), until=Phase.SELECTING)
 
-    assert isinstance(next_step(case, view(299)), case_steps.ChooseByCode)
+    assert isinstance(next_step(case, view(299)), ChooseByCode)
     assert end_of(short.run(view(360), case)) == (Phase.FAILED, Reason.TIMED_OUT, None)
 
 
-RUNS: dict[str, tuple[Phase, case_steps.ExecutionSeen | None, Ended]] = {
+RUNS: dict[str, tuple[Phase, ExecutionSeen | None, Ended]] = {
     "failed half way": (
         Phase.EXECUTING,
-        case_steps.ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True),
+        ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True),
         (Phase.FAILED, Reason.EXECUTION_FAILED, None, Resolution.MANUAL_REVIEW_REQUIRED),
     ),
     "C-WF-3 failed before it ran": (
         Phase.EXECUTING,
-        case_steps.ExecutionSeen(ExecutionPhase.FAILED, "image pull"),
+        ExecutionSeen(ExecutionPhase.FAILED, "image pull"),
         (Phase.FAILED, Reason.EXECUTION_FAILED, None, None),
     ),
     "no answer in its time": (
         Phase.EXECUTING,
-        case_steps.ExecutionSeen(ExecutionPhase.FAILED, "deadline", ran=True, late=True),
+        ExecutionSeen(ExecutionPhase.FAILED, "deadline", ran=True, late=True),
         (Phase.FAILED, Reason.TIMED_OUT, None, Resolution.MANUAL_REVIEW_REQUIRED),
     ),
     "gone while it ran": (
@@ -453,17 +487,17 @@ RUNS: dict[str, tuple[Phase, case_steps.ExecutionSeen | None, Ended]] = {
     ),
     "undone at once": (
         Phase.EXECUTING,
-        case_steps.ExecutionSeen(ExecutionPhase.ROLLED_BACK),
+        ExecutionSeen(ExecutionPhase.ROLLED_BACK),
         (Phase.COMPLETED, Reason.ROLLED_BACK, None, Resolution.INCONCLUSIVE),
     ),
     "it helped": (
         Phase.VERIFYING,
-        case_steps.ExecutionSeen(ExecutionPhase.SUCCEEDED, done=cases.effect()),
+        ExecutionSeen(ExecutionPhase.SUCCEEDED, done=cases.effect()),
         (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None, Resolution.REMEDIATED),
     ),
     "C-LC-5 the target was deleted": (
         Phase.VERIFYING,
-        case_steps.ExecutionSeen(
+        ExecutionSeen(
             ExecutionPhase.SUCCEEDED,
             done=endings.Effect(Resolution.REMEDIATED, EffectivenessReason.UNRECOVERABLE, None),
         ),
@@ -471,7 +505,7 @@ RUNS: dict[str, tuple[Phase, case_steps.ExecutionSeen | None, Ended]] = {
     ),
     "undone afterwards": (
         Phase.VERIFYING,
-        case_steps.ExecutionSeen(ExecutionPhase.ROLLED_BACK),
+        ExecutionSeen(ExecutionPhase.ROLLED_BACK),
         (Phase.COMPLETED, Reason.ROLLED_BACK, None, Resolution.INCONCLUSIVE),
     ),
     "gone while it was verified": (
@@ -483,7 +517,7 @@ RUNS: dict[str, tuple[Phase, case_steps.ExecutionSeen | None, Ended]] = {
 
 
 @pytest.mark.parametrize(("phase", "seen", "expected"), RUNS.values(), ids=RUNS.keys())
-def test_a_run_comes_back_to_its_case(phase: Phase, seen: case_steps.ExecutionSeen | None, expected: Ended) -> None:
+def test_a_run_comes_back_to_its_case(phase: Phase, seen: ExecutionSeen | None, expected: Ended) -> None:
     case = World().run(view(execution=seen), cases.reached(phase))
 
     assert case.closed is not None
@@ -492,13 +526,13 @@ def test_a_run_comes_back_to_its_case(phase: Phase, seen: case_steps.ExecutionSe
 
 @pytest.mark.parametrize("phase", [None, ExecutionPhase.PENDING, ExecutionPhase.BLOCKED, ExecutionPhase.RUNNING])
 def test_a_run_that_goes_on_is_waited_for(phase: ExecutionPhase | None) -> None:
-    seen = view(execution=case_steps.ExecutionSeen(phase))
+    seen = view(execution=ExecutionSeen(phase))
 
     assert isinstance(next_step(cases.reached(Phase.EXECUTING), seen), Wait)
 
 
 def test_an_assessment_that_goes_on_is_waited_for() -> None:
-    seen = view(execution=case_steps.ExecutionSeen(ExecutionPhase.VERIFYING))
+    seen = view(execution=ExecutionSeen(ExecutionPhase.VERIFYING))
 
     assert isinstance(next_step(cases.reached(Phase.VERIFYING), seen), Wait)
 
@@ -528,7 +562,7 @@ def test_the_walk_with_a_model() -> None:
         "Wait",
     ]
     assert [item.id for item in case.evidence] == ["E1", "E2"]
-    diagnosed = case.last(plot.Diagnosed)
+    diagnosed = case.last(Diagnosed)
     assert diagnosed is not None
     assert (diagnosed.diagnosis.confidence, diagnosed.diagnosis.checked.supported) == (0.9, 1)
 
@@ -544,7 +578,7 @@ def test_evidence_of_both_invocations_is_numbered_in_one_row() -> None:
 def test_a_reply_that_cannot_be_read_is_corrected_once() -> None:
     case = answers(cases.reply("hm"), cases.submitted(), cases.chose()).run(view())
 
-    assert len(case.all(plot.Turned)) == 2
+    assert len(case.all(Turned)) == 2
     assert case.phase is Phase.AWAITING_APPROVAL
 
 
@@ -553,7 +587,7 @@ def test_a_case_that_was_read_again_asks_the_same_question() -> None:
     case = world.run(view(), until=Phase.SELECTING)
 
     for length in range(3, len(case.facts)):
-        before = plot.fold(case.facts[:length])
+        before = fold(case.facts[:length])
         assert next_step(before, view()) == next_step(refolded(before), view())
 
 
@@ -630,8 +664,8 @@ def test_an_inquiry_with_a_model(
 
     verdict = case.closed.verdict if case.closed else None
     assert (case.phase, verdict and verdict.outcome) == expected
-    assert (len(case.all(plot.SelectionTurned)), len(case.all(plot.Tried))) == (asked, tried)
-    assert [one.number for one in case.all(plot.Tried)] == list(range(1, tried + 1))
+    assert (len(case.all(SelectionTurned)), len(case.all(Tried))) == (asked, tried)
+    assert [one.number for one in case.all(Tried)] == list(range(1, tried + 1))
 
 
 def test_a_model_that_stays_silent_on_its_last_turn_leaves_the_findings() -> None:
@@ -639,7 +673,7 @@ def test_a_model_that_stays_silent_on_its_last_turn_leaves_the_findings() -> Non
 
     case = world.run(view())
 
-    diagnosed = case.last(plot.Diagnosed)
+    diagnosed = case.last(Diagnosed)
     assert diagnosed is not None
     assert diagnosed.diagnosis.summary == cases.finding().summary
     assert case.closed is not None
@@ -658,12 +692,12 @@ def test_a_choice_that_stays_silent_on_its_last_turn_is_inconclusive() -> None:
 
 def test_near_the_end_of_its_time_the_next_turn_is_the_last() -> None:
     step = next_step(answers().run(view(), until=Phase.INVESTIGATING), view())
-    case = plot.fold([cases.opened(**MODEL), cases.taken(), cases.resolved(), cases.briefed()])
+    case = fold([cases.opened(**MODEL), cases.taken(), cases.resolved(), cases.briefed()])
 
     late = next_step(case, view(580))
 
-    assert isinstance(step, case_steps.ResolveContext)
-    assert isinstance(late, case_steps.Ask)
+    assert isinstance(step, ResolveContext)
+    assert isinstance(late, Ask)
     assert late.move.reserved == "TimeBudgetSpent"
     assert {tool.name for tool in late.move.request.tools} == {"submit_result"}
 
@@ -690,7 +724,7 @@ def test_the_target_of_the_diagnosis_is_looked_up_once(named: dict[str, Any], fo
 
     case = answers(cases.submitted(remediation_target=named), cases.chose(), contexts=look).run(view())
 
-    assert [fact.context.root for fact in case.all(plot.ContextResolved)] == [cases.DEPLOYMENT, found]
+    assert [fact.context.root for fact in case.all(ContextResolved)] == [cases.DEPLOYMENT, found]
     assert case.phase is Phase.AWAITING_APPROVAL
 
 
@@ -709,7 +743,7 @@ def test_what_a_person_chose_is_checked_ruled_on_and_approved(health: Health) ->
 
     assert names[-5:] == ["LookUp", "Propose", "Rule", "RequestApproval", "Wait"]
     assert "ChooseByCode" not in names
-    selected = case.last(plot.Selected)
+    selected = case.last(Selected)
     assert selected is not None
     assert (selected.verdict.outcome, selected.verdict.needs_review) == (Outcome.WORKFLOW_SELECTED, False)
 
@@ -719,12 +753,12 @@ def test_what_a_person_chose_is_no_surer_than_the_diagnosis() -> None:
     world, case = World(wish=WISH), Case()
     for _ in range(10):
         step = next_step(case, view())
-        if isinstance(step, case_steps.LookUp):
+        if isinstance(step, LookUp):
             break
-        case = plot.advance(case, world.perform(step, view().now))
+        case = advance(case, world.perform(step, view().now))
 
-    diagnosed = case.last(plot.Diagnosed)
-    assert isinstance(step, case_steps.LookUp)
+    diagnosed = case.last(Diagnosed)
+    assert isinstance(step, LookUp)
     assert step.reply.choice is not None
     assert diagnosed is not None
     assert (step.reply.choice.workflow_id, step.reply.choice.parameters) == (WISH.id, dict(WISH.parameters))
@@ -742,7 +776,7 @@ def test_a_choice_that_does_not_hold_is_told_once_and_reviewed(settings: dict[st
     assert case.closed is not None
     verdict = case.closed.verdict
     assert (verdict.outcome, verdict.needs_review) == (Outcome.VALIDATION_FAILED, True)
-    assert case.last(plot.Ruled) is None
+    assert case.last(Ruled) is None
 
 
 def test_a_choice_reaches_no_further_than_its_case() -> None:
@@ -750,28 +784,28 @@ def test_a_choice_reaches_no_further_than_its_case() -> None:
     asked = replace(asked, spec=asked.spec.model_copy(update={"workflow": WISH}))
     look = cases.resolved(root=ELSEWHERE)
 
-    _, case = walked(World(wish=WISH), view(), plot.fold([asked, look]))
+    _, case = walked(World(wish=WISH), view(), fold([asked, look]))
 
     assert case.closed is not None
-    assert case.last(plot.Tried) is None
+    assert case.last(Tried) is None
 
 
 # --- the undo -----------------------------------------------------------------------------------------------------
 
-HALF_WAY = case_steps.ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True)
-NEVER_RAN = case_steps.ExecutionSeen(ExecutionPhase.FAILED, "image pull")
+HALF_WAY = ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True)
+NEVER_RAN = ExecutionSeen(ExecutionPhase.FAILED, "image pull")
 
 
 def ineffective(
     health: float | None = 0.0,
     before: float | None = 0.0,
     reason: EffectivenessReason = EffectivenessReason.PARTIAL,
-) -> case_steps.ExecutionSeen:
+) -> ExecutionSeen:
     done = endings.Effect(Resolution.INCONCLUSIVE, reason, health)
-    return case_steps.ExecutionSeen(ExecutionPhase.SUCCEEDED, done=done, health=health, health_before=before)
+    return ExecutionSeen(ExecutionPhase.SUCCEEDED, done=done, health=health, health_before=before)
 
 
-DUE: dict[str, tuple[Phase, UndoWhen, case_steps.ExecutionSeen, bool]] = {
+DUE: dict[str, tuple[Phase, UndoWhen, ExecutionSeen, bool]] = {
     "on failure, failed half way": (Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, True),
     "on failure, it never ran": (Phase.EXECUTING, UndoWhen.ON_FAILURE, NEVER_RAN, False),
     "by hand, failed half way": (Phase.EXECUTING, UndoWhen.MANUAL, HALF_WAY, False),
@@ -792,7 +826,7 @@ DUE: dict[str, tuple[Phase, UndoWhen, case_steps.ExecutionSeen, bool]] = {
 
 @pytest.mark.parametrize(("phase", "when", "seen", "due"), DUE.values(), ids=DUE.keys())
 def test_a_run_is_taken_back_where_its_workflow_says_so(
-    phase: Phase, when: UndoWhen, seen: case_steps.ExecutionSeen, due: bool
+    phase: Phase, when: UndoWhen, seen: ExecutionSeen, due: bool
 ) -> None:
     world = World(undoing=cases.undoing(when))
 
@@ -801,7 +835,7 @@ def test_a_run_is_taken_back_where_its_workflow_says_so(
     assert names == (["PlanUndo", "Undo", "Record Closed"] if due else ["Record Closed"])
 
 
-def undoing(phase: Phase, when: UndoWhen, seen: case_steps.ExecutionSeen, **more: Any) -> Case:
+def undoing(phase: Phase, when: UndoWhen, seen: ExecutionSeen, **more: Any) -> Case:
     """A case whose run is bad enough to be taken back, as far as it goes."""
     world = World(undoing=cases.undoing(when), changed=more.pop("changed", False))
     return world.run(view(execution=seen, **more), cases.reached(phase, world))
@@ -812,7 +846,7 @@ def test_a_case_ends_rolled_back_when_its_undo_ran(phase: Phase) -> None:
     """The execution itself says so."""
     seen = HALF_WAY if phase is Phase.EXECUTING else ineffective()
     when = UndoWhen.ON_FAILURE if phase is Phase.EXECUTING else UndoWhen.ON_INEFFECTIVE
-    waits = undoing(phase, when, seen, undo=case_steps.ExecutionSeen(ExecutionPhase.RUNNING))
+    waits = undoing(phase, when, seen, undo=ExecutionSeen(ExecutionPhase.RUNNING))
     assert waits.closed is None
 
     case = World().run(view(execution=replace(seen, phase=ExecutionPhase.ROLLED_BACK)), waits)
@@ -827,7 +861,7 @@ def test_a_case_ends_rolled_back_when_its_undo_ran(phase: Phase) -> None:
 
 LEFT: dict[str, tuple[dict[str, Any], str]] = {
     "the target was changed": ({"changed": True}, "changed since"),
-    "the undo failed": ({"undo": case_steps.ExecutionSeen(ExecutionPhase.FAILED, "exit 9")}, "exit 9"),
+    "the undo failed": ({"undo": ExecutionSeen(ExecutionPhase.FAILED, "exit 9")}, "exit 9"),
     "the undo was deleted": ({}, "its execution is gone"),
 }
 
@@ -852,20 +886,20 @@ def test_what_failed_long_ago_may_have_been_mended_since(minutes: int, left: boo
     """The operator was away; who repaired the target by hand does not want it taken back."""
     seen = replace(HALF_WAY, ended_at=view().now - timedelta(minutes=minutes))
 
-    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, seen, undo=case_steps.ExecutionSeen(ExecutionPhase.RUNNING))
+    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, seen, undo=ExecutionSeen(ExecutionPhase.RUNNING))
 
-    assert (case.closed is not None, case.last(plot.UndoPlanned) is None) == (left, left)
+    assert (case.closed is not None, case.last(UndoPlanned) is None) == (left, left)
 
 
 def test_no_undo_begins_while_effects_are_frozen() -> None:
     case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, frozen="effects are frozen")
 
     assert case.closed is None
-    assert (count(case.facts, plot.UndoPlanned), count(case.facts, plot.UndoCreated)) == (1, 0)
+    assert (count(case.facts, UndoPlanned), count(case.facts, UndoCreated)) == (1, 0)
 
 
-RUNNING_UNDO = case_steps.ExecutionSeen(ExecutionPhase.RUNNING)
-STOPPED: dict[str, tuple[Phase, UndoWhen, case_steps.ExecutionSeen, dict[str, Any]]] = {
+RUNNING_UNDO = ExecutionSeen(ExecutionPhase.RUNNING)
+STOPPED: dict[str, tuple[Phase, UndoWhen, ExecutionSeen, dict[str, Any]]] = {
     "after a run that did not help": (
         Phase.VERIFYING,
         UndoWhen.ON_INEFFECTIVE,
@@ -879,7 +913,7 @@ STOPPED: dict[str, tuple[Phase, UndoWhen, case_steps.ExecutionSeen, dict[str, An
 
 @pytest.mark.parametrize(("phase", "when", "seen", "more"), STOPPED.values(), ids=STOPPED.keys())
 def test_an_undo_that_a_person_stops_leaves_the_target_to_a_person(
-    phase: Phase, when: UndoWhen, seen: case_steps.ExecutionSeen, more: dict[str, Any]
+    phase: Phase, when: UndoWhen, seen: ExecutionSeen, more: dict[str, Any]
 ) -> None:
     case = undoing(phase, when, seen, **more)
 
@@ -895,10 +929,10 @@ def test_an_undo_that_a_person_stops_leaves_the_target_to_a_person(
 
 def refolded(case: Case) -> Case:
     """What a process knows that starts anew: the slots, and nothing else."""
-    return plot.fold(plot.load(json.loads(json.dumps(plot.dump(fact)))) for fact in case.facts)
+    return fold(load(json.loads(json.dumps(dump(fact)))) for fact in case.facts)
 
 
-def count(facts: Iterable[plot.Fact], kind: type[plot.Fact]) -> int:
+def count(facts: Iterable[Fact], kind: type[Fact]) -> int:
     return sum(isinstance(fact, kind) for fact in facts)
 
 
@@ -911,7 +945,7 @@ class Interleavings(RuleBasedStateMachine):
         self.case = Case()
         self.seen = view()
         self.ended: Case | None = None
-        self.written: tuple[plot.Fact, ...] = ()
+        self.written: tuple[Fact, ...] = ()
 
     @initialize(
         phase=st.sampled_from([Phase.AWAITING_APPROVAL, Phase.ANALYZING, Phase.PENDING]),
@@ -937,9 +971,9 @@ class Interleavings(RuleBasedStateMachine):
                 self.answer(taken)
         self.ended = self.ended or (self.case if self.case.closed else None)
 
-    def answer(self, taken: case_steps.Step) -> None:
+    def answer(self, taken: Step) -> None:
         """A request that is made is there to be looked at."""
-        if isinstance(taken, case_steps.RequestApproval):
+        if isinstance(taken, RequestApproval):
             self.seen = replace(self.seen, stand=cases.stand(Standing.PENDING))
 
     @rule()
@@ -961,7 +995,7 @@ class Interleavings(RuleBasedStateMachine):
         self.seen = replace(self.seen, stand=None if gone else cases.stand(standing, "said", word), decided_by="jane")
         self.go_on(3)
 
-    @precondition(lambda self: self.case.last(plot.Ruled) is not None)
+    @precondition(lambda self: self.case.last(Ruled) is not None)
     @rule()
     def cancel(self) -> None:
         self.seen = replace(self.seen, cancelled=True)
@@ -980,12 +1014,12 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(phase=st.sampled_from([None, *ExecutionPhase]), done=st.booleans())
     def the_run_goes_on(self, phase: ExecutionPhase | None, done: bool) -> None:
-        found = case_steps.ExecutionSeen(phase, "said", ran=True, done=cases.effect() if done else None)
+        found = ExecutionSeen(phase, "said", ran=True, done=cases.effect() if done else None)
         self.seen = replace(self.seen, execution=found if phase else None)
 
     @rule(phase=st.sampled_from([None, *ExecutionPhase]))
     def the_undo_goes_on(self, phase: ExecutionPhase | None) -> None:
-        self.seen = replace(self.seen, undo=case_steps.ExecutionSeen(phase, "said") if phase else None)
+        self.seen = replace(self.seen, undo=ExecutionSeen(phase, "said") if phase else None)
 
     @invariant()
     def i1_what_is_written_stays_as_it_was_written(self) -> None:
@@ -996,14 +1030,14 @@ class Interleavings(RuleBasedStateMachine):
     @invariant()
     def i2_nobody_is_asked_without_a_ruling(self) -> None:
         kinds = [type(fact) for fact in self.case.facts]
-        if plot.ApprovalRequested in kinds:
-            assert plot.Ruled in kinds[: kinds.index(plot.ApprovalRequested)]
+        if ApprovalRequested in kinds:
+            assert Ruled in kinds[: kinds.index(ApprovalRequested)]
 
     @invariant()
     def i3_there_is_at_most_one_execution(self) -> None:
-        assert count(self.case.facts, plot.ExecutionCreated) <= 1
-        assert count(self.case.facts, plot.UndoCreated) <= 1
-        assert count(self.case.facts, plot.Ruled) <= 1
+        assert count(self.case.facts, ExecutionCreated) <= 1
+        assert count(self.case.facts, UndoCreated) <= 1
+        assert count(self.case.facts, Ruled) <= 1
 
     @invariant()
     def i4_an_end_stays_the_end(self) -> None:
@@ -1014,10 +1048,10 @@ class Interleavings(RuleBasedStateMachine):
     @invariant()
     def i8_nothing_runs_without_leave(self) -> None:
         kinds = [type(fact) for fact in self.case.facts]
-        if plot.ExecutionCreated not in kinds:
+        if ExecutionCreated not in kinds:
             return
-        before = plot.fold(self.case.facts[: kinds.index(plot.ExecutionCreated)])
-        ruled, decided = before.last(plot.Ruled), before.last(plot.ApprovalDecided)
+        before = fold(self.case.facts[: kinds.index(ExecutionCreated)])
+        ruled, decided = before.last(Ruled), before.last(ApprovalDecided)
         assert ruled is not None
         assert not before.opened.pinned.dry_run
         assert ruled.ruling.decision is RulingDecision.AUTO_APPROVED or (
@@ -1026,7 +1060,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @invariant()
     def i10_a_failed_read_is_told(self) -> None:
-        if self.case.last(plot.SnapshotTaken) is not None:
+        if self.case.last(SnapshotTaken) is not None:
             assert set(self.world.gaps) <= set(gaps_of(self.case))
             assert verdicts(self.case)["EvidenceComplete"].status == ("False" if self.world.gaps else "True")
 
@@ -1035,7 +1069,7 @@ class Interleavings(RuleBasedStateMachine):
         self.go_on(60)
         if self.case.closed is None:
             waits = next_step(self.case, self.seen)
-            assert isinstance(waits, case_steps.Wait)
+            assert isinstance(waits, Wait)
             assert waits.until > self.seen.now
 
 
@@ -1055,7 +1089,7 @@ def test_no_more_is_spent_than_the_budget_and_one_call(budget: int, costs: list[
     world = World({**MODEL, "token_budget": budget}, replies=replies)
     case, seen = Case(), view()
     for number in range(200):
-        if case.closed is not None or isinstance(next_step(case, seen), case_steps.Wait):
+        if case.closed is not None or isinstance(next_step(case, seen), Wait):
             break
         case, _ = world.step(refolded(case) if number in kills else case, seen)
 
@@ -1068,7 +1102,7 @@ DRIFTED = cases.stand(Standing.VOIDED, "drift", VoidReason.TARGET_DRIFTED)
 ELSEWHERE = TargetRef(api_version="apps/v1", kind="Deployment", name="db", namespace="payments")
 
 
-def opened_in(namespace: str, target: TargetRef) -> plot.Opened:
+def opened_in(namespace: str, target: TargetRef) -> Opened:
     made = cases.opened(home="inquest-system")
     signal = made.spec.signal.model_copy(update={"target": target})
     return replace(made, namespace=namespace, spec=made.spec.model_copy(update={"signal": signal}))
@@ -1082,27 +1116,27 @@ def opened_in(namespace: str, target: TargetRef) -> plot.Opened:
     ],
 )
 def test_a_tenants_case_may_not_look_outside_its_namespace(target: TargetRef) -> None:
-    step = next_step(plot.fold([opened_in("shop", target)]), view())
+    step = next_step(fold([opened_in("shop", target)]), view())
 
-    assert isinstance(step, case_steps.Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step, Record)
+    assert isinstance(step.fact, Closed)
     assert step.fact.verdict.sub_reason is SubReason.OUT_OF_SCOPE
 
 
 def test_a_tenants_case_may_not_look_outside_through_an_owner() -> None:
     facts = [opened_in("shop", cases.opened().spec.signal.target), cases.resolved(root=ELSEWHERE)]
 
-    step = next_step(plot.fold(facts), view())
+    step = next_step(fold(facts), view())
 
-    assert isinstance(step, case_steps.Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step, Record)
+    assert isinstance(step.fact, Closed)
     assert step.fact.verdict.sub_reason is SubReason.OUT_OF_SCOPE
 
 
 def test_a_case_of_the_operators_namespace_may_look_anywhere() -> None:
-    step = next_step(plot.fold([opened_in("inquest-system", ELSEWHERE)]), view())
+    step = next_step(fold([opened_in("inquest-system", ELSEWHERE)]), view())
 
-    assert step == case_steps.ResolveContext(ELSEWHERE)
+    assert step == ResolveContext(ELSEWHERE)
 
 
 @pytest.mark.parametrize(
@@ -1114,12 +1148,12 @@ def test_a_case_of_the_operators_namespace_may_look_anywhere() -> None:
 )
 def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person(model: str, outcome: str) -> None:
     facts = [cases.opened(model=model), cases.resolved(), cases.taken(cases.finding(object=ELSEWHERE))]
-    case = plot.fold([*facts, plot.Diagnosed(Diagnosis(summary="db", target=ELSEWHERE, confidence=0.9), cases.AT)])
+    case = fold([*facts, Diagnosed(Diagnosis(summary="db", target=ELSEWHERE, confidence=0.9), cases.AT)])
 
     step = next_step(case, view())
 
-    assert isinstance(step, case_steps.Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step, Record)
+    assert isinstance(step.fact, Closed)
     assert step.fact.verdict.outcome == outcome
     assert step.fact.verdict.needs_review
     assert "payments" not in str(step.fact.verdict.merged and step.fact.verdict.merged.workflow)
@@ -1127,10 +1161,10 @@ def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person(mod
 
 def test_a_signal_about_a_namespace_is_about_what_is_in_it() -> None:
     place = TargetRef(api_version="v1", kind="Namespace", name="shop")
-    case = plot.fold([opened_in("inquest-system", place), cases.resolved(target=place, root=place, chain=())])
+    case = fold([opened_in("inquest-system", place), cases.resolved(target=place, root=place, chain=())])
 
-    assert known_facts.is_near(case, cases.DEPLOYMENT)
-    assert not known_facts.is_near(case, ELSEWHERE)
+    assert is_near(case, cases.DEPLOYMENT)
+    assert not is_near(case, ELSEWHERE)
 
 
 @pytest.mark.parametrize("kind", ["External", "Secret", "ConfigMap"])
@@ -1138,12 +1172,12 @@ def test_a_cause_that_nobody_here_reads_is_a_whole_diagnosis(kind: str) -> None:
     named = TargetRef(kind=kind, name="db", namespace=None if kind == "External" else "shop")
     facts = [cases.opened(model=""), cases.resolved(), cases.taken(cases.finding(object=named))]
     found = Diagnosis(summary="db", target=named, confidence=0.9, signal_type="ConfigMapMissing")
-    case = plot.fold([*facts, plot.Diagnosed(found, cases.AT)])
+    case = fold([*facts, Diagnosed(found, cases.AT)])
 
     step = next_step(case, view())
 
-    assert isinstance(step, case_steps.Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step, Record)
+    assert isinstance(step.fact, Closed)
     assert step.fact.verdict.outcome == "NoMatchingWorkflows"
     assert "a person must act" in step.fact.verdict.message
 
@@ -1158,7 +1192,7 @@ def case_of_a_node(*, namespace: str, **seen: Any) -> Case:
     first = replace(cases.opened(model="", home="inquest-system"), namespace=namespace)
     found = Diagnosis(summary="disk", target=named, confidence=0.9, signal_type="NodePressure")
     taken = cases.taken(cases.finding(object=named), **seen)
-    return plot.fold([first, cases.resolved(), taken, plot.Diagnosed(found, cases.AT)])
+    return fold([first, cases.resolved(), taken, Diagnosed(found, cases.AT)])
 
 
 @pytest.mark.parametrize(
@@ -1173,7 +1207,7 @@ def test_what_is_in_no_namespace_is_not_said_to_be_missing_from_one(objects: tup
 
     step = next_step(case, view())
 
-    assert isinstance(step, case_steps.ResolveContext)
+    assert isinstance(step, ResolveContext)
     assert step.target.display == "Node/worker-2"
 
 
@@ -1182,16 +1216,16 @@ def test_a_node_that_no_whole_listing_has_is_missing() -> None:
 
     step = next_step(case, view())
 
-    assert isinstance(step, case_steps.Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step, Record)
+    assert isinstance(step.fact, Closed)
     assert "Node/worker-2 does not exist: a person must act" in step.fact.verdict.message
 
 
 def test_a_tenants_case_with_a_node_as_its_cause_is_a_whole_diagnosis() -> None:
     step = next_step(case_of_a_node(namespace="shop", objects=(Observed(NODE, "E1"),), listings=(NODES,)), view())
 
-    assert isinstance(step, case_steps.Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step, Record)
+    assert isinstance(step.fact, Closed)
     assert step.fact.verdict.outcome == "NoMatchingWorkflows"
     assert "outside the namespaces of this case: a person must act" in step.fact.verdict.message
 
@@ -1210,11 +1244,11 @@ def test_a_tenants_case_with_a_node_as_its_cause_is_a_whole_diagnosis() -> None:
     ],
 )
 def test_an_approval_counts_only_if_it_still_stands_when_it_is_used(stand: Stand | None, reason: Reason) -> None:
-    decided = plot.ApprovalDecided(ApprovalState.APPROVED, "jane", "", cases.AT)
+    decided = ApprovalDecided(ApprovalState.APPROVED, "jane", "", cases.AT)
     case = advance(cases.reached(Phase.AWAITING_APPROVAL), decided)
 
     step = next_step(case, view(stand=stand))
 
-    assert isinstance(step, case_steps.Record)
-    assert isinstance(step.fact, plot.Closed)
+    assert isinstance(step, Record)
+    assert isinstance(step.fact, Closed)
     assert step.fact.verdict.reason is reason

@@ -13,15 +13,18 @@ import pytest
 
 from inquest.api.types import Phase
 from inquest.core.case import decide, facts
-from inquest.core.case.facts import Case, Fact
+from inquest.core.case.case import Case, results_in
+from inquest.core.case.facts import Fact
 from inquest.core.case.investigating import rca_usage, stream_findings
+from inquest.core.case.journal import dump, load
 from inquest.core.case.selecting import selection_inquiry
 from inquest.core.case.steps import Ask, AskStreams, Record, RunStreams, Step
+from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
 from inquest.core.llm.planning.prepare import Habits
 from inquest.core.llm.streams import RUN_STREAMS, Domain, StreamFinding
-from inquest.core.reporting import status as chronicle
 from inquest.core.reporting.audit import records
+from inquest.core.reporting.status import status_changes
 from tests.core import cases
 
 ON: Final = {"model": "m-1", "habits": Habits(streams=True)}
@@ -133,7 +136,7 @@ def test_each_stream_has_its_own_tools_and_so_many_calls() -> None:
         "logs": {"kubectl_logs", "read_evidence", "submit_finding"},
         "events": {"kubectl_events", "read_evidence", "submit_finding"},
     }
-    ran = [result for batch in case.all(facts.StreamsRan) for result in facts.results_in(batch)]
+    ran = [result for batch in case.all(facts.StreamsRan) for result in results_in(batch)]
     assert len(ran) == 3
     assert by_domain(case)[Domain.LOGS].confidence == 0.0
 
@@ -229,11 +232,11 @@ def test_a_crash_between_two_rounds_changes_nothing() -> None:
     case = world.diagnosed(called("kubectl_describe"), still_open(), cases.submitted())
 
     for number in range(1, len(case.facts)):
-        again = facts.fold(facts.load(facts.dump(fact)) for fact in case.facts[:number])
+        again = fold(load(dump(fact)) for fact in case.facts[:number])
         step = decide.next_step(again, cases.view(tools=TOOLS))
         if isinstance(step, Record):
             assert step.fact == case.facts[number]
-    whole = facts.fold(facts.load(facts.dump(fact)) for fact in case.facts)
+    whole = fold(load(dump(fact)) for fact in case.facts)
     assert stream_findings(whole) == stream_findings(case)
 
 
@@ -241,7 +244,7 @@ def test_people_and_books_see_what_they_cost_and_found() -> None:
     world = Looking(streams={"logs": [called("kubectl_logs"), found()]})
     case = world.diagnosed(still_open(), cases.submitted())
 
-    status = chronicle.status_changes(case)
+    status = status_changes(case)
     assert [one.detector for one in status["findings"]][-4:] == [f"stream/{one}" for one in Domain]
     assert (status["usage"].turns, status["usage"].tool_calls) == (2 + 5, 1)
     assert rca_usage(case) == Usage(7_000, 700, 350)

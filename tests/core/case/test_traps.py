@@ -16,24 +16,18 @@ from hypothesis import strategies as st
 from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest
 from inquest.api.types import ApprovalState, Phase, Reason, Resolution, RulingDecision, SubReason, TargetRef, VoidReason
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
-from inquest.core.case.known_facts import is_outside
+from inquest.core.case.case import Case, is_outside
+from inquest.core.case.journal import dump, load
 from inquest.core.case.steps import Execute, Record, Step, View, Wait
+from inquest.core.case.transitions import advance, fold
 from inquest.core.evidence.evidence import Finding
 from inquest.core.history.history import History
+from inquest.core.remediation.approval import Stand, Standing, approval_stands
+from inquest.core.remediation.guards import Halt, guard
 from inquest.core.remediation.policy import Answer, ruling
-from inquest.core.remediation.proposal import (
-    Halt,
-    Proposal,
-    Seen,
-    Stand,
-    Standing,
-    approval_stands,
-    digest_of_proposal,
-    drift,
-    guard,
-)
-from inquest.core.reporting import status as chronicle
+from inquest.core.remediation.proposal import Proposal, Seen, digest_of_proposal, drift
+from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.status import status_changes
 from inquest.core.signals.triage import triage
 from tests.core import cases
 from tests.core.remediation.test_proposal import (
@@ -130,7 +124,7 @@ GATES: dict[str, View] = {
 @pytest.mark.parametrize("seen", GATES.values(), ids=GATES.keys())
 def test_where_a_gate_fails_nothing_is_executed(seen: View) -> None:
     waiting = cases.reached(Phase.AWAITING_APPROVAL)
-    approved = facts.advance(waiting, cases.decided(ApprovalState.APPROVED))
+    approved = advance(waiting, cases.decided(ApprovalState.APPROVED))
 
     assert Execute not in performed(seen, waiting)
     assert Execute not in performed(seen, approved)
@@ -258,7 +252,7 @@ def test_an_approval_one_second_after_its_time_has_expired() -> None:
 def test_a_case_that_is_cancelled_while_it_waits_takes_its_request_along() -> None:
     case = cases.World().run(cases.view(cancelled=True), cases.reached(Phase.AWAITING_APPROVAL))
 
-    status = chronicle.status_changes(case)
+    status = status_changes(case)
     assert case.phase is Phase.CANCELLED
     assert status["approval"].state is ApprovalState.VOIDED
     assert approval_stands(view(cancelled=True)).void is VoidReason.INVESTIGATION_CANCELLED
@@ -269,10 +263,10 @@ def test_a_case_that_is_cancelled_while_its_job_runs_says_so() -> None:
     """The Job itself is deleted by who looks after executions: tests/cluster/story/test_cancel."""
     case = cases.World().run(cases.view(cancelled=True), cases.reached(Phase.EXECUTING))
 
-    told = chronicle.status_changes(case)
+    told = status_changes(case)
     assert (case.phase, case.closed and case.closed.verdict.reason) == (Phase.CANCELLED, Reason.CANCELLED)
     assert told["message"].startswith("Cancelled while the workflow ran: its Job is deleted")
-    assert chronicle.verdicts(case)["Executed"].reason == "Cancelled"
+    assert verdicts(case)["Executed"].reason == "Cancelled"
 
 
 @row("R14")
@@ -280,16 +274,16 @@ def test_a_case_that_is_cancelled_while_it_is_verified_ends_as_done() -> None:
     """The change has been made: only the wait ends."""
     case = cases.World().run(cases.view(cancelled=True), cases.reached(Phase.VERIFYING))
 
-    told = chronicle.status_changes(case)
+    told = status_changes(case)
     assert (case.phase, told["resolution"]) == (Phase.COMPLETED, Resolution.INCONCLUSIVE)
     assert told["message"] == "Verification was cancelled; the change stays"
-    assert chronicle.verdicts(case)["Executed"].reason == "JobSucceeded"
+    assert verdicts(case)["Executed"].reason == "JobSucceeded"
 
 
 @row("R15")
 def test_a_restart_while_a_person_is_asked_asks_nobody_again() -> None:
     before = cases.reached(Phase.AWAITING_APPROVAL, cases.World({"model": "m-1"}, replies=iter(REPLIES)))
-    after = facts.fold(facts.load(facts.dump(fact)) for fact in before.facts)
+    after = fold(load(dump(fact)) for fact in before.facts)
 
     assert after == before
     assert performed(cases.view(), after) == [Wait]

@@ -16,8 +16,8 @@ from inquest.core.cluster.detected_labels import (
     git_ops_tool,
     infrastructure_sentence,
     quota_details,
-    selects,
 )
+from inquest.core.cluster.selectors import selects
 
 Object = dict[str, Any]
 

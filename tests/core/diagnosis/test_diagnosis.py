@@ -12,24 +12,23 @@ from hypothesis import strategies as st
 
 from inquest.api.investigation import ClaimRole, ClaimVerdict
 from inquest.api.types import TargetRef
-from inquest.core.case.outcome import Circumstances, decide, merge
-from inquest.core.diagnosis.detectors.registry import detect
-from inquest.core.diagnosis.diagnosis import (
-    CATEGORIES,
+from inquest.core.case.merging import Circumstances, merge
+from inquest.core.case.outcome import decide
+from inquest.core.diagnosis.categories import CATEGORIES, category_from
+from inquest.core.diagnosis.claims import (
     CheckedClaims,
-    Diagnosis,
-    category_from,
+    RawClaim,
     check_claims,
     contradicting,
-    diagnose,
-    diagnosis_from_reply,
-    diagnosis_without_verdict,
     overall_confidence,
     stands,
 )
+from inquest.core.diagnosis.detectors.registry import detect
+from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
 from inquest.core.diagnosis.health import has_recovered, health
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
-from inquest.core.llm.reply.reading import Problem, RawClaim, RcaReply
+from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
+from inquest.core.llm.reply.verdicts import Problem, RcaReply
 from tests.core.cases import finding_of
 from tests.core.diagnosis.detectors.support import snapshot_of
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from inquest.api.signal import SignalContent
-from inquest.core.diagnosis.doubts import speaks_of_measures, speaks_of_requests, speaks_of_throttling
 from inquest.core.diagnosis.health import doubts_of, health
-from inquest.core.evidence.evidence import Health, Snapshot
+from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_requests, speaks_of_throttling
+from inquest.core.evidence.evidence import Health
+from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import snapshot_of
 
 Found = dict[str, Any]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from inquest.core.diagnosis.health import concerned_pods, flags_of, health, quantity, settling, status_word
+from inquest.core.cluster.pods import status_word
+from inquest.core.cluster.quantities import quantity
+from inquest.core.diagnosis.health import concerned_pods, flags_of, health, settling
 from inquest.core.evidence.evidence import Health
 from tests.core.diagnosis.detectors.support import snapshot_of
 

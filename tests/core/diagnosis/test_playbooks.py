@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from inquest.adapters.playbooks.reader import book_of, library
 from inquest.api.types import TargetRef
 from inquest.core.diagnosis.playbooks import Book, matching
-from inquest.core.evidence.evidence import Citation, Finding, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding
+from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import NOW, snapshot_of
 
 SHIPPED = library().books

@@ -13,20 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.types import Resolution
+from inquest.core.history.chain_guards import ChainRules, chain_block
 from inquest.core.history.history import (
     UNAVAILABLE,
-    ChainRules,
     History,
     HistoryEntry,
-    chain_block,
     checked,
     envelope,
     hash_match,
-    history_section,
-    history_warnings,
     ineffective_count,
     level,
 )
+from inquest.core.history.warnings import history_warnings
+from inquest.core.llm.prompts.history import history_section
 
 
 def row(*ids: str) -> pytest.MarkDecorator:

@@ -8,7 +8,8 @@ import pytest
 
 from inquest.core.llm.conversation import Concluded, Inquiry, RunTools, Spent
 from inquest.core.llm.loop import fold, next_move, with_reply, with_results
-from inquest.core.llm.reply.reading import RcaReply, Reading
+from inquest.core.llm.reply.reading import Reading
+from inquest.core.llm.reply.verdicts import RcaReply
 from tests.core.llm.conftest import (
     VERDICT,
     asked,

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from inquest.api.types import Mode, TargetRef
+from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Gap, digest_of
 from inquest.core.llm.prompts.rca import (
     LOG_CHARACTERS,
     PARTS,
     PLAN,
     SNAPSHOT_CHARACTERS,
-    Playbook,
     RcaContext,
     Read,
     Repeats,

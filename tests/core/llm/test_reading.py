@@ -12,29 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.api.types import TargetRef
-from inquest.core.case.outcome import decide, merge
+from inquest.core.case.merging import merge
+from inquest.core.case.outcome import decide
+from inquest.core.diagnosis.claims import RawClaim
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import Citation
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, Usage
+from inquest.core.llm.reply.contradictions import contradictions
 from inquest.core.llm.reply.reading import (
     EMPTY,
     NO_FIELDS,
     NO_JSON,
     REQUIRED,
-    Choice,
-    Problem,
-    RawClaim,
-    RcaReply,
     Reading,
-    SelectionReply,
-    StreamReply,
     better,
-    contradictions,
     corrective_message,
     labelled_summary,
     read,
 )
 from inquest.core.llm.reply.schemas import SUBMIT_NO_WORKFLOW, SUBMIT_RESULT, SUBMIT_TOOLS, SUBMIT_WITH_WORKFLOW
+from inquest.core.llm.reply.verdicts import Choice, Problem, RcaReply, SelectionReply, StreamReply
 
 RCA = Invocation.RCA
 SELECTION = Invocation.SELECTION

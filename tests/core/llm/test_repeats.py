@@ -10,8 +10,7 @@ import pytest
 from inquest.core.llm.conversation import Inquiry, Spent
 from inquest.core.llm.loop import with_reply, with_results
 from inquest.core.llm.messages import ToolCall, ToolSchema
-from inquest.core.llm.prefetched import Known
-from inquest.core.llm.tool_calls import key_of
+from inquest.core.llm.tool_calls import Known, key_of
 from tests.core.llm.conftest import TOOLS, asked, call, found, inquiry, roomy, row, running, says, turn
 
 NOT_NUMBERS = ('{"a": NaN}', '{"a": Infinity}', '{"a": -Infinity}')

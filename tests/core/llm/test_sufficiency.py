@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.types import SourceType
-from inquest.core.evidence.evidence import Gap, Observed, Snapshot
+from inquest.core.evidence.evidence import Gap, Observed
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.planning.sufficiency import DOUBTS, TEXTS, Doubt, Include, Question, Skip, Sufficiency, gate
 from tests.core.diagnosis.detectors.support import snapshot_of
 

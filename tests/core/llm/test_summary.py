@@ -13,6 +13,7 @@ import pytest
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
 from inquest.core.case.steps import RunBatch
+from inquest.core.case.transitions import fold
 from inquest.core.llm.conversation import Run, RunTools
 from inquest.core.llm.loop import with_reply, with_results
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, Usage
@@ -115,7 +116,7 @@ async def ran(*_: Any) -> tuple[ToolResult, ...]:
 
 def batch(model: Spoken, **habits: Any) -> facts.ToolsRan:
     house = SimpleNamespace(model=model, redacted=plain, now=now, tools=SimpleNamespace(run=ran))
-    case = facts.fold([cases.opened(model="m-1", habits=Habits(**habits)), cases.resolved(), cases.taken()])
+    case = fold([cases.opened(model="m-1", habits=Habits(**habits)), cases.resolved(), cases.taken()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     runs = (Run(call("kubectl_logs"), "E3", "00"),)
     step = RunBatch(Invocation.RCA, RunTools(runs, 100.0))

@@ -7,7 +7,8 @@ import pytest
 from inquest.core.llm.conversation import Concluded, Inquiry, Spent
 from inquest.core.llm.loop import next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolCall, Usage
-from inquest.core.llm.reply.reading import Reading, SelectionReply
+from inquest.core.llm.reply.reading import Reading
+from inquest.core.llm.reply.verdicts import SelectionReply
 from tests.core.llm.conftest import asked, call, ended, failed, found, inquiry, row, running, says, submit, turn
 
 BAD = submit(root_cause_analysis={"severity": "high"})

@@ -10,9 +10,8 @@ import pytest
 import yaml
 
 from inquest.api.types import TargetRef
-from inquest.core.redaction.known_secrets import Known
 from inquest.core.redaction.marks import MARK, WITHHELD
-from inquest.core.redaction.redactor import Redactor
+from inquest.core.redaction.redactor import Known, Redactor
 
 REDACTOR = Redactor()
 DIGEST = "ab12" * 16

@@ -37,47 +37,31 @@ from inquest.api.types import (
     VoidReason,
 )
 from inquest.core.history.history import History, HistoryEntry
-from inquest.core.remediation.policy import Ruling
-from inquest.core.remediation.proposal import (
+from inquest.core.remediation.approval import (
     Account,
     ApprovalView,
     Asking,
-    Drift,
-    GuardRules,
-    GuardView,
-    Lock,
-    Parent,
-    Proposal,
-    RecentRun,
-    Seen,
     Standing,
     approval_request,
     approval_stands,
     asks_less,
-    bind_parameters,
-    clean_up_is_due,
     decided_at,
-    digest_of_execution,
-    digest_of_proposal,
     digest_of_request,
+)
+from inquest.core.remediation.execution import (
+    digest_of_execution,
     digest_of_run,
-    drift,
-    dropped_parameters,
-    expand,
-    guard,
-    guard_undo,
-    health_before,
-    job,
-    job_env,
-    job_outcome,
-    lock_on,
-    parameter_text,
-    preview_diff,
-    target_fault,
     undo_execution,
     undo_is_due,
     workflow_execution,
 )
+from inquest.core.remediation.guards import GuardRules, GuardView, RecentRun, guard, guard_undo
+from inquest.core.remediation.job import Lock, clean_up_is_due, dropped_parameters, job, job_env, lock_on, target_fault
+from inquest.core.remediation.job_result import job_outcome
+from inquest.core.remediation.policy import Ruling
+from inquest.core.remediation.preview import expand, preview_diff
+from inquest.core.remediation.proposal import Drift, Parent, Proposal, Seen, digest_of_proposal, drift, health_before
+from inquest.core.selection.parameters import bind_parameters, parameter_text
 
 
 def row(*ids: str) -> pytest.MarkDecorator:

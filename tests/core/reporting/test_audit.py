@@ -11,11 +11,13 @@ import pytest
 
 from inquest.api.types import EffectivenessReason, Phase
 from inquest.controllers.investigation.finish import MOST_BYTES, batches
-from inquest.core.case import facts as plot
-from inquest.core.case import outcome
-from inquest.core.case.facts import Case, advance, fold
+from inquest.core.case.case import Case
+from inquest.core.case.endings import cancelled, model_unavailable
+from inquest.core.case.facts import ToolsRan, Turned
+from inquest.core.case.transitions import advance, fold
 from inquest.core.history.history import UNAVAILABLE
-from inquest.core.remediation.proposal import GuardRules, GuardView, Standing, guard_drift
+from inquest.core.remediation.approval import Standing
+from inquest.core.remediation.guards import GuardRules, GuardView, guard_drift
 from inquest.core.reporting import audit
 from inquest.datastorage.wire.audit_events import payload_faults
 from inquest.ports import AuditEvent
@@ -27,7 +29,7 @@ RUN: dict[str, Any] = {
     "postSpecHash": "sha256:" + "b" * 64,
     "effectiveness": {"health": 1.0, "alert": 0.0, "metrics": 0.5, "reason": "Full", "score": 0.6},
 }
-TALKED = cases.closing(outcome.cancelled(), talk.whole(), seconds=90)
+TALKED = cases.closing(cancelled(), talk.whole(), seconds=90)
 
 
 def told(case: Case) -> tuple[audit.Record, ...]:
@@ -136,7 +138,7 @@ def test_a_refused_call_trips_a_guard_rail() -> None:
 
 def test_the_reserved_turn_names_its_budget() -> None:
     turned = replace(talk.calling(talk.asks(1, kind="pod")), reserved="TokenBudgetSpent")
-    facts = [cases.opened(model="m-1"), cases.resolved(), cases.taken(cases.finding()), plot.Turned(turned, cases.AT)]
+    facts = [cases.opened(model="m-1"), cases.resolved(), cases.taken(cases.finding()), Turned(turned, cases.AT)]
 
     (found,) = of_type(told(fold(facts)), "inquest.guardrail.tripped")
 
@@ -144,10 +146,10 @@ def test_the_reserved_turn_names_its_budget() -> None:
 
 
 def test_text_that_gives_orders_is_reported_with_its_evidence() -> None:
-    batch = next(number for number, fact in enumerate(TALKED.facts) if isinstance(fact, plot.ToolsRan))
+    batch = next(number for number, fact in enumerate(TALKED.facts) if isinstance(fact, ToolsRan))
     facts = list(TALKED.facts)
     ran = facts[batch]
-    assert isinstance(ran, plot.ToolsRan)
+    assert isinstance(ran, ToolsRan)
     facts[batch] = replace(ran, results=(replace(ran.results[0], suspect=(3,)), *ran.results[1:]))
 
     (found,) = of_type(told(fold(facts)), "inquest.injection.suspected")
@@ -183,7 +185,7 @@ def test_enrichment_failed_only_where_chain_and_history_did() -> None:
 
 
 def test_an_end_without_a_result_says_where_it_failed() -> None:
-    case = cases.closing(outcome.model_unavailable("503", permanent=False), cases.reached(Phase.INVESTIGATING))
+    case = cases.closing(model_unavailable("503", permanent=False), cases.reached(Phase.INVESTIGATING))
 
     (found,) = of_type(told(case), "aiagent.response.failed")
 
@@ -338,7 +340,7 @@ def test_a_cause_without_a_change_is_remembered_as_not_verified() -> None:
 
 
 def test_a_case_without_a_cause_teaches_nothing() -> None:
-    stopped = cases.closing(outcome.cancelled(), fold([cases.opened()]), seconds=9)
+    stopped = cases.closing(cancelled(), fold([cases.opened()]), seconds=9)
 
     assert not of_type(audit.records(stopped, "uid-1", {}), "inquest.case.ended")
 

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
-from inquest.core.evidence.evidence import Evidence, Gap, LogTail, Observed, Origin
+from inquest.core.case.case import Case
+from inquest.core.case.journal import dump
+from inquest.core.case.transitions import fold
+from inquest.core.evidence.evidence import Evidence, Gap, Observed, Origin
+from inquest.core.evidence.snapshot import LogTail
 from inquest.core.reporting.disclosure import OF_CONCLUSIONS, asked_about, disclosed, origins_of, withheld
 from tests.core import cases
 
@@ -25,7 +28,7 @@ def piece(number: int, *origins: Origin, text: str = "text", **changes: Any) -> 
 
 
 def case_of(*evidence: Evidence, **changes: Any) -> Case:
-    return facts.fold([cases.opened(), cases.resolved(), cases.taken(evidence=evidence, **changes)])
+    return fold([cases.opened(), cases.resolved(), cases.taken(evidence=evidence, **changes)])
 
 
 def may_all_but(*lacking: Origin) -> Any:
@@ -111,7 +114,7 @@ def test_nothing_that_a_withheld_piece_held_or_led_to_is_in_what_is_disclosed() 
     )
     found = disclosed(case, may_all_but(FOREIGN))
 
-    told = str([facts.dump(fact) for fact in found.case.facts])
+    told = str([dump(fact) for fact in found.case.facts])
     taken = found.case.first(facts.SnapshotTaken)
     assert taken is not None
     assert SECRET not in told

@@ -11,19 +11,21 @@ import pytest
 
 from inquest.api.signal import Signal
 from inquest.api.types import Business, HumanReviewReason, Phase, SignalPhase, TargetRef
-from inquest.core.case import facts as plot
 from inquest.core.case import outcome
-from inquest.core.case.facts import Case, advance
+from inquest.core.case.case import Case
+from inquest.core.case.facts import ApprovalEscalated, Closed, ContextResolved, Diagnosed
+from inquest.core.case.transitions import advance
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting import notices
 from inquest.core.reporting.notices import Owner
-from inquest.core.signals.triage import Decision
+from inquest.core.reporting.signal_notices import held, held_key, many_duplicates
+from inquest.core.signals.triage_input import Decision
 from tests.core import cases
 from tests.core.reporting.test_status import ENDED
 
-SILENT = advance(cases.reached(Phase.AWAITING_APPROVAL), plot.ApprovalEscalated(cases.AT))
+SILENT = advance(cases.reached(Phase.AWAITING_APPROVAL), ApprovalEscalated(cases.AT))
 NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
     "C-LC-2 an approval is needed, P1": (cases.reached(Phase.AWAITING_APPROVAL), ("Approval", "High")),
     "the time is spent": (ENDED["timed out in Selecting"], ("Escalation", "Critical")),
@@ -65,7 +67,7 @@ REVIEWS = {
 )
 def test_a_review_is_as_urgent_as_its_reason(reason: str, priority: str) -> None:
     *before, closed = ENDED["no workflow"].facts
-    assert isinstance(closed, plot.Closed)
+    assert isinstance(closed, Closed)
     verdict = replace(closed.verdict, review_reason=HumanReviewReason(reason))
 
     told = notices.notice(replace(ENDED["no workflow"], facts=(*before, replace(closed, verdict=verdict))))
@@ -113,14 +115,14 @@ def test_an_approver_is_told_the_cause_its_claims_and_what_else_was_possible() -
 # --- whose it is ----------------------------------------------------------------------------------------------
 
 
-def looked_up(namespace: str, **labels: dict[str, str]) -> plot.ContextResolved:
+def looked_up(namespace: str, **labels: dict[str, str]) -> ContextResolved:
     target = TargetRef(kind="Deployment", name="api", namespace=namespace)
-    return plot.ContextResolved(ResourceContext(target, target, **labels), History(available=True), cases.AT)
+    return ContextResolved(ResourceContext(target, target, **labels), History(available=True), cases.AT)
 
 
-def with_contexts(*contexts: plot.ContextResolved) -> Case:
+def with_contexts(*contexts: ContextResolved) -> Case:
     case = cases.reached(Phase.AWAITING_APPROVAL)
-    rest = [fact for fact in case.facts if not isinstance(fact, plot.ContextResolved)]
+    rest = [fact for fact in case.facts if not isinstance(fact, ContextResolved)]
     return replace(case, facts=(rest[0], *contexts, *rest[1:]))
 
 
@@ -172,7 +174,7 @@ SIGNAL = Signal.from_object(
 def test_a_block_in_which_more_would_do_harm_asks_for_a_person(reason: str) -> None:
     until = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
-    told = notices.held(SIGNAL, OWNER, Decision(SignalPhase.BLOCKED, reason, "three runs did not help", until), "eu-1")
+    told = held(SIGNAL, OWNER, Decision(SignalPhase.BLOCKED, reason, "three runs did not help", until), "eu-1")
 
     assert told is not None
     assert (told.type, told.priority) == ("ManualReview", "High")
@@ -188,7 +190,7 @@ def test_a_block_in_which_more_would_do_harm_asks_for_a_person(reason: str) -> N
 
 
 def test_a_block_without_an_end_of_its_own_waits_for_a_review() -> None:
-    told = notices.held(SIGNAL, OWNER, Decision(SignalPhase.BLOCKED, "IneffectiveChain", "why"), "eu-1")
+    told = held(SIGNAL, OWNER, Decision(SignalPhase.BLOCKED, "IneffectiveChain", "why"), "eu-1")
 
     assert told is not None
     assert "Held until: reviewed" in told.body
@@ -220,7 +222,7 @@ BLOCKS: dict[str, tuple[Signal, SignalPhase, str, tuple[str, str] | None]] = {
 def test_a_signal_that_is_not_looked_at_is_told_by_its_row(
     signal: Signal, phase: SignalPhase, reason: str, expected: tuple[str, str] | None
 ) -> None:
-    told = notices.held(signal, OWNER, Decision(phase, reason, "why", UNTIL), "eu-1")
+    told = held(signal, OWNER, Decision(phase, reason, "why", UNTIL), "eu-1")
 
     assert (told and (told.type, told.priority)) == expected
 
@@ -228,9 +230,7 @@ def test_a_signal_that_is_not_looked_at_is_told_by_its_row(
 def test_a_storm_is_one_message_in_an_hour_and_a_block_one_in_its_window() -> None:
     def key(name: str, reason: str, until: datetime | None, hour: int) -> str:
         found = Signal.from_object({**ALERT.to_object(), "metadata": {"name": name, "namespace": "shop", "uid": name}})
-        return notices.held_key(
-            found, f"print-of-{name}", Decision(BLOCKED, reason, "why", until), UNTIL.replace(hour=hour)
-        )
+        return held_key(found, f"print-of-{name}", Decision(BLOCKED, reason, "why", until), UNTIL.replace(hour=hour))
 
     later = UNTIL.replace(minute=30)
     assert key("a", "RateLimited", UNTIL, 9) == key("b", "RateLimited", later, 9) != key("a", "RateLimited", UNTIL, 10)
@@ -248,7 +248,7 @@ def test_what_names_a_notice_comes_back_from_a_status_as_it_was(reason: str, gro
         name = sha256(str(number).encode()).hexdigest()
         place = {"name": "a", "namespace": f"ns-{name[:10]}", "uid": str(UUID(name[:32]))}
         found = Signal.from_object({**ALERT.to_object(), "metadata": place})
-        key = notices.held_key(found, name, Decision(BLOCKED, reason, "why", UNTIL), UNTIL, grouped=grouped)
+        key = held_key(found, name, Decision(BLOCKED, reason, "why", UNTIL), UNTIL, grouped=grouped)
         assert redactor.strings({"notices": [{"key": key}]}).value == {"notices": [{"key": key}]}
 
 
@@ -266,7 +266,7 @@ def test_what_names_a_notice_comes_back_from_a_status_as_it_was(reason: str, gro
     ],
 )
 def test_many_duplicates_are_told_at_each_power_of_ten(before: int, after: int, reached: int | None) -> None:
-    found = notices.many_duplicates(ALERT, before, after, "eu-1")
+    found = many_duplicates(ALERT, before, after, "eu-1")
 
     assert (found and found[0]) == reached
     if found:
@@ -278,9 +278,7 @@ def test_many_duplicates_are_told_at_each_power_of_ten(before: int, after: int, 
 def test_a_long_cause_leaves_room_for_the_command() -> None:
     case = cases.reached(Phase.AWAITING_APPROVAL)
     facts = [
-        replace(fact, diagnosis=replace(fact.diagnosis, summary="x" * 9_000))
-        if isinstance(fact, plot.Diagnosed)
-        else fact
+        replace(fact, diagnosis=replace(fact.diagnosis, summary="x" * 9_000)) if isinstance(fact, Diagnosed) else fact
         for fact in case.facts
     ]
 
@@ -294,7 +292,7 @@ def test_a_long_cause_leaves_room_for_the_command() -> None:
 
 def test_what_went_away_by_itself_is_told_to_whom_wants_to_hear_of_it() -> None:
     waiting = cases.reached(Phase.AWAITING_APPROVAL)
-    gone = advance(waiting, plot.Closed(outcome.signal_resolved(), cases.AT))
+    gone = advance(waiting, Closed(outcome.signal_resolved(), cases.AT))
 
     assert notices.notice(gone) is None
     told = notices.notice_or_self_resolved(gone)

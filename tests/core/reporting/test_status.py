@@ -27,20 +27,36 @@ from inquest.api.types import (
     VoidReason,
 )
 from inquest.core.case import endings, outcome
-from inquest.core.case import facts as plot
-from inquest.core.case.facts import Case, advance, fold
+from inquest.core.case.case import Case
+from inquest.core.case.facts import (
+    Closed,
+    Diagnosed,
+    ExecutionCreated,
+    Fact,
+    Ruled,
+    Selected,
+    SnapshotTaken,
+    Turned,
+    Unchosen,
+)
+from inquest.core.case.merging import merge
 from inquest.core.case.outcome import Verdict
 from inquest.core.case.steps import ExecutionSeen
+from inquest.core.case.transitions import ENDS, advance, fold
 from inquest.core.cluster.detected_labels import Quota
-from inquest.core.diagnosis.diagnosis import Cause, Caution, CheckedClaim, CheckedClaims, Diagnosis
-from inquest.core.evidence.evidence import Citation, Gap, Health
+from inquest.core.diagnosis.claims import CheckedClaim, CheckedClaims
+from inquest.core.diagnosis.diagnosis import Cause, Diagnosis
+from inquest.core.diagnosis.playbooks import Playbook
+from inquest.core.evidence.evidence import Caution, Citation, Gap, Health
 from inquest.core.history.history import UNAVAILABLE, History, HistoryEntry
-from inquest.core.llm.prompts.rca import Playbook
+from inquest.core.remediation.approval import Standing
 from inquest.core.remediation.policy import what_follows
-from inquest.core.remediation.proposal import Standing
+from inquest.core.reporting import conditions as reporting_conditions
 from inquest.core.reporting import metrics, notices
-from inquest.core.reporting import status as chronicle
+from inquest.core.reporting.events import announcements
 from inquest.core.reporting.metrics import Measure
+from inquest.core.reporting.status import MAX_EVIDENCE, evidence_index, status_changes
+from inquest.core.reporting.status_budget import size_of, trim
 from inquest.core.reporting.transcript import NO_TOOLS
 from inquest.core.text import visible
 from tests.core import cases
@@ -51,12 +67,12 @@ LATER = cases.AT + timedelta(hours=1)
 
 def status_of(case: Case) -> InvestigationStatus:
     """Made with validation, and read again as the API server would have it."""
-    made = InvestigationStatus(**chronicle.status_changes(case))
+    made = InvestigationStatus(**status_changes(case))
     return InvestigationStatus.from_object(made.to_object())
 
 
 def conditions_of(case: Case) -> dict[str, tuple[str, str]]:
-    made = set_conditions((), "Investigation", chronicle.verdicts(case), generation=1, now=LATER)
+    made = set_conditions((), "Investigation", reporting_conditions.verdicts(case), generation=1, now=LATER)
     return {found.type: (found.status, found.reason) for found in made}
 
 
@@ -70,7 +86,7 @@ def _nine() -> Iterator[tuple[str, Case]]:
         "nothing known": cases.World(findings=(), health=Health.UNKNOWN, gaps=(Gap("pods", "forbidden"),)),
         "not verified": cases.World(contexts=lambda target: cases.context(target=target, verified=False)),
         "deleted": cases.World(contexts=lambda target: cases.context(target=target, verified=False, deleted=True)),
-        "no workflow": cases.World(code=lambda: plot.Unchosen("nothing fits", cases.AT)),
+        "no workflow": cases.World(code=lambda: Unchosen("nothing fits", cases.AT)),
         "not valid": cases.World(code=lambda: cases.tried(1, cases.invalid())),
         "low confidence": cases.World(code=lambda: cases.tried(choice=cases.choice(confidence=0.5))),
     }.items():
@@ -123,19 +139,19 @@ def _runs() -> Iterator[tuple[str, Case]]:
 
 def _from_outside() -> Iterator[tuple[str, Case]]:
     verdicts: dict[str, Verdict] = {
-        "cancelled": outcome.cancelled("jane"),
-        "timed out": outcome.timed_out(Phase.INVESTIGATING),
-        "queue timeout": outcome.queue_timeout("1h"),
-        "model refused": outcome.model_unavailable("401", permanent=True),
-        "model away": outcome.model_unavailable("503", permanent=False),
-        "catalogue away": outcome.catalogue_unavailable("503"),
-        "lost": outcome.internal_error("the runner was lost 5 times"),
+        "cancelled": endings.cancelled("jane"),
+        "timed out": endings.timed_out(Phase.INVESTIGATING),
+        "queue timeout": endings.queue_timeout("1h"),
+        "model refused": endings.model_unavailable("401", permanent=True),
+        "model away": endings.model_unavailable("503", permanent=False),
+        "catalogue away": endings.catalogue_unavailable("503"),
+        "lost": endings.internal_error("the runner was lost 5 times"),
         "tampered": endings.tampered("slot 3"),
         "signal resolved": outcome.signal_resolved(),
     }
     for phase in OPEN:
         for name, verdict in verdicts.items():
-            if verdict.phase in plot.ENDS[phase]:
+            if verdict.phase in ENDS[phase]:
                 yield f"{name} in {phase}", cases.closing(verdict, cases.reached(phase))
 
 
@@ -170,7 +186,7 @@ def test_every_condition_of_an_ended_case_is_decided(case: Case) -> None:
 def test_where_nothing_ran_nothing_was_executed(case: Case) -> None:
     found = conditions_of(case)
 
-    ran = case.last(plot.ExecutionCreated) is not None
+    ran = case.last(ExecutionCreated) is not None
     assert (found["Executed"][1] in ("NotApplicable", "RemediationBlocked")) is not ran
 
 
@@ -197,7 +213,7 @@ def test_what_cannot_change_is_written_once(case: Case) -> None:
 def test_telling_of_an_end_never_fails(case: Case) -> None:
     before = replace(case, phase=Phase.PENDING, facts=case.facts[:-1])
 
-    said = [word.reason for word in chronicle.announcements(before, case)]
+    said = [word.reason for word in announcements(before, case)]
     told = notices.notice(case)
 
     assert "PhaseTransition" in said
@@ -219,8 +235,8 @@ def test_an_open_case_fits_into_the_status(phase: Phase) -> None:
 
 
 def test_a_case_without_facts_waits() -> None:
-    assert chronicle.status_changes(Case()) == {"phase": Phase.PENDING, "target_display": None}
-    assert chronicle.verdicts(Case()) == {}
+    assert status_changes(Case()) == {"phase": Phase.PENDING, "target_display": None}
+    assert reporting_conditions.verdicts(Case()) == {}
 
 
 MESSAGES = {
@@ -303,7 +319,7 @@ APPROVALS = {
 
 @pytest.mark.parametrize(("decision", "state"), APPROVALS.items())
 def test_the_approval_follows_the_ruling(decision: str, state: ApprovalState) -> None:
-    case = advance(cases.reached(Phase.ANALYZING), plot.Ruled(cases.ruling(decision), cases.AT))
+    case = advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling(decision), cases.AT))
 
     approval = status_of(case).approval
     assert approval is not None
@@ -351,25 +367,25 @@ def huge(word: str = "x") -> Case:
     other = replace(choice, workflow_id="restart-api")
     attempt = cases.tried(1, replace(cases.invalid(), faults=cases.invalid(text=text).faults * 30))
     selection = cases.selection(choice=choice, alternatives=(other,) * 9, reasoning=text)
-    merged = outcome.merge(diagnosis, selection)
+    merged = merge(diagnosis, selection)
     parameters = {f"P{number}": text for number in range(80)}
     return fold(
         [
             cases.opened(),
-            plot.SnapshotTaken(cases.snapshot(evidence=evidence, gaps=gaps), (finding,) * 40, Health.UNHEALTHY),
+            SnapshotTaken(cases.snapshot(evidence=evidence, gaps=gaps), (finding,) * 40, Health.UNHEALTHY),
             cases.resolved(quota=quota, gaps=gaps),
-            plot.Turned(cases.reply(text, model=text), cases.AT),
-            plot.Diagnosed(diagnosis, cases.AT),
+            Turned(cases.reply(text, model=text), cases.AT),
+            Diagnosed(diagnosis, cases.AT),
             *(replace(attempt, number=number) for number in (1, 2, 3, 3)),
-            plot.Selected(outcome.decide(merged), cases.proposal(parameters=parameters, rationale=text), cases.AT),
-            plot.Ruled(cases.ruling(reason="r" * 512), cases.AT),
+            Selected(outcome.decide(merged), cases.proposal(parameters=parameters, rationale=text), cases.AT),
+            Ruled(cases.ruling(reason="r" * 512), cases.AT),
         ]
     )
 
 
 def ended(case: Case) -> Case:
     ruling = cases.ruling("Denied", reason="r" * 512)
-    selected = case.last(plot.Selected)
+    selected = case.last(Selected)
     assert selected is not None
     verdict = endings.after_ruling(selected.verdict, ruling, what_follows(ruling, dry_run=False))
     return cases.closing(replace(verdict, message="m" * 9000), case)
@@ -379,7 +395,7 @@ def test_no_text_is_too_long_for_the_status() -> None:
     found = status_of(ended(huge()))
 
     assert len(found.message or "") == 1024
-    assert len(found.evidence) == chronicle.MAX_EVIDENCE
+    assert len(found.evidence) == MAX_EVIDENCE
     assert [attempt.attempt for attempt in found.validation_attempts] == [1, 2, 3]
 
 
@@ -402,8 +418,8 @@ def texts_in(value: Any) -> Iterator[str]:
 @pytest.mark.parametrize("diagnosed", [False, True], ids=["before the diagnosis", "after it"])
 def test_what_is_uncertain_about_the_target_is_a_warning(diagnosed: bool) -> None:
     unsure = cases.resolved(warnings=("scope of Gadget is not known",))
-    facts: list[plot.Fact] = [cases.opened(), unsure, cases.taken()]
-    facts += [plot.Diagnosed(Diagnosis("s", warnings=(Caution("A", "a"),)), cases.AT)] if diagnosed else []
+    facts: list[Fact] = [cases.opened(), unsure, cases.taken()]
+    facts += [Diagnosed(Diagnosis("s", warnings=(Caution("A", "a"),)), cases.AT)] if diagnosed else []
 
     warnings = status_of(fold(facts)).warnings
 
@@ -412,9 +428,9 @@ def test_what_is_uncertain_about_the_target_is_a_warning(diagnosed: bool) -> Non
 
 def test_no_event_hides_a_character() -> None:
     case = fold([cases.opened(), cases.taken(), cases.resolved()])
-    diagnosed = advance(case, plot.Diagnosed(Diagnosis("too\u200blow"), cases.AT))
+    diagnosed = advance(case, Diagnosed(Diagnosis("too\u200blow"), cases.AT))
 
-    assert [said.message for said in chronicle.announcements(case, diagnosed)][-1] == "too\\u{200b}low"
+    assert [said.message for said in announcements(case, diagnosed)][-1] == "too\\u{200b}low"
 
 
 def test_a_citation_that_names_no_evidence_is_left_out_of_the_claim() -> None:
@@ -422,14 +438,14 @@ def test_a_citation_that_names_no_evidence_is_left_out_of_the_claim() -> None:
     claim = CheckedClaim("killed", ClaimRole.ROOT_CAUSE, citations, ClaimVerdict.PARTIAL, "pod/api-1: no such evidence")
     diagnosis = Diagnosis("killed", checked=CheckedClaims((claim,), 1, 0))
 
-    case = fold([cases.opened(), cases.taken(), cases.resolved(), plot.Diagnosed(diagnosis, cases.AT)])
+    case = fold([cases.opened(), cases.taken(), cases.resolved(), Diagnosed(diagnosis, cases.AT)])
 
     assert [shown.evidence for shown in status_of(case).claims] == [("E1",)]
 
 
 def test_a_history_that_could_not_be_read_is_not_an_empty_one() -> None:
     unread = replace(cases.resolved(), history=UNAVAILABLE)
-    facts = [cases.opened(), cases.taken(), unread, plot.Closed(outcome.cancelled(), cases.AT)]
+    facts = [cases.opened(), cases.taken(), unread, Closed(endings.cancelled(), cases.AT)]
 
     context = status_of(fold(facts)).context
 
@@ -453,7 +469,7 @@ def test_the_history_warns_after_as_many_repeats_as_the_case_was_opened_with() -
     resolved = replace(cases.resolved(), history=History(available=True, recent=entries))
 
     def warnings(threshold: int) -> int:
-        first, end = cases.opened(repeat_threshold=threshold), plot.Closed(outcome.cancelled(), cases.AT)
+        first, end = cases.opened(repeat_threshold=threshold), Closed(endings.cancelled(), cases.AT)
         context = status_of(fold([first, cases.taken(), resolved, end])).context
         assert context is not None
         assert context.history is not None
@@ -494,7 +510,7 @@ ORDER = (
 def full() -> InvestigationStatus:
     """A status with something under every name that can be cut."""
     case = ended(huge())
-    made = set_conditions((), "Investigation", chronicle.verdicts(case), generation=1, now=LATER)
+    made = set_conditions((), "Investigation", reporting_conditions.verdicts(case), generation=1, now=LATER)
     return status_of(case).model_copy(
         update={
             "conditions": made,
@@ -505,13 +521,13 @@ def full() -> InvestigationStatus:
 
 
 FULL = full()
-SIZE = chronicle.size_of(FULL)
+SIZE = size_of(FULL)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(min_value=0, max_value=SIZE))
 def test_the_contract_is_never_cut(budget: int) -> None:
-    found = chronicle.trim(FULL, budget)
+    found = trim(FULL, budget)
 
     assert all(getattr(found, name) == getattr(FULL, name) for name in (*CONTRACT, "conditions", "context"))
 
@@ -519,7 +535,7 @@ def test_the_contract_is_never_cut(budget: int) -> None:
 @settings(deadline=None, max_examples=40)
 @given(st.integers(min_value=0, max_value=SIZE))
 def test_cuts_come_in_their_order(budget: int) -> None:
-    found = chronicle.trim(FULL, budget)
+    found = trim(FULL, budget)
 
     assert found.truncated == ORDER[: len(found.truncated)]
 
@@ -529,7 +545,7 @@ def test_cuts_come_in_their_order(budget: int) -> None:
 def test_evidence_of_a_claim_that_stands_is_never_dropped(budget: int) -> None:
     cited = replace_claims(FULL, ("E1", "E7"))
 
-    found = chronicle.trim(cited, budget)
+    found = trim(cited, budget)
 
     assert {"E1", "E7"} <= {item.id for item in found.evidence}
 
@@ -545,31 +561,31 @@ def replace_claims(status: InvestigationStatus, names: tuple[str, ...]) -> Inves
 @settings(deadline=None, max_examples=40)
 @given(st.integers(min_value=0, max_value=SIZE))
 def test_no_more_is_cut_than_has_to_be(budget: int) -> None:
-    found = chronicle.trim(FULL, budget)
+    found = trim(FULL, budget)
 
     assert (found == FULL) is (budget >= SIZE)
-    assert chronicle.trim(FULL, max(budget, chronicle.size_of(found))) == found
+    assert trim(FULL, max(budget, size_of(found))) == found
 
 
 def test_the_fullest_status_fits_into_its_budget() -> None:
     budget = 65_536
 
-    found = chronicle.trim(FULL, budget)
+    found = trim(FULL, budget)
 
     assert budget < SIZE
-    assert chronicle.size_of(found) <= budget
+    assert size_of(found) <= budget
 
 
 def test_what_is_not_there_is_not_said_to_be_cut() -> None:
     small = status_of(cases.reached(Phase.AWAITING_APPROVAL))
 
-    found = chronicle.trim(small, 0)
+    found = trim(small, 0)
 
     assert {"progress", "plan"} & set(found.truncated) == set()
 
 
 def test_cut_names_go_when_nothing_is_cut_any_more() -> None:
-    assert chronicle.status_changes(cases.reached(Phase.SELECTING))["truncated"] == ()
+    assert status_changes(cases.reached(Phase.SELECTING))["truncated"] == ()
 
 
 # --- events, notices -------------------------------------------------------------------------------------------------
@@ -577,21 +593,21 @@ def test_cut_names_go_when_nothing_is_cut_any_more() -> None:
 WITHHELD = History(
     available=True, broken=(HistoryEntry("rr-1", cases.AT),), unchecked=(HistoryEntry("rr-2", cases.AT),)
 )
-EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
+EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
     "the work begins": (Case(), cases.opened(), ["PhaseTransition", "InvestigationStarted"]),
     "an approval is needed": (
-        advance(cases.reached(Phase.ANALYZING), plot.Ruled(cases.ruling(), cases.AT)),
+        advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling(), cases.AT)),
         cases.requested(),
         ["PhaseTransition", "ApprovalRequired"],
     ),
     "policy was degraded": (
         cases.reached(Phase.ANALYZING),
-        plot.Ruled(cases.ruling(fault="no policy"), cases.AT),
+        Ruled(cases.ruling(fault="no policy"), cases.AT),
         ["PolicyDegraded"],
     ),
     "policy denies": (
         cases.reached(Phase.ANALYZING),
-        plot.Ruled(cases.ruling("Denied"), cases.AT),
+        Ruled(cases.ruling("Denied"), cases.AT),
         ["PolicyDenied"],
     ),
     "jane approves": (cases.reached(Phase.AWAITING_APPROVAL), cases.decided(), ["ApprovalGranted"]),
@@ -607,12 +623,12 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
     ),
     "the time is spent": (
         cases.reached(Phase.SELECTING),
-        plot.Closed(outcome.timed_out(Phase.SELECTING), cases.AT),
+        Closed(endings.timed_out(Phase.SELECTING), cases.AT),
         ["PhaseTransition", "InvestigationTimedOut"],
     ),
     "C-TR-9 a guard blocks": (
         cases.reached(Phase.AWAITING_APPROVAL),
-        plot.Closed(endings.halted(outcome.cancelled(), cases.halt()), cases.AT),
+        Closed(endings.halted(endings.cancelled(), cases.halt()), cases.AT),
         ["PhaseTransition", "HumanReviewRequired", "RemediationBlocked"],
     ),
     "history cannot be read": (
@@ -637,23 +653,23 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
     ),
     "the model proposes a plan": (
         cases.reached(Phase.INVESTIGATING),
-        plot.Turned(cases.reply("INVESTIGATION_PLAN:\n- one\n- two\n- three"), cases.AT),
+        Turned(cases.reply("INVESTIGATION_PLAN:\n- one\n- two\n- three"), cases.AT),
         ["PlanProposed"],
     ),
     "a budget is spent": (
         cases.reached(Phase.INVESTIGATING),
-        plot.Turned(cases.reply("", reserved="TokenBudgetSpent"), cases.AT),
+        Turned(cases.reply("", reserved="TokenBudgetSpent"), cases.AT),
         ["BudgetExhausted"],
     ),
     "it helped": (
         cases.reached(Phase.VERIFYING),
-        plot.Closed(endings.verified(outcome.cancelled(), cases.effect()), cases.AT, assessed=EffectivenessReason.FULL),
+        Closed(endings.verified(endings.cancelled(), cases.effect()), cases.AT, assessed=EffectivenessReason.FULL),
         ["PhaseTransition", "RemediationVerified"],
     ),
     "it did not help": (
         cases.reached(Phase.VERIFYING),
-        plot.Closed(
-            endings.verified(outcome.cancelled(), cases.effect(resolution=Resolution.INEFFECTIVE)),
+        Closed(
+            endings.verified(endings.cancelled(), cases.effect(resolution=Resolution.INEFFECTIVE)),
             cases.AT,
             assessed=EffectivenessReason.FULL,
         ),
@@ -661,12 +677,12 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
     ),
     "the signal is over": (
         cases.reached(Phase.ANALYZING),
-        plot.Closed(outcome.signal_resolved(), cases.AT),
+        Closed(outcome.signal_resolved(), cases.AT),
         ["PhaseTransition", "SignalResolved"],
     ),
     "the runner was lost too often": (
         cases.reached(Phase.INVESTIGATING),
-        plot.Closed(outcome.internal_error("the runner was lost 5 times"), cases.AT),
+        Closed(endings.internal_error("the runner was lost 5 times"), cases.AT),
         ["PhaseTransition", "HumanReviewRequired", "MaxRestartsExceeded"],
     ),
     "a read tells nothing": (cases.reached(Phase.INVESTIGATING), cases.taken(), []),
@@ -674,13 +690,13 @@ EVENTS: dict[str, tuple[Case, plot.Fact, list[str]]] = {
 
 
 @pytest.mark.parametrize(("before", "fact", "expected"), EVENTS.values(), ids=EVENTS.keys())
-def test_an_event_says_what_has_just_happened(before: Case, fact: plot.Fact, expected: list[str]) -> None:
-    assert [said.reason for said in chronicle.announcements(before, advance(before, fact))] == expected
+def test_an_event_says_what_has_just_happened(before: Case, fact: Fact, expected: list[str]) -> None:
+    assert [said.reason for said in announcements(before, advance(before, fact))] == expected
 
 
 @pytest.mark.parametrize("spent", ["TurnBudgetSpent", "TokenBudgetSpent"], ids=["T51 turns", "T51 tokens"])
 def test_a_spent_budget_is_visible_in_condition_and_metric(spent: str) -> None:
-    turned = plot.Turned(cases.reply("", reserved=spent), cases.AT)
+    turned = Turned(cases.reply("", reserved=spent), cases.AT)
 
     case = advance(fold([cases.opened(model="m-1"), cases.taken(), cases.resolved()]), turned)
 
@@ -708,4 +724,4 @@ def test_the_status_names_the_playbooks_that_match() -> None:
 
 
 def test_evidence_is_found_by_its_id() -> None:
-    assert chronicle.evidence_index((cases.evidence(3),)) == {"E3": cases.evidence(3)}
+    assert evidence_index((cases.evidence(3),)) == {"E3": cases.evidence(3)}

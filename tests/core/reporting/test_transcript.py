@@ -10,7 +10,9 @@ import pytest
 from inquest.api.investigation import InvestigationStatus
 from inquest.api.types import Phase
 from inquest.core.case import facts
-from inquest.core.case.facts import Case, dump, fold, load
+from inquest.core.case.case import Case
+from inquest.core.case.journal import dump, load
+from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import status
 from inquest.core.reporting.transcript import Fate, exchanges

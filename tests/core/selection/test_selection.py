@@ -11,51 +11,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.types import DetectedLabels, GitOpsTool, TargetRef
-from inquest.core.case.outcome import Circumstances, decide, merge
+from inquest.core.case.merging import Circumstances, merge
+from inquest.core.case.outcome import decide
 from inquest.core.cluster.detected_labels import Quota
+from inquest.core.cluster.quantities import bytes_from, quantity_from, thousandths_from
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import Citation, Finding
-from inquest.core.llm.reply.reading import Choice, SelectionReply
-from inquest.core.selection.selection import (
+from inquest.core.llm.prompts.selection import SelectionContext, first_message, seven_fields, system_prompt
+from inquest.core.llm.reply.verdicts import Choice, SelectionReply
+from inquest.core.selection.catalogue import Described, WorkflowRecord
+from inquest.core.selection.parameter_rules import (
     PARAMETER_RULES,
-    TARGET_PARAMETERS,
-    Aim,
     Around,
-    Attempt,
-    Described,
-    SelectionContext,
-    WorkflowRecord,
-    actions_for,
-    attempt_of,
-    bytes_from,
-    check_parameters,
-    choose,
-    correction_message,
     doubled_cpu,
     doubled_memory,
-    exhausted_message,
-    final_target,
-    first_message,
-    in_scope,
-    injected,
     larger_storage,
-    last_reason,
     more_replicas,
-    needs_lookup,
+    quota_facts,
+    raised_maximum,
+)
+from inquest.core.selection.parameters import (
+    TARGET_PARAMETERS,
+    check_parameters,
     parameter_line,
     parameter_schema,
     parameter_texts,
-    quantity_from,
-    quota_facts,
-    raised_maximum,
-    seven_fields,
-    system_prompt,
+)
+from inquest.core.selection.selection import (
+    Attempt,
+    actions_for,
+    attempt_of,
+    choose,
+    correction_message,
+    exhausted_message,
+    in_scope,
+    last_reason,
     target_parameters,
-    target_question,
-    thousandths_from,
     unread,
     validate,
 )
+from inquest.core.selection.target import Aim, final_target, injected, needs_lookup, target_question
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SHA = "sha256:" + "a" * 64

@@ -11,8 +11,8 @@ import yaml
 
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.types import TargetRef
-from inquest.core.remediation.proposal import target_parameters
-from inquest.core.selection.selection import PARAMETER_RULES
+from inquest.core.selection.parameter_rules import PARAMETER_RULES
+from inquest.core.selection.parameters import target_parameters
 
 CATALOGUE = Path(__file__).parents[3] / "catalogue"
 DOCUMENTS: list[dict[str, Any]] = [

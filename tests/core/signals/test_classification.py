@@ -23,12 +23,11 @@ from inquest.core.signals.classification import (
     Surroundings,
     classify,
     environment_from_word,
-    fingerprint_of_signal,
-    is_managed,
     mode_from_name,
     priority_of,
     severity_from_word,
 )
+from inquest.core.signals.scope import fingerprint_of_signal, is_managed
 
 
 def row(*ids: str) -> pytest.MarkDecorator:

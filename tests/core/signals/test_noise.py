@@ -7,7 +7,8 @@ import pytest
 from inquest.api.types import SourceType
 from inquest.core.reporting import notices
 from inquest.core.signals.noise import is_chatter, is_own_report
-from inquest.core.signals.triage import Observed, triage
+from inquest.core.signals.triage import triage
+from inquest.core.signals.triage_input import Observed
 from tests.core.reporting.test_status import ENDED
 from tests.core.signals.test_triage import content, observed
 

@@ -13,20 +13,9 @@ from hypothesis import strategies as st
 from inquest.api.signal import SignalContent
 from inquest.api.types import EffectivenessReason, ObjectRef, Phase, Reason, Resolution, SignalPhase, SubReason
 from inquest.core.history.history import History, HistoryEntry
-from inquest.core.signals.triage import (
-    MAX_BACK_OFF,
-    TRIAGE,
-    Accept,
-    EndedCase,
-    Observed,
-    OpenCase,
-    TriageRules,
-    back_off,
-    earlier_answer,
-    failures_in_a_row,
-    next_allowed,
-    triage,
-)
+from inquest.core.signals.holds import MAX_BACK_OFF, back_off, failures_in_a_row, next_allowed
+from inquest.core.signals.triage import TRIAGE, earlier_answer, triage
+from inquest.core.signals.triage_input import Accept, EndedCase, Observed, OpenCase, TriageRules
 
 
 def row(*ids: str) -> pytest.MarkDecorator:

@@ -15,8 +15,8 @@ from inquest.core.cluster.detected_labels import ALL_DETECTIONS, Quota
 from inquest.core.cluster.hashes import spec_hash
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError, NotFound, RateLimited, Unavailable
+from inquest.gather.snapshot.collector import ClusterEyes
 from inquest.gather.snapshot.context import ContextReader, owner_chain
-from inquest.gather.snapshot.target_reader import ClusterEyes
 from inquest.ports import ResourceKind
 from tests.gather.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
 

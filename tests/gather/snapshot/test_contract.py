@@ -9,8 +9,8 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Kube
 from inquest.api.types import TargetRef
-from inquest.core.cluster.relations import name_of
-from inquest.core.evidence.evidence import Snapshot
+from inquest.core.cluster.objects import name_of
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 from inquest.gather.snapshot.collector import take
 from inquest.gather.snapshot.context import Failed

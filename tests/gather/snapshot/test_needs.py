@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from inquest.api.types import TargetRef
-from inquest.core.evidence.evidence import Evidence, Snapshot
+from inquest.core.evidence.evidence import Evidence
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.limits import MAX_CONFIG_MAPS, MAX_FAILING, MAX_WITNESSES
 from tests.gather.snapshot.support import FakeCluster, cluster, made, owner

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.core.evidence.evidence import Origin, Snapshot, origin_of
+from inquest.core.evidence.evidence import Origin, origin_of
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.gather.snapshot.entries import ALL_NAMESPACES
 from tests.gather.snapshot.support import FakeCluster
 from tests.gather.snapshot.test_needs import failing_calls, mounting

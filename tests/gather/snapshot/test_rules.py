@@ -10,12 +10,13 @@ import pytest
 
 from inquest.api.manifests.rbac import INVESTIGATOR
 from inquest.api.types import TargetRef
-from inquest.core.evidence.evidence import EvidenceStatus, Snapshot
+from inquest.core.evidence.evidence import EvidenceStatus
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import collector as package
 from inquest.gather.snapshot.collector import take
-from inquest.gather.snapshot.questions import COMPONENTS, always
+from inquest.gather.snapshot.predicates import COMPONENTS, always
 from inquest.gather.snapshot.table import ROWS, Row
 from tests.gather.snapshot.support import KINDS, FakeClock, FakeCluster, cluster, made, owner
 

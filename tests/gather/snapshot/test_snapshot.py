@@ -12,8 +12,9 @@ import pytest
 from inquest.api.types import TargetRef
 from inquest.core.diagnosis.detectors.registry import detect
 from inquest.core.diagnosis.health import flags_of, health
-from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Health, Snapshot
+from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Health
 from inquest.core.evidence.rendering import MAX_LISTING
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError, NotFound, NotKept, Unavailable
 from inquest.gather.snapshot.collector import take

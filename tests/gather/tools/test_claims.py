@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from inquest.api.investigation import ClaimVerdict
-from inquest.core.diagnosis.diagnosis import NOTES, check_claims
+from inquest.core.diagnosis.claims import NOTES, RawClaim, check_claims
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, digest_of
 from inquest.core.llm.messages import Invocation
-from inquest.core.llm.reply.reading import RawClaim
 from inquest.gather.tools.toolset import REGISTRY, Tools
 from inquest.ports import Json, Reading
 from tests.gather.tools.conftest import NOW, Bench, deployment, event, pod

@@ -12,7 +12,7 @@ import pytest
 from inquest.api.types import DetectedLabels
 from inquest.core.llm.messages import Invocation
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.selection.selection import (
+from inquest.core.selection.catalogue import (
     ActionOffer,
     CatalogueFilters,
     Described,

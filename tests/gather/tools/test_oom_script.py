@@ -13,13 +13,13 @@ from pydantic import SecretStr
 from hack.scripted_model.server import serve
 from inquest.adapters.llm.endpoint import Endpoint
 from inquest.adapters.llm.model import OpenAIModel
-from inquest.core.diagnosis.diagnosis import stands
+from inquest.core.diagnosis.claims import stands
 from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, RunTools
 from inquest.core.llm.loop import begin, fold, next_move
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolResult
-from inquest.core.llm.reply.reading import RcaReply, SelectionReply
+from inquest.core.llm.reply.verdicts import RcaReply, SelectionReply
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.selection.selection import (
+from inquest.core.selection.catalogue import (
     ActionOffer,
     CatalogueFilters,
     Described,

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from inquest.core.case import facts, known_facts
+from inquest.core.case.case import whole_contexts
+from inquest.core.case.transitions import fold
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, digest_of
 from inquest.core.llm.conversation import Run
 from inquest.core.llm.messages import Invocation, ToolCall
@@ -472,12 +473,12 @@ async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool()
         return {"root_owner": {"name": name}}
 
     backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), context=context)
-    bench, case = ToolBench(backends, Tools(backends)), facts.fold((cases.opened(), cases.taken(), cases.resolved()))
+    bench, case = ToolBench(backends, Tools(backends)), fold((cases.opened(), cases.taken(), cases.resolved()))
     runs = tuple(
         run_of("get_namespaced_resource_context", number, kind=kind, name=name, namespace="shop")
         for number, (kind, name) in enumerate((("pods", "api-1"), ("Deployment", "api"), ("Pod", "api-2")), start=1)
     )
-    results = await bench.run(Invocation.RCA, runs, Reach("shop", contexts=known_facts.whole_contexts(case)))
+    results = await bench.run(Invocation.RCA, runs, Reach("shop", contexts=whole_contexts(case)))
 
     told = [json.loads(result.evidence.text) for result in results if result.evidence]
     assert asked == ["api-2"]
@@ -493,9 +494,9 @@ async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool()
     ids=["whole", "a part is missing", "failed", "nothing to compare"],
 )
 def test_what_was_not_read_whole_may_be_read_again(changes: Mapping[str, Any], known: int) -> None:
-    case = facts.fold((cases.opened(), cases.taken(), cases.resolved(**changes)))
+    case = fold((cases.opened(), cases.taken(), cases.resolved(**changes)))
 
-    assert len(known_facts.whole_contexts(case)) == known
+    assert len(whole_contexts(case)) == known
 
 
 async def test_arguments_that_are_no_object_are_refused_when_they_run(bench: Make) -> None:

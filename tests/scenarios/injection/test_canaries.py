@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from inquest.core.case import facts
+from inquest.core.case.journal import dump
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting import status
 from inquest.replay.player import default_catalogue, playing
@@ -82,7 +82,7 @@ async def test_no_secret_of_the_corpus_leaves_a_case(tmp_path: Path, log: io.Str
             case = (await replace(player, model=model).play(planted(tmp_path / str(number), channel, text))).case
             places = {
                 "prompt": "\n".join(said.content for asked in model.asked for said in asked.messages),
-                "journal": json.dumps([facts.dump(fact) for fact in case.facts], default=str),
+                "journal": json.dumps([dump(fact) for fact in case.facts], default=str),
                 "status": json.dumps(status.status_changes(case), default=str),
                 "log": taken(log),
             }

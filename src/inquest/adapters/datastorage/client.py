@@ -42,7 +42,7 @@ from inquest.adapters.datastorage.verify import Chains
 from inquest.api.types import TargetRef
 from inquest.core.history.history import UNAVAILABLE, History, checked
 from inquest.core.history.lessons import Endings
-from inquest.core.selection.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
 from inquest.ports import DATASTORAGE, AuditEvent, Clock, Redacted, Registration
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from inquest.adapters.datastorage.convert import REGISTRAR, compact
 from inquest.api.types import DetectedLabels
-from inquest.core.selection.selection import CatalogueFilters
+from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.ports import AuditEvent
 
 PAGE: Final = 100

@@ -11,10 +11,10 @@ from pydantic.alias_generators import to_camel
 
 from inquest.adapters.datastorage.convert import REGISTRAR, digest, mapping_of
 from inquest.adapters.datastorage.kubernaut import wrapped_text
-from inquest.core.diagnosis.diagnosis import category_from
+from inquest.core.diagnosis.categories import category_from
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.history.lessons import Check, Ending, Endings, Key
-from inquest.core.selection.selection import Described, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import Described, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import Unavailable
 from inquest.ports import DATASTORAGE, Registration
 from inquest.telemetry.metrics import DATASTORAGE_UNREADABLE

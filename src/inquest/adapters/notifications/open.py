@@ -55,10 +55,7 @@ async def _poster(chosen: ReceiverSettings, learn: Callable[[str], None], stack:
 def _mailer(
     chosen: ReceiverSettings, smtp: SmtpSettings, learn: Callable[[str], None], now: Callable[[], datetime]
 ) -> Receiver:
-    from inquest.adapters.notifications.email import (
-        Mailbox,
-        MailReceiver,  # imported late: most operators send no mail
-    )
+    from inquest.adapters.notifications.email import Mailbox, MailReceiver
 
     mailbox = Mailbox(
         smtp.host,

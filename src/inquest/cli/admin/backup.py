@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from inquest.datastorage.store import backup as copies
+from inquest.datastorage.store import backup as store_backup
+from inquest.datastorage.store.backup import CopyFailed, back_up
 from inquest.errors import Misconfigured
 from inquest.settings import Settings
 
@@ -20,7 +21,7 @@ def backup(file: Path, /, *, settings: Path | None = None) -> None:
     settings
         YAML file; `INQUEST_…` environment variables beat it.
     """
-    _done(copies.back_up, file, settings)
+    _done(back_up, file, settings)
     print(f"{file.stat().st_size} bytes in {file}")
 
 
@@ -34,12 +35,12 @@ def restore(file: Path, /, *, settings: Path | None = None) -> None:
     settings
         YAML file; `INQUEST_…` environment variables beat it.
     """
-    _done(copies.restore, file, settings)
+    _done(store_backup.restore, file, settings)
     print(f"{file} is in place: start the service")
 
 
 def _done(work: Callable[[str, Path], None], file: Path, settings: Path | None) -> None:
     try:
         work(Settings.load(settings).datastorage.database, file)
-    except (copies.CopyFailed, OSError) as error:
+    except (CopyFailed, OSError) as error:
         raise Misconfigured(str(error)) from error

@@ -20,7 +20,7 @@ from inquest.api.manifests.crd import crds
 from inquest.api.manifests.rbac import CONFINED_BINDING, INSTALL, INVESTIGATOR_ACCOUNT
 from inquest.api.names import FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
 from inquest.api.registry import PLURALS
-from inquest.core.signals.classification import is_managed
+from inquest.core.signals.scope import is_managed
 
 Json = Mapping[str, Any]
 

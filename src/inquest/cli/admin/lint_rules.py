@@ -19,8 +19,9 @@ from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.investigation import Investigation
 from inquest.api.signal import Signal
 from inquest.api.types import Environment, Priority, Severity
-from inquest.core import patterns
-from inquest.core.selection.selection import PARAMETER_RULES, TARGET_PARAMETERS
+from inquest.core.selection.parameter_rules import PARAMETER_RULES
+from inquest.core.selection.parameters import TARGET_PARAMETERS
+from inquest.core.text import compiled
 
 Json = Mapping[str, Any]
 Path = tuple[str | int, ...]
@@ -203,7 +204,7 @@ def _parameters(given: Given, number: int, spec: Json) -> Iterator[Fault]:
 
 def _patterns(given: Given, number: int, spec: Json) -> Iterator[Fault]:
     for place, one in enumerate(spec.get("parameters") or ()):
-        if fault := patterns.compiled(str(one.get("pattern") or ""))[1]:
+        if fault := compiled(str(one.get("pattern") or ""))[1]:
             yield Fault(number, ("spec", "parameters", place, "pattern"), fault)
 
 

@@ -8,8 +8,7 @@ from typing import Any, Final, Literal
 
 from inquest.cli.output import json_line, say, warn
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
-from inquest.core.case.known_facts import gaps_of
+from inquest.core.case.case import Case, gaps_of, replies_in
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.evidence.evidence import Finding, Gap, Health
 from inquest.errors import InquestError
@@ -128,7 +127,7 @@ def _action(case: Case) -> dict[str, Any] | None:
 
 
 def _usage(case: Case) -> dict[str, Any]:
-    turns = [reply.usage for fact in case.facts for reply in facts.replies_in(fact)]
+    turns = [reply.usage for fact in case.facts for reply in replies_in(fact)]
     tokens = {"prompt": sum(one.prompt for one in turns), "completion": sum(one.completion for one in turns)}
     return {"turns": len(turns), "tokens": tokens}
 

@@ -18,7 +18,7 @@ from inquest.cli.cases.records import out_of_reach, recorded, settings_of, tell_
 from inquest.cli.exits import Exit
 from inquest.cli.options import Connection, Place, at_place
 from inquest.cli.output import is_terminal, say
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, UnknownKind
 from inquest.replay.export import export as write_folder
 from inquest.replay.export import files_of

@@ -19,7 +19,7 @@ from inquest.cli.exits import Exit
 from inquest.cli.options import Connection
 from inquest.cli.output import warn
 from inquest.controllers.house import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, Retryable
 from inquest.ports import Json, ResourceKind
 from inquest.presentation.case import Told

@@ -12,7 +12,7 @@ from inquest.adapters.kubernetes.evidence import withheld_of
 from inquest.api.evidence_names import API_SERVICE
 from inquest.cli.options import Connection
 from inquest.cli.output import warn
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
 from inquest.core.reporting.archive import joined
 from inquest.errors import Forbidden, InquestError, Misconfigured, Unavailable, UnknownKind

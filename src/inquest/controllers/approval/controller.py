@@ -19,16 +19,10 @@ from inquest.controllers.guards import Guards, bare
 from inquest.controllers.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, House
 from inquest.controllers.status import publish, sealed
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.remediation.proposal import (
-    ApprovalView,
-    Stand,
-    Standing,
-    approval_stands,
-    decided_at,
-    digest_of_execution,
-)
+from inquest.core.remediation.approval import ApprovalView, Stand, Standing, approval_stands, decided_at
+from inquest.core.remediation.execution import digest_of_execution
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
 from inquest.ports import Access, Person
 

@@ -31,8 +31,8 @@ from inquest.controllers.catalogue.live import (
 from inquest.controllers.house import ACTION_TYPE, SIGNAL, WORKFLOW, House
 from inquest.controllers.reading import ResourceT, fault, parsed
 from inquest.controllers.status import publish
-from inquest.core import patterns
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
+from inquest.core.text import compiled
 from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
 from inquest.ports import Registration, ResourceKind
 
@@ -288,7 +288,7 @@ def words_of(found: ActionType) -> dict[str, str]:
 
 def unusable_pattern(found: RemediationWorkflow) -> str:
     """The first pattern of a parameter that cannot be run in linear time, with its fault; empty: all can."""
-    faults = ((one.name, patterns.compiled(one.pattern or "")[1]) for one in found.spec.parameters)
+    faults = ((one.name, compiled(one.pattern or "")[1]) for one in found.spec.parameters)
     return next((f"spec.parameters: the pattern of {name} {fault}" for name, fault in faults if fault), "")
 
 

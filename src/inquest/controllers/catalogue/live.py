@@ -18,7 +18,7 @@ from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.types import Registration
 from inquest.controllers.house import ACTION_TYPE, WORKFLOW
 from inquest.controllers.reading import parsed
-from inquest.core.selection.selection import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import NotFound
 from inquest.ports import Catalogue, Status
 

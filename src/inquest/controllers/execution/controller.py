@@ -27,14 +27,15 @@ from inquest.api.types import (
     TargetRef,
     VoidReason,
 )
-from inquest.controllers import notices as telling
 from inquest.controllers.execution.effect_readings import Gauges
 from inquest.controllers.guards import Guards, bare
 from inquest.controllers.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
+from inquest.controllers.notices import given_up, remembered, tell, unless_late
 from inquest.controllers.pods import pods_of
 from inquest.controllers.signal.controller import resolved_time
 from inquest.controllers.status import publish, sealed
-from inquest.core.case import facts as plot
+from inquest.core.case.facts import Closed, ExecutionCreated, Fact, Intended, UndoCreated
+from inquest.core.case.journal import load
 from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
     Assessment,
@@ -48,20 +49,10 @@ from inquest.core.remediation.effectiveness import (
     symptoms_of,
     windows,
 )
-from inquest.core.remediation.proposal import (
-    Halt,
-    JobOutcome,
-    Lock,
-    clean_up_is_due,
-    dropped_parameters,
-    guard,
-    guard_undo,
-    health_before,
-    job,
-    job_outcome,
-    lock_on,
-    target_fault,
-)
+from inquest.core.remediation.guards import Halt, guard, guard_undo
+from inquest.core.remediation.job import Lock, clean_up_is_due, dropped_parameters, job, lock_on, target_fault
+from inquest.core.remediation.job_result import JobOutcome, job_outcome
+from inquest.core.remediation.proposal import health_before
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
 from inquest.ports import Json
@@ -160,9 +151,9 @@ class Executions:
         )
         return guard_undo(view) if _is_undo(found) else guard(view)
 
-    async def _facts(self, inv: Investigation) -> tuple[plot.Fact, ...]:
+    async def _facts(self, inv: Investigation) -> tuple[Fact, ...]:
         log = await self.house.journal.read(inv.uid)
-        return tuple(plot.load(entry.payload) for entry in log.entries)
+        return tuple(load(entry.payload) for entry in log.entries)
 
     async def _locked(self, found: WorkflowExecution, now: datetime) -> Change:
         """Something stands under the Job's name: whose is it?"""
@@ -416,10 +407,10 @@ class Executions:
 
     async def _tell_people(self, found: WorkflowExecution, change: Change, now: datetime) -> tuple[Remembered, ...]:
         """It waits for another one: once for each that holds it, as long as it waits; gives what is remembered."""
-        known = tuple(telling.unless_late(one, now) for one in found.status.notices)
+        known = tuple(unless_late(one, now) for one in found.status.notices)
         if change.changes.get("phase", found.status.phase) is not ExecutionPhase.BLOCKED:
             late = (one for one in known if one.state is NoticeState.PENDING)
-            return telling.remembered(known, *(telling.given_up(one, now) for one in late))
+            return remembered(known, *(given_up(one, now) for one in late))
         by: Holder | None = change.changes.get("blocked_by", found.status.blocked_by)
         holder = by.name if by else ""
         key = f"{found.uid}/Blocked/{holder}"
@@ -429,7 +420,7 @@ class Executions:
             return known
         why = str(change.changes.get("message", found.status.message))
         told = notices.waiting(found, await self._investigation(found), holder, why, self.house.settings.cluster_name)
-        return telling.remembered(known, await telling.tell(self.house, found, key, told, now, seen))
+        return remembered(known, await tell(self.house, found, key, told, now, seen))
 
     async def _job(self, found: WorkflowExecution) -> Json | None:
         name = job(found, namespace=self.house.execution_namespace)["metadata"]["name"]
@@ -483,14 +474,14 @@ def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
     return any(now - one.last_transition_time > MAX_BLOCKED for one in held)
 
 
-def _is_awaited(found: WorkflowExecution, inv: Investigation, facts: tuple[plot.Fact, ...]) -> bool:
+def _is_awaited(found: WorkflowExecution, inv: Investigation, facts: tuple[Fact, ...]) -> bool:
     """The case has announced it and will name it in a moment, or after a restart."""
-    announced = any(isinstance(fact, plot.Intended) and fact.name == found.name for fact in facts)
+    announced = any(isinstance(fact, Intended) and fact.name == found.name for fact in facts)
     return announced and inv.status.phase not in TERMINAL_PHASES and not _names(facts, found)
 
 
 def _fault(
-    found: WorkflowExecution, inv: Investigation | None, facts: tuple[plot.Fact, ...]
+    found: WorkflowExecution, inv: Investigation | None, facts: tuple[Fact, ...]
 ) -> tuple[FailureReason, str] | None:
     """Why this execution must not run at all."""
     text = target_fault(found.spec.target)
@@ -498,15 +489,15 @@ def _fault(
         return FailureReason.CONFIGURATION_ERROR, text
     if inv is not None and inv.spec.cancel:
         return FailureReason.CANCELLED, "the investigation was cancelled"
-    if any(isinstance(fact, plot.Closed) for fact in facts):
+    if any(isinstance(fact, Closed) for fact in facts):
         return FailureReason.CANCELLED, "the case has ended before the execution began"
     if inv is None or not _names(facts, found):
         return FailureReason.CONFIGURATION_ERROR, "no journal of a case names this execution"
     return None
 
 
-def _names(facts: tuple[plot.Fact, ...], found: WorkflowExecution) -> bool:
-    return any(isinstance(fact, plot.ExecutionCreated | plot.UndoCreated) and fact.uid == found.uid for fact in facts)
+def _names(facts: tuple[Fact, ...], found: WorkflowExecution) -> bool:
+    return any(isinstance(fact, ExecutionCreated | UndoCreated) and fact.uid == found.uid for fact in facts)
 
 
 def _is_its_own(found: WorkflowExecution, there: Json) -> bool:

@@ -40,7 +40,6 @@ from inquest.api.types import (
     SignalPhase,
     SubReason,
 )
-from inquest.controllers import notices as telling
 from inquest.controllers.approval.controller import Approvals, Looked
 from inquest.controllers.guards import Guards
 from inquest.controllers.house import EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
@@ -53,13 +52,26 @@ from inquest.controllers.investigation.open_case import Work, fold, must_be_read
 from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Draft
 from inquest.controllers.journal_writing import enter
-from inquest.controllers.notices import NOTICE_LOOK
+from inquest.controllers.notices import NOTICE_LOOK, is_telling, tell, unless_late
 from inquest.controllers.reading import parsed
 from inquest.controllers.signal.controller import resolved_time
 from inquest.controllers.status import Pace, publish
 from inquest.core.case import decide, endings, outcome
-from inquest.core.case import facts as plot
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case, replies_in
+from inquest.core.case.facts import (
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    Closed,
+    ExecutionCreated,
+    Fact,
+    Opened,
+    Ruled,
+    Selected,
+    UndoCreated,
+    UndoPlanned,
+)
+from inquest.core.case.journal import dump, load
 from inquest.core.case.steps import (
     LOOK,
     Ask,
@@ -78,14 +90,21 @@ from inquest.core.case.steps import (
     View,
     Wait,
 )
+from inquest.core.case.transitions import advance
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.llm.messages import Invocation, Usage
-from inquest.core.remediation import proposal as remedy
+from inquest.core.remediation.approval import Standing
 from inquest.core.remediation.effectiveness import POD_OWNERS, Assessment, Component, resolution_of, symptoms_of
-from inquest.core.reporting import metrics as measures
+from inquest.core.remediation.guards import Halt, guard
+from inquest.core.reporting import metrics as reporting_metrics
 from inquest.core.reporting import notices
-from inquest.core.reporting import status as chronicle
-from inquest.core.signals.triage import EndedCase, next_allowed
+from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.events import announcements
+from inquest.core.reporting.metrics import lines, stretches
+from inquest.core.reporting.status import status_changes
+from inquest.core.reporting.status_budget import trim
+from inquest.core.signals.holds import next_allowed
+from inquest.core.signals.triage_input import EndedCase
 from inquest.errors import Conflict, Fenced, InquestError, NotFound, Retryable, Tampered, Unsettled
 from inquest.ports import MODEL_TROUBLE, Json, Redacted
 from inquest.telemetry import tracing
@@ -103,9 +122,9 @@ MAX_LOSSES: Final = 5
 MAX_FAULTS: Final = 3
 """Tries of one step that end in an error that nobody foresaw (behaviours, section 12.4)."""
 UNUSABLE: Final = {
-    remedy.Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
-    remedy.Standing.UNREAD: ("RemediationBlocked", "the target or the workflow cannot be read"),
-    remedy.Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
+    Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
+    Standing.UNREAD: ("RemediationBlocked", "the target or the workflow cannot be read"),
+    Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
 }
 """A decision that is not acted on says so: event and sentence."""
 UNREADABLE: Final = "held until it can be read whether the target may be changed"
@@ -236,7 +255,7 @@ class Cases:
             work = Work(claim, journal, fold(journal), self.house.clock.monotonic())
             lost = self._lost(work)
             if lost is not None and work.case.closed is None:
-                await self._record(work, plot.Closed(lost, await self.house.now()))
+                await self._record(work, Closed(lost, await self.house.now()))
             return await self._loop(work)
         except Tampered as error:
             return await self._condemn(claim, error)
@@ -256,8 +275,8 @@ class Cases:
         if failed < MAX_FAULTS or work.case.closed is not None or work.case.phase not in ACTIVE:
             return
         said = f"the same step failed {failed} times: {type(error).__name__}: {error}"
-        verdict = outcome.internal_error(said, SubReason.PERMANENT_ERROR)
-        await self._record(work, plot.Closed(verdict, await self.house.now()))
+        verdict = endings.internal_error(said, SubReason.PERMANENT_ERROR)
+        await self._record(work, Closed(verdict, await self.house.now()))
         await self._publish(work)
 
     async def _loop(self, work: Work) -> timedelta | None:
@@ -272,7 +291,7 @@ class Cases:
             if isinstance(step, Wait):
                 await self._publish(work)
                 wait = max(timedelta(seconds=1), step.until - view.now)
-                return min(wait, NOTICE_LOOK) if telling.is_telling(work.investigation.status.notices) else wait
+                return min(wait, NOTICE_LOOK) if is_telling(work.investigation.status.notices) else wait
             if isinstance(step, EFFECTS) and not await self._is_shown(work):
                 return LOOK
             before = work.case
@@ -296,9 +315,9 @@ class Cases:
         attempts = work.investigation.status.attempts or 0
         barren = min(work.claim.author.epoch - work.journal.epoch, attempts)
         if work.case.phase in ACTIVE and barren > MAX_STARTS_WITHOUT_SLOT:
-            return outcome.internal_error(f"{barren - 1} starts in a row left no trace")
+            return endings.internal_error(f"{barren - 1} starts in a row left no trace")
         if work.case.phase in ACTIVE and attempts > MAX_LOSSES:
-            return outcome.internal_error(f"the runner was lost {attempts - 1} times")
+            return endings.internal_error(f"the runner was lost {attempts - 1} times")
         return None
 
     # --- observe ----------------------------------------------------------------------------------------------
@@ -324,7 +343,7 @@ class Cases:
         if inv.spec.cancel:
             # Nothing that cannot be read may stand between a person and the stop.
             return view
-        if phase is Phase.ANALYZING and work.case.last(plot.Ruled) is not None:
+        if phase is Phase.ANALYZING and work.case.last(Ruled) is not None:
             view = await self._guarded(work, view)
             await self._hinder(work, _frozen(view), view.frozen)
             return view
@@ -337,19 +356,19 @@ class Cases:
     async def _running_view(self, work: Work, view: View) -> View:
         """The execution and, once there is one, its undo."""
         inv = work.investigation
-        seen = await self._execution(work, execution_name(inv.name), work.case.last(plot.ExecutionCreated))
+        seen = await self._execution(work, execution_name(inv.name), work.case.last(ExecutionCreated))
         work.run = seen.phase if seen else None
-        planned = work.case.last(plot.UndoPlanned)
+        planned = work.case.last(UndoPlanned)
         if planned is None:
             return replace(view, execution=seen)
-        undo = await self._execution(work, undo_name(inv.name), work.case.last(plot.UndoCreated))
+        undo = await self._execution(work, undo_name(inv.name), work.case.last(UndoCreated))
         frozen = await Guards(self.house).frozen(planned.target)
         return replace(view, execution=seen, undo=undo, frozen=frozen)
 
     def _must_look(self, work: Work) -> bool:
         """Whether what was read last may not be what the next step goes by."""
         inv = work.investigation
-        may_act = work.case.phase not in ACTIVE or work.case.last(plot.Ruled) is not None
+        may_act = work.case.phase not in ACTIVE or work.case.last(Ruled) is not None
         is_stopped = self._stops[inv.namespace, inv.name].is_set()
         return may_act or is_stopped or self.house.clock.monotonic() - work.seen_at > SIGHT_SECONDS
 
@@ -365,15 +384,15 @@ class Cases:
         return found
 
     def _offered(self, work: Work) -> dict[Invocation, Any]:
-        opened = work.case.first(plot.Opened)
+        opened = work.case.first(Opened)
         has_model = opened is not None and bool(opened.pinned.model)
         return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
 
     async def _approval_view(self, work: Work, view: View) -> View:
         """The request and, once it was approved, the guards too: both go by one reading of the target."""
-        decided, target = work.case.last(plot.ApprovalDecided), None
+        decided, target = work.case.last(ApprovalDecided), None
         if decided is not None and decided.state is ApprovalState.APPROVED:
-            selected = work.case.last(plot.Selected)
+            selected = work.case.last(Selected)
             target = await Guards(self.house).pin(selected.proposal.target) if selected else None
             view = await self._guarded(work, view, target)
         looked = await Approvals(self.house).look(
@@ -413,17 +432,17 @@ class Cases:
         except Retryable as error:
             log.warning("guards cannot be read", investigation=work.investigation.name, error=str(error))
             return replace(view, frozen=UNREADABLE)
-        selected = work.case.last(plot.Selected)
+        selected = work.case.last(Selected)
         frozen = await Guards(self.house).frozen(selected.proposal.target) if selected else ""
         return replace(view, halt=halt, frozen=frozen)
 
-    async def _halt(self, work: Work, resolved: bool, target: ResourceContext | None) -> remedy.Halt | None:
-        selected = work.case.last(plot.Selected)
+    async def _halt(self, work: Work, resolved: bool, target: ResourceContext | None) -> Halt | None:
+        selected = work.case.last(Selected)
         if selected is None:
             return None
         proposal = selected.proposal
-        by_person = work.case.last(plot.ApprovalDecided) is not None
-        own = work.case.last(plot.ExecutionCreated)
+        by_person = work.case.last(ApprovalDecided) is not None
+        own = work.case.last(ExecutionCreated)
         view = await Guards(self.house).view(
             proposal.target,
             proposal.pin,
@@ -432,10 +451,10 @@ class Cases:
             approved_by_person=by_person,
             context=target,
         )
-        return remedy.guard(view)
+        return guard(view)
 
     async def _execution(
-        self, work: Work, name: str, created: plot.ExecutionCreated | plot.UndoCreated | None
+        self, work: Work, name: str, created: ExecutionCreated | UndoCreated | None
     ) -> ExecutionSeen | None:
         """The execution of this name, if it is the one that the journal names."""
         try:
@@ -461,7 +480,7 @@ class Cases:
 
     # --- perform ----------------------------------------------------------------------------------------------
 
-    async def _perform(self, work: Work, step: Step) -> tuple[plot.Fact, ...]:
+    async def _perform(self, work: Work, step: Step) -> tuple[Fact, ...]:
         """One step; what fails for good is a fact too, what may succeed later is raised."""
         performing = self._performers[type(step)](work, step)
         if not isinstance(step, Ask | AskGroup | RunBatch | AskStreams | RunStreams):
@@ -480,7 +499,7 @@ class Cases:
             Record: self._as_said,
         }
 
-    async def _unless_stopped(self, work: Work, performing: Awaitable[plot.Fact]) -> tuple[plot.Fact, ...]:
+    async def _unless_stopped(self, work: Work, performing: Awaitable[Fact]) -> tuple[Fact, ...]:
         """The fact, or nothing where the case was cancelled meanwhile: the next view says so."""
         inv = work.investigation
         stop = self._stops[inv.namespace, inv.name]
@@ -516,13 +535,13 @@ class Cases:
             # The call goes on: whether the case is still ours is asked again before its result is recorded.
             log.warning("progress not shown", investigation=work.investigation.name, error=str(error))
 
-    async def _as_said(self, work: Work, step: Record) -> plot.Fact:
+    async def _as_said(self, work: Work, step: Record) -> Fact:
         fact = await self.selections.conclude(work, step)
-        if not isinstance(fact, plot.Closed):
+        if not isinstance(fact, Closed):
             return fact
         return replace(fact, next_allowed=await self._next_allowed(work, fact))
 
-    async def _next_allowed(self, work: Work, fact: plot.Closed) -> datetime | None:
+    async def _next_allowed(self, work: Work, fact: Closed) -> datetime | None:
         """When this fingerprint may have another case (resources, section 9.3)."""
         ended = EndedCase(
             phase=fact.verdict.phase,
@@ -536,14 +555,14 @@ class Cases:
 
     # --- record -----------------------------------------------------------------------------------------------
 
-    async def _record(self, work: Work, fact: plot.Fact) -> None:
+    async def _record(self, work: Work, fact: Fact) -> None:
         """Write the fact into the journal and go on with what stands there."""
-        payload: Redacted[Json] = await self.house.redacted(plot.dump(fact))
+        payload: Redacted[Json] = await self.house.redacted(dump(fact))
         must_be_readable(work.case, payload.value)
         draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
         longer = await enter(self.house, self.ownership, work, draft)
         one_more = len(longer.entries) == len(work.journal.entries) + 1
-        work.case = plot.advance(work.case, plot.load(longer.entries[-1].payload)) if one_more else fold(longer)
+        work.case = advance(work.case, load(longer.entries[-1].payload)) if one_more else fold(longer)
         work.journal = longer
         log.debug("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
         if one_more:
@@ -552,11 +571,11 @@ class Cases:
     def _account(self, work: Work) -> None:
         """What the new fact adds to metrics, log and trace: once, by whoever recorded it."""
         inv, tools = work.investigation, self._offered(work)
-        for measure in measures.measures(work.case, tools):
+        for measure in reporting_metrics.measures(work.case, tools):
             count(measure)
-        for line in measures.lines(work.case, tools):
+        for line in lines(work.case, tools):
             log.info(line.event, investigation=inv.name, namespace=inv.namespace, **line.fields)
-        for stretch in measures.stretches(work.case, inv.uid):
+        for stretch in stretches(work.case, inv.uid):
             tracing.tell(inv.uid, stretch)
 
     async def _tell(self, work: Work, before: Case) -> None:
@@ -565,7 +584,7 @@ class Cases:
         self._untold.add(place)
         if before.phase is not work.case.phase or not self.pace.due_in(place):
             await self._publish(work)
-        for said in chronicle.announcements(before, work.case):
+        for said in announcements(before, work.case):
             text = self.house.redactor.text(said.message)
             await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 
@@ -576,16 +595,16 @@ class Cases:
 
         Asked again the herald says where it stands; after a restart it begins anew, under the same key.
         """
-        known = {notice.key: telling.unless_late(notice, now) for notice in inv.status.notices}
+        known = {notice.key: unless_late(notice, now) for notice in inv.status.notices}
         wants_all = self.house.settings.herald.notify_self_resolved
         for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.notice):
-            if case.first(plot.Opened) is None:
+            if case.first(Opened) is None:
                 said = notices.unopened(said, inv, self.house.settings.cluster_name)
             key = f"{inv.uid}/{said.type}/{number}"
             seen = known.get(key)
             if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
                 continue
-            told[key] = await telling.tell(self.house, inv, key, said, now, seen)
+            told[key] = await tell(self.house, inv, key, said, now, seen)
         return tuple({**known, **told}.values())
 
     async def _publish(self, work: Work) -> None:
@@ -613,7 +632,7 @@ class Cases:
         now, place = await self.house.now(), (inv.namespace, inv.name)
         self.pace.wrote(place)
         self._untold.discard(place)
-        changes = chronicle.status_changes(work.case, self._offered(work))
+        changes = status_changes(work.case, self._offered(work))
         changes |= _run_of(work, changes.get("execution"))
         if work.case.phase in HELD_PHASES and place in self._hindrances:
             changes["message"] = self._hindrances[place]
@@ -627,10 +646,10 @@ class Cases:
             INVESTIGATION,
             inv,
             changes,
-            chronicle.verdicts(work.case) | self._unknown_model(inv) | _troubled(work),
+            verdicts(work.case) | self._unknown_model(inv) | _troubled(work),
             now=now,
             leave_out=OWNER_FIELDS,
-            fit=lambda status: chronicle.trim(status, self.house.settings.status_max_bytes),
+            fit=lambda status: trim(status, self.house.settings.status_max_bytes),
             on_refusal=refused.append,
         )
         await self._note_refusal(inv, refused)
@@ -705,7 +724,7 @@ class Cases:
 
         Every replica looks at a case that has ended; who had it tells, and only where that one is gone another does.
         """
-        if not telling.is_telling(inv.status.notices):
+        if not is_telling(inv.status.notices):
             return None
         found, now = await self.ownership.read(inv.namespace, inv.name), await self.house.now()
         if await self.ownership.is_elsewhere(found):
@@ -716,7 +735,7 @@ class Cases:
             self.house, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
         )
         latest = Investigation.from_object(written) if written is not None else found
-        return NOTICE_LOOK if telling.is_telling(latest.status.notices) else None
+        return NOTICE_LOOK if is_telling(latest.status.notices) else None
 
     async def _ring_for_held(self, inv: Investigation) -> None:
         """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
@@ -762,7 +781,7 @@ def _frozen(view: View) -> tuple[str, str] | None:
 
 def _stretch(step: Step) -> str:
     """The span under which a step stands."""
-    return str(step.invocation) if isinstance(step, Ask | RunBatch) else measures.INVESTIGATION
+    return str(step.invocation) if isinstance(step, Ask | RunBatch) else reporting_metrics.INVESTIGATION
 
 
 def _notices(
@@ -770,7 +789,7 @@ def _notices(
 ) -> Iterator[tuple[int, notices.Told]]:
     """Every notice of the case, by the number of the fact that it tells of."""
     for number, fact in enumerate(case.facts, start=1):
-        if isinstance(fact, plot.ApprovalRequested | plot.ApprovalEscalated | plot.Closed):
+        if isinstance(fact, ApprovalRequested | ApprovalEscalated | Closed):
             told = of(replace(case, facts=case.facts[:number]))
             if told is not None:
                 yield number, told
@@ -803,8 +822,8 @@ def _effect(found: WorkflowExecution) -> endings.Effect:
 _LOOKED_AT: Final = VERIFIED_EXECUTIONS | {ExecutionPhase.ROLLED_BACK}
 
 
-def _usage(fact: plot.Fact) -> dict[str, int]:
-    replies = plot.replies_in(fact)
+def _usage(fact: Fact) -> dict[str, int]:
+    replies = replies_in(fact)
     if not replies:
         return {}
     usage = sum((reply.usage for reply in replies), Usage())

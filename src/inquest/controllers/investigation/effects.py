@@ -17,7 +17,15 @@ from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.status import sealed
 from inquest.core.case import facts
 from inquest.core.case.steps import Execute, PlanUndo, RequestApproval, Undo
-from inquest.core.remediation import proposal as remedy
+from inquest.core.remediation.approval import Asking, approval_request, asks_less, digest_of_request
+from inquest.core.remediation.execution import (
+    digest_of_execution,
+    digest_of_run,
+    undo_execution,
+    undo_proposal,
+    workflow_execution,
+)
+from inquest.core.remediation.proposal import digest_of_proposal
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, NotFound, Retryable, Tampered
 from inquest.ports import Json, ResourceKind
@@ -42,12 +50,12 @@ class Effects:
         earlier = case.last(facts.ApprovalRequested)
         chosen = self.house.settings.approval
         expires = earlier.expires_at if earlier else now + chosen.timeout
-        digest = remedy.digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
+        digest = digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
         name, requester = approval_name(work.investigation.name), requester_of(work.investigation)
         required = chosen.required_in(ruled.ruling.environment)
-        asking = remedy.Asking(expires, required, chosen.separate_requester, requester)
+        asking = Asking(expires, required, chosen.separate_requester, requester)
         await self._intend(work, "ApprovalRequest", name, digest)
-        body = remedy.approval_request(
+        body = approval_request(
             work.parent,
             selected.proposal,
             ruled.ruling,
@@ -55,9 +63,9 @@ class Effects:
             asking,
         )
         made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
-        if remedy.digest_of_request(made.spec) != digest:
+        if digest_of_request(made.spec) != digest:
             raise Tampered(f"{name} says something else than what was ruled on")
-        if remedy.asks_less(made.spec, asking):
+        if asks_less(made.spec, asking):
             raise Tampered(f"{name} asks fewer people, others, or for longer, than the settings say")
         event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
         await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
@@ -70,13 +78,13 @@ class Effects:
         selected, ruled, asked = case.last(facts.Selected), case.last(facts.Ruled), case.last(facts.ApprovalRequested)
         if selected is None or ruled is None:
             raise Tampered("an execution without a ruling")
-        digest = remedy.digest_of_run(selected.proposal, ruled.ruling.policy_hash)
+        digest = digest_of_run(selected.proposal, ruled.ruling.policy_hash)
         name = execution_name(work.investigation.name)
         await self._intend(work, "Execution", name, digest)
         approval = ObjectRef(name=asked.name, uid=asked.uid) if asked else None
-        body = remedy.workflow_execution(work.parent, selected.proposal, approval=approval)
+        body = workflow_execution(work.parent, selected.proposal, approval=approval)
         made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
-        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
+        if digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
             raise Tampered(f"{name} says something else than what was approved")
         if asked is not None:
             await Approvals(self.house).consume(work.investigation, asked.uid, made.uid)
@@ -113,18 +121,18 @@ class Effects:
         undoing = selected.proposal.undoing if selected else None
         if selected is None or ruled is None or planned is None or ran is None or undoing is None:
             raise Tampered("an undo without a run")
-        proposal = remedy.undo_proposal(selected.proposal, undoing, planned.target)
-        digest = remedy.digest_of_run(proposal, ruled.ruling.policy_hash)
+        proposal = undo_proposal(selected.proposal, undoing, planned.target)
+        digest = digest_of_run(proposal, ruled.ruling.policy_hash)
         name = undo_name(work.investigation.name)
         await self._intend(work, "Undo", name, digest)
-        body = remedy.undo_execution(
+        body = undo_execution(
             work.parent,
             proposal,
             undo_of=ObjectRef(name=ran.name, uid=ran.uid),
             approval=ObjectRef(name=asked.name, uid=asked.uid) if asked else None,
         )
         made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
-        if remedy.digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
+        if digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
             raise Tampered(f"{name} says something else than what was approved")
         return facts.UndoCreated(name, made.uid, await self.house.now())
 

@@ -21,11 +21,12 @@ from inquest.controllers.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEAS
 from inquest.controllers.reading import parsed
 from inquest.controllers.signal.controller import ORPHAN_LEASE, ended_case, newest_first, place_in
 from inquest.controllers.status import publish
-from inquest.core.case import facts
+from inquest.core.case.journal import load
+from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit
 from inquest.core.signals.retention import Keeping, retiring
-from inquest.core.signals.triage import EndedCase, TriageRules
+from inquest.core.signals.triage_input import EndedCase, TriageRules
 from inquest.errors import AlreadyExists, Answer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports import AuditEvent, Json
 from inquest.telemetry.metrics import JOURNAL_BYTES, UNRECORDED
@@ -124,7 +125,7 @@ class Archive:
     async def _record(self, inv: Investigation) -> Transcript | None:
         """Send the records; the ids of a repeat are the same. Gives where they are found."""
         journal = await self.house.journal.read(inv.uid)
-        case = facts.fold(facts.load(entry.payload) for entry in journal.entries)
+        case = fold(load(entry.payload) for entry in journal.entries)
         if not case.facts:
             return None
         offered = {invocation: self.house.tools.schemas(invocation) for invocation in Invocation}

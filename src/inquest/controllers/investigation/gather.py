@@ -16,23 +16,24 @@ from inquest.controllers.house import House
 from inquest.controllers.investigation.open_case import Work, closed
 from inquest.controllers.signal.controller import known_history
 from inquest.controllers.targets import placed
-from inquest.core.case import endings, facts, investigating, known_facts, outcome
-from inquest.core.case.known_facts import is_outside
+from inquest.core.case import endings, facts, investigating
+from inquest.core.case.case import context_of, is_outside, whole_contexts
+from inquest.core.case.merging import CONFIDENCE_GATE
 from inquest.core.case.selecting import filters_of
 from inquest.core.case.steps import Ask, AskStreams, Open, ResolveContext, RunBatch, RunStreams, TakeSnapshot
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.diagnosis.detectors.registry import examine
-from inquest.core.diagnosis.doubts import speaks_of_measures, speaks_of_requests, speaks_of_throttling
 from inquest.core.diagnosis.health import health
-from inquest.core.diagnosis.playbooks import matching
-from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Snapshot
+from inquest.core.diagnosis.playbooks import Playbook, matching
+from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_requests, speaks_of_throttling
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.lessons import Endings, Memory, remembered
 from inquest.core.llm.conversation import AskModel, Run, RunTools
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.planning.prepare import Habits
 from inquest.core.llm.planning.seed_calls import seed_call, seeded, unasked
 from inquest.core.llm.planning.sufficiency import Sufficiency
-from inquest.core.llm.prompts.rca import Playbook
 from inquest.core.llm.summary import summarised, summary_request, wants_summary
 from inquest.core.llm.tool_calls import boundary_of
 from inquest.errors import ContextOverflow, ModelRefused, RateLimited, Unavailable
@@ -82,7 +83,7 @@ class Inquiries:
             timeout=_granted(timeout, own.timeout, at_home),
             context_window=model.context_window,
             seed=f"{self.house.random.getrandbits(128):032x}",
-            workflow_gate=outcome.CONFIDENCE_GATE,
+            workflow_gate=CONFIDENCE_GATE,
             dry_run=chosen.execution.dry_run,
             verify=chosen.effectiveness.enabled,
             home=self.house.namespace,
@@ -171,7 +172,7 @@ class Inquiries:
         """One answer of the model; what it fails with ends the case, unless a verdict stands already."""
         model, move = self.house.model, step.move
         if model is None:
-            return await closed(self.house, outcome.model_unavailable("none is configured", permanent=True))
+            return await closed(self.house, endings.model_unavailable("none is configured", permanent=True))
         if work.case.first(facts.Turned) is None:
             _log_brief(work)
         try:
@@ -200,9 +201,9 @@ class Inquiries:
     async def _given_up(self, work: Work, error: Exception) -> facts.Closed:
         if isinstance(error, TimeoutError):
             phase = work.case.phase
-            return replace(await closed(self.house, outcome.timed_out(phase)), timeout_phase=phase)
+            return replace(await closed(self.house, endings.timed_out(phase)), timeout_phase=phase)
         return await closed(
-            self.house, outcome.model_unavailable(str(error), permanent=isinstance(error, ModelRefused))
+            self.house, endings.model_unavailable(str(error), permanent=isinstance(error, ModelRefused))
         )
 
     async def batch(self, work: Work, step: RunBatch) -> facts.Fact:
@@ -219,7 +220,7 @@ class Inquiries:
         """One answer for each stream; a call that fails is that stream's silence and nobody else's."""
         model = self.house.model
         if model is None:
-            return await closed(self.house, outcome.model_unavailable("none is configured", permanent=True))
+            return await closed(self.house, endings.model_unavailable("none is configured", permanent=True))
         replies = await asyncio.gather(*(self._heard(work, model, name, move) for name, move in step.moves))
         return facts.StreamsTurned(tuple(replies), await self.house.now())
 
@@ -252,7 +253,7 @@ class Inquiries:
         return summarised(result, reply, pinned.seed)
 
     def _reach(self, work: Work, invocation: Invocation, seconds: float | None, now: datetime) -> Reach:
-        context = known_facts.context_of(work.case)
+        context = context_of(work.case)
         namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
         selecting = invocation is Invocation.SELECTION
         return Reach(
@@ -261,7 +262,7 @@ class Inquiries:
             filters=filters_of(work.case) if selecting else None,
             infrastructure=infrastructure_sentence(context.labels, context.quota) if selecting else "",
             evidence=work.case.evidence,
-            contexts=known_facts.whole_contexts(work.case),
+            contexts=whole_contexts(work.case),
             window=investigating.window_of(work.case, now),
             seconds=seconds,
             hints=work.case.opened.pinned.habits.error_hints,

@@ -13,7 +13,9 @@ from inquest.controllers.house import House
 from inquest.controllers.investigation.claim import Claim
 from inquest.controllers.journal import Log
 from inquest.core.case import facts, outcome
-from inquest.core.case.facts import Case
+from inquest.core.case import transitions as case_transitions
+from inquest.core.case.case import Case
+from inquest.core.case.journal import load
 from inquest.core.remediation import proposal
 from inquest.errors import OutOfTurn, Tampered
 from inquest.ports import Json
@@ -61,7 +63,7 @@ async def closed(house: House, verdict: outcome.Verdict) -> facts.Closed:
 def fold(journal: Log) -> Case:
     """The case that a journal holds; Tampered where it is not one that this product could have written."""
     try:
-        return facts.fold(facts.load(entry.payload) for entry in journal.entries)
+        return case_transitions.fold(load(entry.payload) for entry in journal.entries)
     except (OutOfTurn, ValidationError) as error:
         raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
 
@@ -69,6 +71,6 @@ def fold(journal: Log) -> Case:
 def must_be_readable(case: Case, payload: Json) -> None:
     """What is about to be written must be readable afterwards: a slot cannot be taken back."""
     try:
-        facts.advance(case, facts.load(payload))
+        case_transitions.advance(case, load(payload))
     except (OutOfTurn, ValidationError) as error:
         raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error

@@ -13,13 +13,17 @@ from inquest.api.execution import PinnedWorkflow
 from inquest.api.types import PinnedTarget, TargetRef, UndoWhen
 from inquest.controllers.catalogue.live import content_hash, content_of, is_active, newest, versions
 from inquest.controllers.house import House
-from inquest.core.case import concluding, facts, known_facts, outcome
-from inquest.core.case.facts import Case
-from inquest.core.diagnosis.diagnosis import Caution
-from inquest.core.llm.reply.reading import SelectionReply
-from inquest.core.remediation import proposal as remedy
+from inquest.core.case import concluding, facts, outcome
+from inquest.core.case.case import Case, context_of, is_near, placed
+from inquest.core.evidence.evidence import Caution
+from inquest.core.llm.reply.verdicts import SelectionReply
+from inquest.core.remediation.preview import preview_diff
+from inquest.core.remediation.proposal import Proposal, Undoing
 from inquest.core.selection import selection
-from inquest.core.selection.selection import CatalogueFilters, WorkflowRecord
+from inquest.core.selection.catalogue import CatalogueFilters, WorkflowRecord
+from inquest.core.selection.parameter_rules import Around, typed
+from inquest.core.selection.parameters import bind_parameters
+from inquest.core.selection.target import final_target, needs_lookup
 from inquest.errors import Forbidden, Invalid, NotFound
 
 MAX_LISTED = 1000
@@ -47,10 +51,8 @@ class Proposals:
             return facts.Unchosen("no detector found anything", now)
         finding = case.findings[0]
         records = [one for action in selection.actions_for(finding) for one in await self._records(action, filters)]
-        context = known_facts.context_of(case)
-        reply = selection.choose(
-            finding, records, selection.Around(context.labels, context.quota, filters.custom_labels)
-        )
+        context = context_of(case)
+        reply = selection.choose(finding, records, Around(context.labels, context.quota, filters.custom_labels))
         if reply.choice is None:
             return facts.Unchosen(reply.reasoning, now)
         return await self.check(reply, filters, context.root.kind, 1)
@@ -89,9 +91,7 @@ class Proposals:
         if active is None:
             return await self.check(reply, filters, kind, 1)
         kinds = {one.name: str(one.type) for one in active.spec.parameters}
-        values = {
-            name: selection.typed(str(text), kinds.get(name, "")) for name, text in reply.choice.parameters.items()
-        }
+        values = {name: typed(str(text), kinds.get(name, "")) for name, text in reply.choice.parameters.items()}
         found = active.status.workflow_id or reply.choice.workflow_id
         choice = replace(reply.choice, workflow_id=found, parameters=values)
         return await self.check(replace(reply, choice=choice), filters, kind, 1)
@@ -111,7 +111,7 @@ class Proposals:
         why = context.unverified_why
         if not why and context.choices:
             why = f"NotResolved: {named.kind} is served by {', '.join(context.choices)}, name one as api_version"
-        if not why and not known_facts.is_near(case, context.target):
+        if not why and not is_near(case, context.target):
             why = f"NotResolved: {context.target.display} is outside the namespaces of this case"
         found = not why and context.target_pin is not None
         return facts.TargetSought(named, found, "" if found else why, await self.house.now())
@@ -124,9 +124,9 @@ class Proposals:
             gone = concluding.circumstances(case, without_target="NotFound: what the workflow was to act on")
             return Unfit(concluding.verdict_of(case, tried.reply, gone, tried.cautions))
         workflow = RemediationWorkflow.from_object(record.content)
-        bound = remedy.bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
+        bound = bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
         undoing = await self._undoing(workflow, pin)
-        proposal = remedy.Proposal(
+        proposal = Proposal(
             target=pin,
             workflow=_pinned(workflow, record.workflow_id, record.content_hash),
             parameters=bound.parameters,
@@ -138,31 +138,31 @@ class Proposals:
         )
         return facts.Selected(verdict, proposal, await self.house.now())
 
-    async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> remedy.Undoing | None:
+    async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> Undoing | None:
         """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
         named = workflow.spec.undo
         applied = await versions(self.house.status, self.house.namespace, named.id) if named else ()
         for found in newest(applied):
             if named is None or found.spec.version != named.version or not is_active(found):
                 continue
-            bound = remedy.bind_parameters(found.spec.parameters, named.parameters, target)
+            bound = bind_parameters(found.spec.parameters, named.parameters, target)
             missing = [one.name for one in found.spec.parameters if one.required and one.name not in bound.parameters]
             pinned = _pinned(found, found.status.workflow_id or "", content_hash(content_of(found)))
-            return None if missing else remedy.Undoing(pinned, bound.parameters, named.when)
+            return None if missing else Undoing(pinned, bound.parameters, named.when)
         return None
 
     async def _target(self, case: Case, reply: SelectionReply) -> PinnedTarget | None:
         """The root owner, or an object of another kind that was named and is really there (pipeline, section 9)."""
-        context = known_facts.context_of(case)
+        context = context_of(case)
         known = (context.target, case.target, *context.chain)
         root = context.root if context.verified else None
-        if root is None or not selection.needs_lookup(root=root, named=reply.target, known=known):
+        if root is None or not needs_lookup(root=root, named=reply.target, known=known):
             return context.root_pin if root is not None else None
-        if reply.target is None or not known_facts.is_near(case, known_facts.placed(case, reply.target)):
+        if reply.target is None or not is_near(case, placed(case, reply.target)):
             return None
-        named = await self.house.eyes.context(known_facts.placed(case, reply.target))
-        found = named.target if named.target_pin and known_facts.is_near(case, named.target) else None
-        aim = selection.final_target(root=root, named=reply.target, known=known, found=found)
+        named = await self.house.eyes.context(placed(case, reply.target))
+        found = named.target if named.target_pin and is_near(case, named.target) else None
+        aim = final_target(root=root, named=reply.target, known=known, found=found)
         return named.target_pin if aim.target is not None else None
 
     async def _preview(self, workflow: RemediationWorkflow, target: TargetRef, values: Any) -> str:
@@ -175,7 +175,7 @@ class Proposals:
         except (NotFound, Forbidden):
             return ""
         shown = self.house.redactor.data(found).value
-        return self.house.redactor.text(remedy.preview_diff(workflow.spec.execution.preview, shown, values)).value
+        return self.house.redactor.text(preview_diff(workflow.spec.execution.preview, shown, values)).value
 
 
 def _is_ours(record: WorkflowRecord) -> bool:
@@ -204,7 +204,7 @@ def _pinned(workflow: RemediationWorkflow, workflow_id: str, digest: str) -> Pin
     )
 
 
-def _undo(workflow: RemediationWorkflow, undoing: remedy.Undoing | None) -> UndoPin | None:
+def _undo(workflow: RemediationWorkflow, undoing: Undoing | None) -> UndoPin | None:
     """What the approver is shown; without its content in the catalogue nothing is started by itself."""
     undo = workflow.spec.undo
     if undo is None:

@@ -29,8 +29,10 @@ from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Author, Log
 from inquest.controllers.signal.controller import pinned_signal
 from inquest.core.case import decide, facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
+from inquest.core.case.journal import dump, load
 from inquest.core.case.steps import Execute, RequestApproval, Rule, View, Wait
+from inquest.core.case.transitions import advance
 from inquest.core.llm.messages import Invocation
 from inquest.core.signals.classification import classify, surroundings_of
 from inquest.errors import Invalid
@@ -62,7 +64,7 @@ class Replay:
             if isinstance(step, LAST):
                 break
             fact = await self._kept(await self._performers[type(step)](work, step))
-            work.case = facts.advance(work.case, fact)
+            work.case = advance(work.case, fact)
         return work.case
 
     @property
@@ -73,7 +75,7 @@ class Replay:
         """As the journal would give it back; a snapshot was redacted object by object when it was taken."""
         if isinstance(fact, facts.SnapshotTaken):
             return fact
-        return facts.load((await self.house.redacted(facts.dump(fact))).value)
+        return load((await self.house.redacted(dump(fact))).value)
 
     def _offered(self) -> dict[Invocation, Any]:
         if self.house.model is None:

@@ -14,9 +14,10 @@ from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.open_case import Work, closed
 from inquest.controllers.investigation.propose import Proposals, Unfit
 from inquest.controllers.investigation.radius import Radius
-from inquest.core.case import facts, outcome
+from inquest.core.case import facts
+from inquest.core.case.case import reclassified
 from inquest.core.case.concluding import seen_again
-from inquest.core.case.reclassification import reclassified
+from inquest.core.case.endings import catalogue_unavailable
 from inquest.core.case.steps import (
     Ask,
     AskGroup,
@@ -66,7 +67,7 @@ class Selections:
         except Unavailable as error:
             return await self._without_catalogue(error)
         waited = f"waited {CATALOGUE_WAIT.total_seconds():.0f} s for {missing} to be registered"
-        return await closed(self.house, outcome.catalogue_unavailable(waited))
+        return await closed(self.house, catalogue_unavailable(waited))
 
     async def ask(self, work: Work, step: Ask) -> facts.Fact:
         """A model that chooses sees a catalogue that is settled, if that comes in time."""
@@ -82,7 +83,7 @@ class Selections:
         wanted = selection.wanted_actions(work.case.findings)
         missing = "" if work.case.last(facts.Unchosen) else await self._unsettled(wanted)
         unseen = f"{missing} was not registered when the model chose"
-        return await closed(self.house, outcome.catalogue_unavailable(unseen)) if missing else fact
+        return await closed(self.house, catalogue_unavailable(unseen)) if missing else fact
 
     async def _unsettled(self, wanted: tuple[str, ...]) -> str:
         return await unsettled(self.house.status, self.house.namespace, wanted)
@@ -98,7 +99,7 @@ class Selections:
         """The end where DataStorage does not answer; what the API server does not answer is asked again."""
         if error.system != DATASTORAGE:
             raise error
-        return await closed(self.house, outcome.catalogue_unavailable(str(error)))
+        return await closed(self.house, catalogue_unavailable(str(error)))
 
     async def look_up(self, work: Work, step: LookUp) -> facts.Fact:
         try:

@@ -10,7 +10,7 @@ from inquest.api.investigation import Investigation
 from inquest.controllers.house import INVESTIGATION
 from inquest.controllers.investigation.open_case import fold
 from inquest.controllers.journal import Journal
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.reporting.archive import joined
 from inquest.errors import NotFound
 from inquest.ports import Status

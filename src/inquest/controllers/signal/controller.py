@@ -44,40 +44,32 @@ from inquest.api.types import (
     SourceType,
     TargetRef,
 )
-from inquest.controllers import notices as telling
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, House
-from inquest.controllers.notices import NOTICE_LOOK, given_up
+from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, remembered, tell, unless_late
 from inquest.controllers.reading import fault, parsed
 from inquest.controllers.signal.turns import Turns
 from inquest.controllers.status import publish, sealed
 from inquest.controllers.targets import kinds_of, placed
 from inquest.core.cluster.context import ResourceContext
+from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.diagnosis.health import health
 from inquest.core.evidence.evidence import Health
 from inquest.core.history import history as history_of
+from inquest.core.history.chain_guards import ChainRules
 from inquest.core.reporting import notices
-from inquest.core.signals.classification import (
-    UNKNOWN_KIND,
-    Surroundings,
-    classify,
-    fingerprint_of_signal,
-    surroundings_of,
-)
-from inquest.core.signals.triage import (
+from inquest.core.reporting.signal_notices import held, held_key, many_duplicates, sender_of, told_again
+from inquest.core.signals.classification import Surroundings, classify, surroundings_of
+from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
+from inquest.core.signals.triage import MANUAL_REVIEW_PENDING, RATE_WINDOW, earlier_answer, rate_limited, triage
+from inquest.core.signals.triage_input import (
     BUILT_IN_NOISE,
-    MANUAL_REVIEW_PENDING,
-    RATE_WINDOW,
     Accept,
     Decision,
     EndedCase,
     Observed,
     OpenCase,
     TriageRules,
-    earlier_answer,
-    is_out_of_reach,
-    rate_limited,
-    triage,
 )
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
 from inquest.ports import Json, Redacted
@@ -161,7 +153,7 @@ class Signals:
             # The write rings for the look that goes on.
             return timedelta(0)
         again = await self._go_on(found)
-        if not telling.is_telling(found.status.notices):
+        if not is_telling(found.status.notices):
             return again
         return min(again, NOTICE_LOOK) if again is not None else NOTICE_LOOK
 
@@ -621,18 +613,18 @@ class Signals:
         """
         known = found.status.notices
         owner = surveyed.resource.root if surveyed.resource else found.spec.target
-        told = notices.held(found, owner, decision, self.house.settings.cluster_name)
+        told = held(found, owner, decision, self.house.settings.cluster_name)
         if told is None:
             return known
         now, read = surveyed.observed.now, surveyed.resource
         grouped = found.namespace != self.house.namespace
-        key = notices.held_key(found, surveyed.observed.fingerprint, decision, now, grouped=grouped)
+        key = held_key(found, surveyed.observed.fingerprint, decision, now, grouped=grouped)
         if any(one.key == key for one in known) or not await self._is_first(key, found):
             return known
         whose = notices.owner_of(read) if read else notices.owner_of_signal(found.spec.target, found.status.context)
-        whose = notices.sender_of(found) if decision.reason == "OutOfScope" else whose
+        whose = sender_of(found) if decision.reason == "OutOfScope" else whose
         said = replace(told, owners=(whose,))
-        return telling.remembered(known, await telling.tell(self.house, found, key, said, now))
+        return remembered(known, await tell(self.house, found, key, said, now))
 
     async def _is_first(self, key: str, found: Signal) -> bool:
         """Whether no other Signal remembers that notice, of this process or of one before it."""
@@ -646,19 +638,19 @@ class Signals:
 
     async def _deliver(self, found: Signal) -> bool:
         """What somebody has not got yet is told again; says whether the status had to be written."""
-        now, waiting = await self.house.now(), telling.is_telling(found.status.notices)
+        now, waiting = await self.house.now(), is_telling(found.status.notices)
         if not waiting:
             return False
         newer = [await self._told_again(found, one, now) for one in found.status.notices]
-        changes = {"notices": telling.remembered(found.status.notices, *newer)}
+        changes = {"notices": remembered(found.status.notices, *newer)}
         return await publish(self.house, SIGNAL, found, changes, {}, now=now) is not None
 
     async def _told_again(self, found: Signal, notice: Remembered, now: datetime) -> Remembered:
-        known = telling.unless_late(notice, now)
+        known = unless_late(notice, now)
         if known.state is not NoticeState.PENDING:
             return known
-        told = notices.told_again(found, notice.key, self.house.settings.cluster_name)
-        return await telling.tell(self.house, found, notice.key, told, now, known) if told else given_up(known, now)
+        told = told_again(found, notice.key, self.house.settings.cluster_name)
+        return await tell(self.house, found, notice.key, told, now, known) if told else given_up(known, now)
 
     def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
         resource, seen = surveyed.resource, surveyed.observed
@@ -715,12 +707,12 @@ class Signals:
                 if original is not None:
                     before = original.status.occurrences or 1
                     newer: tuple[Remembered, ...] = ()
-                    many = notices.many_duplicates(original, before, before + count, self.house.settings.cluster_name)
+                    many = many_duplicates(original, before, before + count, self.house.settings.cluster_name)
                     if many is not None:
                         whose = notices.owner_of_signal(original.spec.target, original.status.context)
                         key, told = f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", replace(many[1], owners=(whose,))
-                        newer = (await telling.tell(self.house, original, key, told, now),)
-                    known = telling.remembered(original.status.notices, *newer)
+                        newer = (await tell(self.house, original, key, told, now),)
+                    known = remembered(original.status.notices, *newer)
                     changes = {"occurrences": before + count, "last_seen": now, "notices": known}
                     await publish(self.house, SIGNAL, original, changes, {}, now=now)
 
@@ -747,10 +739,10 @@ class Signals:
         )
 
 
-def chain_rules(house: House) -> history_of.ChainRules:
+def chain_rules(house: House) -> ChainRules:
     """The thresholds of the chain guards, from the settings."""
     chosen = house.settings.triage
-    return history_of.ChainRules(
+    return ChainRules(
         chain=chosen.ineffective_chain_threshold,
         recurrence=chosen.recurrence_count_threshold,
         window=chosen.window,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeVar
 
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.llm.conversation import Inquiry
 
 T = TypeVar("T")

@@ -12,10 +12,9 @@ from typing import Final
 from inquest.api.base import duration_from_timedelta
 from inquest.api.types import Phase, Reason
 from inquest.core.case import endings, facts, outcome
+from inquest.core.case.case import Case, chosen, context_of, is_near, placed, whole_contexts
 from inquest.core.case.concluding import circumstances, verdict_of
-from inquest.core.case.facts import Case
 from inquest.core.case.investigating import investigating, pending, window_of
-from inquest.core.case.known_facts import chosen, context_of, is_near, placed, whole_contexts
 from inquest.core.case.remediating import analyzing, awaiting, executing, verifying
 from inquest.core.case.selecting import filters_of, selecting
 from inquest.core.case.steps import (
@@ -64,8 +63,8 @@ def _stopped(case: Case, view: View) -> outcome.Verdict | None:
     if case.phase is Phase.PENDING and view.signal_resolved:
         return outcome.signal_resolved()
     if case.phase is Phase.PENDING and view.waited > view.queue_limit:
-        return outcome.queue_timeout(duration_from_timedelta(view.waited))
-    return outcome.timed_out(case.phase) if _is_spent(case, view) else None
+        return endings.queue_timeout(duration_from_timedelta(view.waited))
+    return endings.timed_out(case.phase) if _is_spent(case, view) else None
 
 
 def _cancelled(case: Case) -> outcome.Verdict:
@@ -74,7 +73,7 @@ def _cancelled(case: Case) -> outcome.Verdict:
         return endings.stopped_undoing(chosen(case)) if undoing else endings.stopped_waiting(chosen(case))
     if case.phase is Phase.EXECUTING:
         return endings.stopped_undoing_half() if undoing else endings.stopped_running()
-    return outcome.cancelled()
+    return endings.cancelled()
 
 
 def _is_spent(case: Case, view: View) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,9 +17,9 @@ from inquest.api.types import (
     TargetRef,
     VoidReason,
 )
-from inquest.core.case.outcome import FALSE, TRUE, Verdict, cancelled, internal_error
+from inquest.core.case.outcome import FALSE, NOTHING_RAN, TRUE, Conditions, Verdict, cut_message
+from inquest.core.remediation.guards import Halt
 from inquest.core.remediation.policy import Following, Ruling
-from inquest.core.remediation.proposal import Halt
 
 ANALYSED: Final = {
     "InvestigationComplete": (TRUE, "InvestigationSucceeded"),
@@ -266,3 +267,88 @@ def tampered(detail: str) -> Verdict:
     """What was recorded and what is there do not fit: nothing is executed."""
     said = detail.removeprefix("Journal tampered: ")
     return replace(internal_error(said), message=f"Journal tampered: {said}"[:1024], sub_reason=None)
+
+
+def _failed(word: str, ready: str = "Failed") -> Conditions:
+    return {
+        "InvestigationComplete": (FALSE, word),
+        "AnalysisComplete": (FALSE, _ANALYSIS_WORDS.get(word, word)),
+        "WorkflowResolved": (FALSE, word),
+        **NOTHING_RAN,
+        "Ready": (FALSE, ready),
+    }
+
+
+_ANALYSIS_WORDS: Final = {"InvestigationFailed": "AnalysisFailed"}
+
+
+def model_unavailable(detail: str, *, permanent: bool) -> Verdict:
+    """No endpoint of a model answers; what was gathered stays."""
+    sub = SubReason.PERMANENT_ERROR if permanent else SubReason.MAX_RETRIES_EXCEEDED
+    word = "PermanentError" if permanent else "TransientError"
+    verdict = _infrastructure(Reason.MODEL_UNAVAILABLE, sub, f"{_NO_ANSWER}{detail}")
+    return replace(verdict, conditions={**verdict.conditions, "ModelAvailable": (FALSE, word)})
+
+
+_NO_ANSWER: Final = "No model endpoint answers: "
+
+
+def fault_in(verdict: Verdict) -> str:
+    """Why a model gave no verdict, as a diagnosis may say it: the class alone, never an error's text (12.4)."""
+    if verdict.reason is not Reason.MODEL_UNAVAILABLE:
+        return verdict.message
+    word = verdict.message.removeprefix(_NO_ANSWER).partition(":")[0]
+    return word if re.fullmatch("[A-Z][A-Za-z]{1,62}", word) else str(Reason.MODEL_UNAVAILABLE)
+
+
+def catalogue_unavailable(detail: str) -> Verdict:
+    """A service that the case cannot do without does not answer, after its retries."""
+    return _infrastructure(Reason.API_ERROR, SubReason.MAX_RETRIES_EXCEEDED, f"The catalogue does not answer: {detail}")
+
+
+def internal_error(detail: str, sub: SubReason = SubReason.MAX_RESTARTS_EXCEEDED) -> Verdict:
+    """The runner was lost too often, or failed in itself."""
+    return _infrastructure(Reason.INTERNAL_ERROR, sub, f"Internal error: {detail}")
+
+
+def _infrastructure(reason: Reason, sub: SubReason, message: str) -> Verdict:
+    return Verdict(
+        phase=Phase.FAILED,
+        message=cut_message(message),
+        reason=reason,
+        sub_reason=sub,
+        needs_review=True,
+        review_reason=HumanReviewReason.INFRASTRUCTURE_FAILURE,
+        resolution=Resolution.MANUAL_REVIEW_REQUIRED,
+        conditions=_failed("InvestigationFailed"),
+    )
+
+
+def timed_out(phase: Phase) -> Verdict:
+    """The time ran out and there is no reply at all."""
+    return Verdict(
+        phase=Phase.FAILED,
+        message=f"Timed out in {phase.value}: the time budget was spent without a verdict",
+        reason=Reason.TIMED_OUT,
+        conditions=_failed("TimedOut"),
+    )
+
+
+def queue_timeout(waited: str) -> Verdict:
+    """It waited too long for a runner; the work never began."""
+    return Verdict(
+        phase=Phase.FAILED,
+        message=f"Waited {waited} for a runner and never started",
+        reason=Reason.QUEUE_TIMEOUT,
+        conditions=_failed("TimedOut"),
+    )
+
+
+def cancelled(by: str = "") -> Verdict:
+    """A person stopped it; evidence and usage stay, late results are ignored."""
+    return Verdict(
+        phase=Phase.CANCELLED,
+        message=f"Cancelled by {by}" if by else "Cancelled",
+        reason=Reason.CANCELLED,
+        conditions=_failed("Cancelled", ready="Cancelled"),
+    )

@@ -1,36 +1,29 @@
-"""The plot of a case: which facts move it, and from which phase to which.
-
-The journal is the list of facts; folding it gives the case. A fact that does not belong to the phase is refused,
-never ignored (resources, section 3.5). What comes next is decided in `inquest.core.case.decide`.
-"""
+"""What can happen to a case, one class for each fact; the journal is the list of them (resources, section 3.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache, cached_property, reduce
-from typing import Any, ClassVar, Final, TypeVar
-
-from pydantic import TypeAdapter
+from typing import ClassVar, Final
 
 from inquest.api.investigation import InvestigationSpec
 from inquest.api.types import ApprovalState, EffectivenessReason, Phase, PinnedTarget, TargetRef, VoidReason
 from inquest.core.case.outcome import Verdict
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.diagnosis.diagnosis import Caution, Diagnosis
-from inquest.core.evidence.evidence import Evidence, Finding, Gap, Health, Snapshot
+from inquest.core.diagnosis.diagnosis import Diagnosis
+from inquest.core.diagnosis.playbooks import Playbook
+from inquest.core.evidence.evidence import Caution, Evidence, Finding, Gap, Health
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.history import REPEAT_THRESHOLD, History
 from inquest.core.history.lessons import Memory
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.planning.prepare import Brief, Habits
-from inquest.core.llm.prompts.rca import Playbook
-from inquest.core.llm.reply.reading import SelectionReply
+from inquest.core.llm.reply.verdicts import SelectionReply
 from inquest.core.remediation.policy import Ruling
 from inquest.core.remediation.proposal import Drift, Proposal
 from inquest.core.selection.selection import Validation
-from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS, fingerprint_of_signal
-from inquest.errors import OutOfTurn
+from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS
 
 # --- what a case was started with ------------------------------------------------------------------------
 
@@ -395,209 +388,3 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         Closed,
     )
 }
-
-
-# --- the table ------------------------------------------------------------------------------------------------
-
-STAYS: Final = None
-"""The fact belongs here and moves nothing."""
-
-PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
-    Phase.PENDING: {Opened: Phase.INVESTIGATING},
-    Phase.INVESTIGATING: {
-        SnapshotTaken: STAYS,
-        ContextResolved: STAYS,
-        Briefed: STAYS,
-        Turned: STAYS,
-        ToolsRan: STAYS,
-        StreamsTurned: STAYS,
-        StreamsRan: STAYS,
-        Diagnosed: Phase.SELECTING,
-    },
-    Phase.SELECTING: {
-        ContextResolved: STAYS,
-        SelectionTurned: STAYS,
-        ToolsRan: STAYS,
-        TargetSought: STAYS,
-        LookedAgain: STAYS,
-        Tried: STAYS,
-        Unchosen: STAYS,
-        Selected: Phase.ANALYZING,
-    },
-    Phase.ANALYZING: {
-        Ruled: STAYS,
-        Intended: STAYS,
-        ApprovalRequested: Phase.AWAITING_APPROVAL,
-        ExecutionCreated: Phase.EXECUTING,
-    },
-    Phase.AWAITING_APPROVAL: {
-        ApprovalRequested: STAYS,
-        ApprovalEscalated: STAYS,
-        ApprovalDecided: STAYS,
-        Intended: STAYS,
-        ExecutionCreated: Phase.EXECUTING,
-    },
-    Phase.EXECUTING: {
-        ExecutionCreated: STAYS,
-        ExecutionVerifying: Phase.VERIFYING,
-        Intended: STAYS,
-        UndoPlanned: STAYS,
-        UndoLeft: STAYS,
-        UndoCreated: STAYS,
-    },
-    Phase.VERIFYING: {Intended: STAYS, UndoPlanned: STAYS, UndoLeft: STAYS, UndoCreated: STAYS},
-    Phase.COMPLETED: {},
-    Phase.FAILED: {},
-    Phase.CANCELLED: {},
-}
-
-ENDS: Final[Mapping[Phase, frozenset[Phase]]] = {
-    Phase.PENDING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
-    Phase.INVESTIGATING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
-    Phase.SELECTING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
-    Phase.ANALYZING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
-    Phase.AWAITING_APPROVAL: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
-    Phase.EXECUTING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
-    Phase.VERIFYING: frozenset({Phase.COMPLETED}),
-}
-"""How each phase may end: `Closed` names the end, this table allows it."""
-
-
-# --- the case -------------------------------------------------------------------------------------------------
-
-F = TypeVar("F", bound=Fact)
-
-
-@dataclass(frozen=True)
-class Case:
-    """All that happened, in order, and the phase it led to."""
-
-    phase: Phase = Phase.PENDING
-    facts: tuple[Fact, ...] = ()
-
-    def last(self, kind: type[F]) -> F | None:
-        """The newest fact of a kind."""
-        return next((fact for fact in reversed(self.facts) if isinstance(fact, kind)), None)
-
-    def first(self, kind: type[F]) -> F | None:
-        """The oldest fact of a kind."""
-        return next((fact for fact in self.facts if isinstance(fact, kind)), None)
-
-    def all(self, kind: type[F]) -> tuple[F, ...]:
-        """Every fact of a kind, in order."""
-        return tuple(fact for fact in self.facts if isinstance(fact, kind))
-
-    @cached_property
-    def opened(self) -> Opened:
-        """The fact that opened the case; only asked for once work has begun."""
-        found = self.first(Opened)
-        if found is None:
-            raise OutOfTurn(self, self.phase)
-        return found
-
-    @cached_property
-    def memory(self) -> dict[str, object]:
-        """What was worked out from the facts so far, for whoever works on from there; no part of the case."""
-        return {}
-
-    @property
-    def closed(self) -> Closed | None:
-        return self.last(Closed)
-
-    @property
-    def target(self) -> TargetRef:
-        """What the Signal names."""
-        return self.opened.spec.signal.target
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of the case, once the root owner of its target is known (resources, section 1.4)."""
-        resolved = self.first(ContextResolved)
-        return fingerprint_of_signal(self.opened.spec.signal, resolved.context.root) if resolved else ""
-
-    @cached_property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """Everything that was stored, in the order of its ids."""
-        taken = self.first(SnapshotTaken)
-        batches = (result.evidence for fact in self.facts for result in results_in(fact))
-        again = (found for look in self.all(LookedAgain) for found in look.evidence)
-        first = taken.snapshot.evidence if taken else ()
-        return (*first, *(found for found in batches if found is not None), *again)
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        taken = self.first(SnapshotTaken)
-        return taken.findings if taken else ()
-
-
-def replies_in(fact: Fact) -> tuple[ModelReply, ...]:
-    """The answers of a model that a fact keeps."""
-    match fact:
-        case Turned() | SelectionTurned():
-            return (fact.reply,)
-        case StreamsTurned():
-            return tuple(reply for _, reply in fact.replies)
-        case _:
-            return ()
-
-
-def results_in(fact: Fact) -> tuple[ToolResult, ...]:
-    """The answers of tools that a fact keeps."""
-    match fact:
-        case ToolsRan():
-            return fact.results
-        case StreamsRan():
-            return tuple(result for _, several in fact.results for result in several)
-        case _:
-            return ()
-
-
-def advance(case: Case, fact: Fact) -> Case:
-    """Apply one fact; OutOfTurn where the table has no row for it."""
-    after = replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
-    after.__dict__["memory"] = case.memory  # where a cached property keeps its value
-    return after
-
-
-def fold(facts: Iterable[Fact]) -> Case:
-    """The case that these facts make."""
-    return reduce(advance, facts, Case())
-
-
-def _next_phase(phase: Phase, fact: Fact) -> Phase:
-    if isinstance(fact, Closed):
-        return _end(phase, fact)
-    row = PLOT[phase]
-    if type(fact) not in row:
-        raise OutOfTurn(fact, phase)
-    return row[type(fact)] or phase
-
-
-def _end(phase: Phase, fact: Closed) -> Phase:
-    if fact.verdict.phase not in ENDS.get(phase, frozenset()):
-        raise OutOfTurn(fact, phase)
-    return fact.verdict.phase
-
-
-# --- facts as slots ----------------------------------------------------------------------------------------------
-
-
-def dump(fact: Fact) -> dict[str, Any]:
-    """The fact as the payload of a slot."""
-    body: dict[str, Any] = _adapter(type(fact).__name__).dump_python(fact, mode="json", by_alias=True)
-    return {"fact": type(fact).__name__, "body": body}
-
-
-def load(payload: Mapping[str, Any]) -> Fact:
-    """The fact of a slot's payload; OutOfTurn for a name that this version does not know."""
-    name = str(payload.get("fact"))
-    if name not in FACTS:
-        raise OutOfTurn(payload.get("fact"), "journal")
-    fact: Fact = _adapter(name).validate_python(payload["body"])
-    return fact
-
-
-@cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    """Made once for each kind: that takes longer than to read most facts."""
-    return TypeAdapter(FACTS[name])

@@ -9,31 +9,30 @@ from itertools import takewhile
 from typing import Final
 
 from inquest.api.types import Phase, SourceType, TargetRef
-from inquest.core.case import endings, facts, outcome
+from inquest.core.case import endings, facts
+from inquest.core.case.case import Case, gaps_of, is_outside, names_of, signal_of, snapshot_of
 from inquest.core.case.conversations import grown, made
-from inquest.core.case.facts import Case
-from inquest.core.case.known_facts import gaps_of, is_outside, names_of, snapshot_of
-from inquest.core.case.reclassification import signal_of
 from inquest.core.case.steps import Ask, Open, Record, ResolveContext, RunBatch, Step, TakeSnapshot, View
 from inquest.core.case.streaming import Streams, answers_to, are_wanted, have_begun
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import infrastructure_sentence
-from inquest.core.diagnosis import diagnosis as rca
-from inquest.core.diagnosis.diagnosis import Diagnosis
+from inquest.core.diagnosis.claims import check_claims
+from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
 from inquest.core.diagnosis.health import doubts_of, has_recovered, settling
 from inquest.core.diagnosis.playbooks import SHOWN
-from inquest.core.evidence.evidence import Evidence, Gap
-from inquest.core.history.history import history_section
+from inquest.core.evidence.evidence import Caution, Evidence, Gap
 from inquest.core.history.lessons import memory_section
 from inquest.core.llm.conversation import AskModel, Budgets, Concluded, Inquiry, Move, RunTools, Slot, Spent, Turn
 from inquest.core.llm.loop import begin, next_move, with_results, with_slot
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.planning import visible_plan
 from inquest.core.llm.planning.prepare import Brief, brief, tools_of_snapshot
-from inquest.core.llm.prefetched import Known
-from inquest.core.llm.prompts import rca as prompting
-from inquest.core.llm.reply.reading import RcaReply
+from inquest.core.llm.prompts.history import history_section
+from inquest.core.llm.prompts.rca import RcaContext, Repeats, first_message, reads_of, snapshot_room, system_prompt
+from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
+from inquest.core.llm.reply.verdicts import RcaReply
 from inquest.core.llm.streams import RUN_STREAMS, StreamFinding
+from inquest.core.llm.tool_calls import Known
 from inquest.core.signals.incident import IncidentWindow, incident_window
 from inquest.core.text import visible
 
@@ -91,7 +90,7 @@ def _by_detectors(case: Case) -> Diagnosis:
     taken = snapshot_of(case)
     recovered = has_recovered(taken.snapshot, case.opened.spec.signal.firing_time)
     change = settling(taken.snapshot)
-    return rca.diagnose(
+    return diagnose(
         taken.findings,
         taken.health,
         case.evidence,
@@ -116,7 +115,7 @@ def _inquire(case: Case, view: View) -> Step:
         return moved(Invocation.RCA, move)
     if not move.asked:
         # No answer at all: not even the last question could be asked (resources, section 14.1).
-        late = outcome.timed_out(Phase.INVESTIGATING)
+        late = endings.timed_out(Phase.INVESTIGATING)
         return Record(facts.Closed(late, view.now, timeout_phase=Phase.INVESTIGATING))
     return Record(facts.Diagnosed(_marked(_diagnosed(case, move), move.spent), view.now))
 
@@ -133,7 +132,7 @@ def _marked(diagnosis: Diagnosis, spent: str) -> Diagnosis:
     if not spent:
         return diagnosis
     # Not `word: text`: a word that holds "token" before a colon is what the redactor takes for a secret's name.
-    caution = rca.Caution(str(spent), f"{SPENT.get(spent, 'A budget was spent')} ({spent})")
+    caution = Caution(str(spent), f"{SPENT.get(spent, 'A budget was spent')} ({spent})")
     return replace(diagnosis, warnings=(*diagnosis.warnings, caution))
 
 
@@ -146,16 +145,16 @@ def _diagnosed(case: Case, concluded: Concluded) -> Diagnosis:
     findings = case.findings
     if concluded.reading is None:
         why = f"the model gave no verdict ({concluded.spent or 'no reply'})"
-        return replace(rca.diagnosis_without_verdict(findings, case.evidence, why, "rca_incomplete"), needs_review=True)
+        return replace(diagnosis_without_verdict(findings, case.evidence, why, "rca_incomplete"), needs_review=True)
     reply = concluded.reading.reply
     if not isinstance(reply, RcaReply):
         why = "the model's reply could not be read"
         prose = visible_plan.without_plan(case.all(facts.Turned)[-1].reply.text)
-        found = rca.diagnosis_without_verdict(findings, case.evidence, why, "llm_parsing_error", prose=prose)
+        found = diagnosis_without_verdict(findings, case.evidence, why, "llm_parsing_error", prose=prose)
         return replace(found, needs_review=True)
-    checked = rca.check_claims(reply.claims, case.evidence)
+    checked = check_claims(reply.claims, case.evidence)
     problems = concluded.reading.problems
-    return rca.diagnosis_from_reply(
+    return diagnosis_from_reply(
         reply, checked, findings, signal_target=case.target, problems=problems, evidence=case.evidence
     )
 
@@ -215,8 +214,8 @@ def _begun(case: Case, known: Brief) -> Inquiry:
         Invocation.RCA,
         model=pinned.model,
         opening=(
-            Message("system", prompting.system_prompt(context)),
-            Message("user", prompting.first_message(context)),
+            Message("system", system_prompt(context)),
+            Message("user", first_message(context)),
         ),
         tools=(*known.tools, RUN_STREAMS) if pinned.habits.streams else known.tools,
         seed=pinned.seed,
@@ -280,14 +279,14 @@ def _slots(case: Case) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
+def rca_context(case: Case, known: Brief) -> RcaContext:
     """What the prompt of invocation 1 is made of."""
     signal, taken, pinned = signal_of(case), snapshot_of(case), case.opened.pinned
     first = case.first(facts.ContextResolved)
     context = first.context if first else None
-    room = prompting.snapshot_room(_budgets(pinned).ceiling)
+    room = snapshot_room(_budgets(pinned).ceiling)
     by_event = signal.source.type is SourceType.KUBERNETES_EVENT
-    return prompting.RcaContext(
+    return RcaContext(
         name=signal.signal_name or signal.name,
         severity=str(signal.severity),
         namespace=signal.target.namespace or "",
@@ -311,7 +310,7 @@ def rca_context(case: Case, known: Brief) -> prompting.RcaContext:
         findings=taken.findings,
         gaps=first_gaps(case),
         last_change=_last_change(taken.snapshot.evidence),
-        snapshot=prompting.reads_of(taken.snapshot.evidence, _cited(case), room=room),
+        snapshot=reads_of(taken.snapshot.evidence, _cited(case), room=room),
         root_owner=_owner(context) if context else "",
         infrastructure=infrastructure_sentence(context.labels, context.quota) if context else "",
         history=history_section(first.history, repeat_threshold=pinned.repeat_threshold) if first else "",
@@ -354,9 +353,9 @@ def _last_change(evidence: Iterable[Evidence]) -> str:
 CHANGE: Final = "difference of the last two revisions"
 
 
-def _repeats(case: Case) -> prompting.Repeats | None:
+def _repeats(case: Case) -> Repeats | None:
     dedup = case.opened.spec.signal.dedup
     if dedup is None or not dedup.occurrences:
         return None
     first, last = dedup.first_seen, dedup.last_seen
-    return prompting.Repeats(dedup.occurrences, first.isoformat() if first else "", last.isoformat() if last else "")
+    return Repeats(dedup.occurrences, first.isoformat() if first else "", last.isoformat() if last else "")

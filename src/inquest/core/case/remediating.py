@@ -9,9 +9,7 @@ from typing import Final
 
 from inquest.api.types import VERIFIED_EXECUTIONS, ApprovalState, EffectivenessReason, ExecutionPhase, Phase, Resolution
 from inquest.core.case import endings, facts
-from inquest.core.case.facts import Case
-from inquest.core.case.known_facts import chosen, diagnosis_of, gaps_of, resolved_of
-from inquest.core.case.reclassification import signal_of
+from inquest.core.case.case import Case, chosen, diagnosis_of, gaps_of, resolved_of, signal_of
 from inquest.core.case.steps import (
     LOOK,
     Execute,
@@ -25,8 +23,9 @@ from inquest.core.case.steps import (
     View,
     Wait,
 )
+from inquest.core.remediation.approval import HELD, Stand, Standing
+from inquest.core.remediation.execution import undo_is_due
 from inquest.core.remediation.policy import Question, Tally, what_follows
-from inquest.core.remediation.proposal import HELD, Stand, Standing, undo_is_due
 
 
 def analyzing(case: Case, view: View) -> Step:

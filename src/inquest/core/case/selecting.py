@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from inquest.api.investigation import ChosenWorkflow
 from inquest.api.types import Mode, Phase, TargetRef
 from inquest.core.case import facts, outcome
-from inquest.core.case.concluding import Cautions, circumstances, conclude, is_for_a_person, verdict_of
-from inquest.core.case.conversations import grown
-from inquest.core.case.facts import Case
-from inquest.core.case.investigating import moved, rca_inquiry, rca_usage, urgency_of
-from inquest.core.case.known_facts import (
+from inquest.core.case.case import (
+    Case,
     answer_about_group,
     context_of,
     diagnosis_of,
@@ -21,23 +19,40 @@ from inquest.core.case.known_facts import (
     is_resolved,
     names_of,
     resolved_of,
+    results_in,
+    signal_of,
     snapshot_of,
 )
-from inquest.core.case.outcome import Circumstances
-from inquest.core.case.reclassification import signal_of
+from inquest.core.case.concluding import (
+    Cautions,
+    circumstances,
+    conclude,
+    gate,
+    is_for_a_person,
+    merged_of,
+    missing_target,
+    named_target,
+    sought_target,
+    verdict_of,
+)
+from inquest.core.case.conversations import grown
+from inquest.core.case.endings import catalogue_unavailable
+from inquest.core.case.investigating import moved, rca_inquiry, rca_usage, urgency_of
+from inquest.core.case.merging import Circumstances
 from inquest.core.case.steps import ChooseByCode, LookUp, Propose, Record, ResolveContext, Step, View
-from inquest.core.case.target_questions import gate, missing_target, named_target, sought_target
-from inquest.core.case.wished_workflow import wished
 from inquest.core.cluster.detected_labels import infrastructure_sentence
-from inquest.core.diagnosis import diagnosis as rca
-from inquest.core.history.history import history_section
 from inquest.core.history.lessons import memory_section
 from inquest.core.llm.conversation import Budgets, Calls, Concluded, Inquiry
 from inquest.core.llm.loop import begin, correct, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, Usage
-from inquest.core.llm.reply.reading import Choice, SelectionReply, contradictions
+from inquest.core.llm.prompts.history import history_section
+from inquest.core.llm.prompts.selection import SelectionContext, first_message, seven_fields, system_prompt
+from inquest.core.llm.reply.contradictions import contradictions
+from inquest.core.llm.reply.diagnosis import cautions_from
+from inquest.core.llm.reply.verdicts import Choice, SelectionReply
 from inquest.core.selection import selection
-from inquest.core.selection.selection import CatalogueFilters
+from inquest.core.selection.catalogue import CatalogueFilters
+from inquest.core.selection.target import target_question
 
 DISCOVERY: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 
@@ -121,11 +136,11 @@ def _concluded(case: Case, view: View, move: Concluded) -> Step:
     reply = move.reading.reply if move.reading else None
     if not isinstance(reply, SelectionReply):
         return _without_verdict(case, view, silent=move.reading is None)
-    cautions = rca.cautions_from(move.reading.problems if move.reading else (), contradictions(reply))
+    cautions = cautions_from(move.reading.problems if move.reading else (), contradictions(reply))
     if reply.choice is None:
         unread = catalogue_unread(case)
         if unread:
-            return Record(facts.Closed(outcome.catalogue_unavailable(unread), view.now))
+            return Record(facts.Closed(catalogue_unavailable(unread), view.now))
         return conclude(case, view, reply, cautions=cautions)
     return _check(case, view, reply, reply.choice, cautions)
 
@@ -170,8 +185,8 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
     pinned, used, answer = case.opened.pinned, rca_inquiry(case, view), answer_about_group(case)
     spent = rca_usage(case, view) + (answer.reply.usage if answer else Usage())
     opening = (
-        Message("system", selection.system_prompt(selection_context(case))),
-        Message("user", selection.first_message(diagnosis_of(case).summary)),
+        Message("system", system_prompt(selection_context(case))),
+        Message("user", first_message(diagnosis_of(case).summary)),
     )
     budgets = Budgets(
         turns=pinned.max_turns,
@@ -205,7 +220,7 @@ def _told(case: Case, inquiry: Inquiry, fact: facts.Fact) -> Inquiry:
         case facts.Tried() if not fact.validation.valid and fact.number < selection.MAX_TRIES:
             return correct(inquiry, selection.correction_message(fact.number, fact.validation))
         case facts.TargetSought() if not fact.found and fact == _first_missing(case):
-            question = selection.target_question(fact.named, fact.why, context_of(case).root)
+            question = target_question(fact.named, fact.why, context_of(case).root)
             return correct(inquiry, question, turns=1)
         case _:
             return inquiry
@@ -218,7 +233,7 @@ def _first_missing(case: Case) -> facts.TargetSought | None:
 def _next_evidence(case: Case) -> int:
     """Number of the first evidence of invocation 2: everything of invocation 1 stands before it."""
     made = (fact for fact in case.facts if not _is_of_selection(fact))
-    found = (result.evidence for fact in made for result in facts.results_in(fact) if result.evidence is not None)
+    found = (result.evidence for fact in made for result in results_in(fact) if result.evidence is not None)
     return 1 + max((int(item.id[1:]) for item in (*snapshot_of(case).snapshot.evidence, *found)), default=0)
 
 
@@ -226,15 +241,15 @@ def _is_of_selection(fact: facts.Fact) -> bool:
     return isinstance(fact, facts.ToolsRan) and fact.invocation is Invocation.SELECTION
 
 
-def selection_context(case: Case) -> selection.SelectionContext:
+def selection_context(case: Case) -> SelectionContext:
     """What the prompt of invocation 2 is made of."""
     signal, resolved = case.opened.spec.signal, resolved_of(case)
     told = history_section(resolved.history, repeat_threshold=case.opened.pinned.repeat_threshold)
-    return selection.SelectionContext(
+    return SelectionContext(
         signal_name=signal.signal_name or signal.name,
         severity=str(signal.severity),
         namespace=signal.target.namespace or "",
-        fields=selection.seven_fields(diagnosis_of(case)),
+        fields=seven_fields(diagnosis_of(case)),
         predicted=signal.mode is Mode.PROACTIVE,
         infrastructure=infrastructure_sentence(resolved.context.labels, resolved.context.quota),
         history="\n\n".join(filter(None, (told, memory_section(snapshot_of(case).memory)))),
@@ -271,3 +286,30 @@ def filters_of(case: Case) -> CatalogueFilters:
         custom_labels=signal.custom_labels,
         detected_labels=context.labels,
     )
+
+
+RATIONALE = "chosen by a person"
+
+
+def wished(case: Case, view: View, wish: ChosenWorkflow, filters: CatalogueFilters) -> Step:
+    """The next step towards what a person asked for; what cannot be done so ends in review."""
+    context, tried = context_of(case), case.last(facts.Tried)
+    far = next((ref for ref in (context.target, context.root) if not is_near(case, ref)), None)
+    if far is not None:
+        why = f"NotResolved: {far.display} is outside the namespaces of this case"
+        return conclude(case, view, None, circumstances(case, without_target=why))
+    if not context.verified:
+        return conclude(case, view, None)
+    if tried is None:
+        return LookUp(_reply(case, wish), filters, context.root.kind, 1)
+    merged, seen = merged_of(case, tried.reply, tried.cautions), circumstances(case)
+    if tried.validation.valid:
+        return Propose(outcome.wished(merged, seen), tried)
+    refused = outcome.decide(merged, replace(seen, exhausted=True))
+    return Record(facts.Closed(refused, view.now))
+
+
+def _reply(case: Case, wish: ChosenWorkflow) -> SelectionReply:
+    """As sure as the diagnosis is: that a person chose it makes no evidence, and the policy reads the figure."""
+    choice = Choice(wish.id, diagnosis_of(case).confidence, RATIONALE, dict(wish.parameters))
+    return SelectionReply(choice=choice)

@@ -9,13 +9,14 @@ from typing import Final
 
 from inquest.api.types import ExecutionPhase, TargetRef
 from inquest.core.case import endings, facts, outcome
-from inquest.core.diagnosis import diagnosis
+from inquest.core.evidence.evidence import Caution
 from inquest.core.llm.conversation import AskModel, RunTools
 from inquest.core.llm.messages import Invocation, ToolSchema
-from inquest.core.llm.reply.reading import SelectionReply
+from inquest.core.llm.reply.verdicts import SelectionReply
+from inquest.core.remediation.approval import Stand
+from inquest.core.remediation.guards import Halt
 from inquest.core.remediation.policy import Question
-from inquest.core.remediation.proposal import Halt, Stand
-from inquest.core.selection.selection import CatalogueFilters
+from inquest.core.selection.catalogue import CatalogueFilters
 
 LOOK: Final = timedelta(seconds=30)
 """How often an open approval request is looked at (resources, section 6.3)."""
@@ -146,7 +147,7 @@ class LookUp:
     filters: CatalogueFilters
     target_kind: str
     number: int
-    cautions: tuple[diagnosis.Caution, ...] = ()
+    cautions: tuple[Caution, ...] = ()
 
 
 @dataclass(frozen=True)

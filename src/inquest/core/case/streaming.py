@@ -12,8 +12,8 @@ from functools import cached_property
 from itertools import takewhile
 
 from inquest.core.case import facts
+from inquest.core.case.case import Case
 from inquest.core.case.conversations import grown
-from inquest.core.case.facts import Case
 from inquest.core.case.steps import AskStreams, RunStreams
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.llm import streams
@@ -21,7 +21,7 @@ from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, Move, Ru
 from inquest.core.llm.loop import next_move, with_slot
 from inquest.core.llm.messages import ToolResult
 from inquest.core.llm.prompts import rca
-from inquest.core.llm.reply.reading import RcaReply
+from inquest.core.llm.reply.verdicts import RcaReply
 from inquest.core.llm.streams import RUN_STREAMS, Stream, StreamFinding
 
 OPEN: frozenset[str] = frozenset({"inconclusive", "insufficient_data"})

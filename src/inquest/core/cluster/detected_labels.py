@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from inquest.api.types import DetectedLabels, Detection, GitOpsTool, ServiceMesh, TargetRef
+from inquest.core.cluster.selectors import annotations_of, drives, labels_of, selects, template_of, value_at
 from inquest.core.evidence.evidence import Json
 
 Listed = tuple[Json, ...] | None
@@ -89,12 +90,6 @@ def malformed(root: Json) -> str:
     return "" if well else "volumes of its template are no list of objects: whether it keeps data is not known"
 
 
-def drives(autoscaler: Json, ref: TargetRef) -> bool:
-    """Whether this autoscaler sets the replicas of this object."""
-    scaled = _at(autoscaler, "spec", "scaleTargetRef")
-    return (scaled.get("kind"), scaled.get("name")) == (ref.kind, ref.name)
-
-
 def injected_into(pod: Json, maker: Json | None) -> frozenset[str]:
     """Names of containers that a pod holds and the template it was made from does not: a webhook put them there.
 
@@ -120,49 +115,8 @@ def _container_names(pod_spec: Json) -> frozenset[str]:
     return frozenset(str(each.get("name")) for each in listed)
 
 
-def template_of(root: Json) -> Json:
-    """The pod template of a workload; a pod is its own."""
-    if root.get("kind") == "Pod":
-        return root
-    return _at(root, "spec", "template") or _at(root, "spec", "jobTemplate", "spec", "template")
-
-
-def labels_of(found: Json | None) -> Mapping[str, str]:
-    return _at(found or {}, "metadata", "labels")
-
-
-def annotations_of(found: Json | None) -> Mapping[str, str]:
-    return _at(found or {}, "metadata", "annotations")
-
-
-def selects(selector: Json, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector takes these labels; an empty selector or no labels: no (pipeline, section 15.1)."""
-    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
-    rules: Sequence[Json] = selector.get("matchExpressions") or ()
-    if not labels or not (wanted or rules):
-        return False
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _meets(labels, rule) for rule in rules
-    )
-
-
-def _meets(labels: Mapping[str, str], rule: Json) -> bool:
-    value = labels.get(str(rule.get("key")))
-    match rule.get("operator"):
-        case "In":
-            return value in (rule.get("values") or ())
-        case "NotIn":
-            return value not in (rule.get("values") or ())
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False
-
-
 def _protects(budget: Json, root: Json) -> bool:
-    selector = _at(budget, "spec", "selector")
+    selector = value_at(budget, "spec", "selector")
     return any(selects(selector, labels_of(found)) for found in (template_of(root), root))
 
 
@@ -172,7 +126,7 @@ def _is_helm_managed(root: Json) -> bool:
 
 
 def _pod_of(root: Json) -> Json:
-    return _at(template_of(root), "spec")
+    return value_at(template_of(root), "spec")
 
 
 def _mounts_claims(root: Json) -> bool:
@@ -197,7 +151,10 @@ def service_mesh(root: Json) -> ServiceMesh | None:
 
 # --- GitOps: the first row that hits wins (pipeline, section 15.2) -------------------------------------
 
+
 _TRACKING: Final = "argocd.argoproj.io/tracking-id"
+
+
 _INSTANCE: Final = "argocd.argoproj.io/instance"
 _FLUX_V2: Final = ("kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name")
 _ARGO, _FLUX = GitOpsTool.ARGOCD, GitOpsTool.FLUX
@@ -256,7 +213,7 @@ def git_ops_tool(root: Json, namespace: Json | None) -> GitOpsTool | None:
 
 
 def _owning_tools(root: Json) -> Iterator[GitOpsTool]:
-    for owner in _at(root, "metadata").get("ownerReferences") or ():
+    for owner in value_at(root, "metadata").get("ownerReferences") or ():
         group, kind = str(owner.get("apiVersion", "")).partition("/")[0], owner.get("kind")
         if (group, kind) == ("argoproj.io", "Application"):
             yield _ARGO
@@ -270,8 +227,8 @@ def _owning_tools(root: Json) -> Iterator[GitOpsTool]:
 def quota_details(quotas: Iterable[Json]) -> dict[str, Quota]:
     """Hard and used for each resource; the first quota by name that names a resource keeps it."""
     details: dict[str, Quota] = {}
-    for quota in sorted(quotas, key=lambda found: str(_at(found, "metadata").get("name"))):
-        hard, used = _at(quota, "status", "hard"), _at(quota, "status", "used")
+    for quota in sorted(quotas, key=lambda found: str(value_at(found, "metadata").get("name"))):
+        hard, used = value_at(quota, "status", "hard"), value_at(quota, "status", "used")
         for resource, limit in hard.items():
             details.setdefault(resource, Quota(str(limit), str(used.get(resource, "0"))))
     return details
@@ -301,13 +258,6 @@ def _parts(labels: DetectedLabels, quota: Mapping[str, Quota]) -> Iterator[str]:
     used = ", ".join(f"{name} used {each.used} of {each.hard}" for name, each in quota.items())
     detail = f" ({used})" if used else ""
     yield f"constrained by a ResourceQuota{detail}" if labels.resource_quota_constrained else ""
-
-
-def _at(found: Json, *path: str) -> Mapping[str, Any]:
-    node: Any = found
-    for key in path:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node if isinstance(node, Mapping) else {}
 
 
 __all__ = [

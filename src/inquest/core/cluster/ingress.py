@@ -9,9 +9,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from inquest.core.cluster.detected_labels import annotations_of, labels_of
-from inquest.core.cluster.relations import Step, name_of, namespace_of
-from inquest.core.evidence.evidence import Json, LogTail, Snapshot
+from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.relations import Step
+from inquest.core.cluster.selectors import annotations_of, labels_of
+from inquest.core.evidence.evidence import Json
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 CARRIER: Final = "cluster carrier"
 """First words of the reads about what carries requests to the target."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import labels_of, selects
 from inquest.core.cluster.hashes import config_map_refs, pod_spec
+from inquest.core.cluster.objects import UNKNOWN_KIND, name_of, namespace_of
+from inquest.core.cluster.selectors import labels_of, selects
 from inquest.core.evidence.evidence import Json
-from inquest.core.signals.classification import UNKNOWN_KIND
 
 Look = Callable[[str, str, str], Json | None]
 """Kind, namespace and name of an object → the object, None where it was not read."""
@@ -27,14 +27,6 @@ DEFAULT_ACCOUNT: Final = "default"
 CLUSTER_CA: Final = "kube-root-ca.crt"
 """Published in every namespace and mounted into every pod."""
 SERVICE_NAME: Final = "kubernetes.io/service-name"
-
-
-def name_of(found: Json) -> str:
-    return str((found.get("metadata") or {}).get("name") or "")
-
-
-def namespace_of(found: Json) -> str:
-    return str((found.get("metadata") or {}).get("namespace") or "")
 
 
 def controller_of(found: Json) -> Json:
@@ -234,6 +226,7 @@ def is_bound_to(binding: Json, accounts: Collection[str], namespace: str) -> boo
 
 
 # --- what pods call --------------------------------------------------------------------------------------
+
 
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 

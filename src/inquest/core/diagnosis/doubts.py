@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from inquest.api.signal import SignalContent
 from inquest.core.cluster.ingress import CARRIER, carrier_entries, carrier_logs
 from inquest.core.cluster.relations import backends_of, is_selected, routes_to
-from inquest.core.evidence.evidence import LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 ROUTES: Final = "cluster routes"
 """First words of the listings of Gateway routes."""
@@ -34,40 +34,6 @@ _ERROR: Final = re.compile(
 )
 _STAMP: Final = re.compile(r"^\W{0,2}(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)")
 _CONTINUED: Final = re.compile(r"^(?:\s|at |Caused by|\.\.\.)")
-
-_REQUESTS: Final = re.compile(
-    r"error ?rate|request|latenc|slow|\b[45]\d\d\b|\b[45]xx\b|time(?:d)?[ -]?out|reachable|connection (?:closed|reset|"
-    r"refused)|https?[:_ ]|probe ?failed|bad gateway",
-    re.IGNORECASE,
-)
-
-
-def speaks_of_requests(signal: SignalContent) -> bool:
-    """Whether a Signal complains of requests that fail or are slow."""
-    return _REQUESTS.search(_words(signal)) is not None
-
-
-_MEASURES: Final = re.compile(
-    r"throttl|filling ?up|saturat|\b(?:lag|backlog)\b|only \d[\d.]*\s?% free|almost out of|running out of"
-    r"|(?:disk|memory|cpu|volume|heap|inode|queue|pool)s?[ _-]?(?:usage|utili[sz]ation|space)\b"
-    r"|(?:high|low) (?:disk|memory|cpu|heap)\b",
-    re.IGNORECASE,
-)
-_THROTTLES: Final = re.compile(r"throttl", re.IGNORECASE)
-
-
-def speaks_of_measures(signal: SignalContent) -> bool:
-    """Whether a Signal complains of a figure that the Kubernetes API does not tell."""
-    return _MEASURES.search(_words(signal)) is not None
-
-
-def speaks_of_throttling(signal: SignalContent) -> bool:
-    """Whether a Signal says that something is held back by its CPU limit."""
-    return _THROTTLES.search(_words(signal)) is not None
-
-
-def _words(signal: SignalContent) -> str:
-    return " ".join((signal.name or "", signal.message or "", signal.description or ""))
 
 
 def doubts(snapshot: Snapshot, pods: Collection[Observed]) -> tuple[str, ...]:

@@ -1,14 +1,16 @@
-"""What the objects of a snapshot say of its target: the STATUS word, the flags, health (behaviours, 6.2 to 6.4)."""
+"""What the objects of a snapshot say of its target: the flags, and its health (behaviours, 6.2 to 6.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import drives, labels_of, template_of
+from inquest.core.cluster.objects import WINDOW, condition, event_moment, is_recent, is_true, moment, namespace_of
+from inquest.core.cluster.pods import all_statuses, ended_word, state_of, status_word
+from inquest.core.cluster.quantities import quantity
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     Look,
@@ -20,13 +22,12 @@ from inquest.core.cluster.relations import (
     is_selected,
     lineage,
     namespace_meant,
-    namespace_of,
 )
+from inquest.core.cluster.selectors import drives, labels_of, template_of
 from inquest.core.diagnosis.doubts import doubts
-from inquest.core.evidence.evidence import Health, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Health, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
-WINDOW: Final = timedelta(hours=1)
-"""How far back a termination still counts as of this incident."""
 UNREADY_GRACE: Final = timedelta(seconds=60)
 ADDRESS_GRACE: Final = timedelta(minutes=5)
 NEIGHBOUR: Final = "neighbour"
@@ -173,103 +174,6 @@ def look_in(snapshot: Snapshot) -> Look:
         return seen.object if seen else None
 
     return look
-
-
-# --- the STATUS word, as kubectl prints it -----------------------------------------------------------
-
-
-def status_word(pod: Json) -> str:
-    """The word of the STATUS column (behaviours, section 6.2)."""
-    status = pod.get("status") or {}
-    held = _init_word(pod)
-    word = "" if _is_true(status, "Initialized") else held
-    return _deletion_word(pod, status, word or _container_word(status, _first_word(status)))
-
-
-def _first_word(status: Json) -> str:
-    gated = condition(status, "PodScheduled").get("reason") == "SchedulingGated"
-    return "SchedulingGated" if gated else str(status.get("reason") or status.get("phase") or "Unknown")
-
-
-def _init_word(pod: Json) -> str:
-    statuses = (pod.get("status") or {}).get("initContainerStatuses") or ()
-    specs = {spec.get("name"): spec for spec in (pod.get("spec") or {}).get("initContainers") or ()}
-    for index, status in enumerate(statuses):
-        spec = specs.get(status.get("name"), {})
-        if not _is_done(status, spec):
-            return f"Init:{_init_reason(status) or f'{index}/{len(specs) or len(statuses)}'}"
-    return ""
-
-
-def _is_done(status: Json, spec: Json) -> bool:
-    ended = state_of(status, "terminated")
-    if ended and ended.get("exitCode") == 0:
-        return True
-    return spec.get("restartPolicy") == "Always" and bool(status.get("started"))
-
-
-def _init_reason(status: Json) -> str:
-    ended, waiting = state_of(status, "terminated"), state_of(status, "waiting")
-    if ended:
-        return _ended_word(ended)
-    reason = str(waiting.get("reason") or "")
-    return "" if reason == "PodInitializing" else reason
-
-
-def _ended_word(ended: Json) -> str:
-    if ended.get("reason"):
-        return str(ended["reason"])
-    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
-
-
-def _container_word(status: Json, word: str) -> str:
-    running = False
-    for container in reversed(status.get("containerStatuses") or ()):
-        waiting, ended = state_of(container, "waiting"), state_of(container, "terminated")
-        if waiting.get("reason"):
-            word = str(waiting["reason"])
-        elif ended:
-            word = _ended_word(ended)
-        elif container.get("ready") and "running" in (container.get("state") or {}):
-            running = True
-    if word == "Completed" and running:
-        return "Running" if _is_true(status, "Ready") else "NotReady"
-    return word
-
-
-def _deletion_word(pod: Json, status: Json, word: str) -> str:
-    if not pod.get("metadata", {}).get("deletionTimestamp"):
-        return word
-    if status.get("reason") == "NodeLost":
-        return "Unknown"
-    return word if status.get("phase") in ("Failed", "Succeeded") else "Terminating"
-
-
-def state_of(status: Json, word: str, *, last: bool = False) -> Json:
-    """One of waiting, running, terminated of a container's present or last state, empty when it is another."""
-    return (status.get("lastState" if last else "state") or {}).get(word) or {}
-
-
-def had_a_run_before(status: Json) -> bool:
-    """Whether a container ran before its present run, and so can have written a log then.
-
-    One that could not be started was terminated all the same: its run begins at the epoch.
-    """
-    last = state_of(status, "terminated", last=True)
-    if last:
-        return not str(last.get("startedAt") or "").startswith(_NEVER_STARTED)
-    return int(status.get("restartCount") or 0) > 0
-
-
-_NEVER_STARTED: Final = ("1970-01-01", "0001-01-01")
-
-
-def condition(status: Json, name: str) -> Json:
-    return next((each for each in status.get("conditions") or () if each.get("type") == name), {})
-
-
-def _is_true(status: Json, name: str) -> bool:
-    return condition(status, name).get("status") == "True"
 
 
 # --- issues, one rule each ----------------------------------------------------------------------------
@@ -426,7 +330,7 @@ def _pod_issues(pod: Json, snapshot: Snapshot) -> Iterator[str]:
     for container in all_statuses(status):
         ended = state_of(container, "terminated", last=True)
         if ended.get("exitCode") and is_recent(ended.get("finishedAt"), snapshot.taken_at):
-            yield f"{name}: container {container.get('name')} ended with {_ended_word(ended)}"
+            yield f"{name}: container {container.get('name')} ended with {ended_word(ended)}"
 
 
 STARTING_GRACE: Final = timedelta(seconds=60)
@@ -584,53 +488,6 @@ _BAD_CONDITIONS: Final = frozenset(
 )
 
 
-# --- readers shared with the detectors ------------------------------------------------------------------
-
-
-def all_statuses(status: Json) -> Sequence[Json]:
-    """Statuses of init containers, then of containers."""
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-
-
-def moment(text: Any) -> datetime | None:
-    """A time of the API server, None when absent or unreadable."""
-    try:
-        return datetime.fromisoformat(str(text)) if text else None
-    except ValueError:
-        return None
-
-
-def is_recent(text: Any, now: datetime, window: timedelta = WINDOW) -> bool:
-    """Whether a time lies within the window; one that is not said counts as recent."""
-    at = moment(text)
-    return at is None or now - at <= window
-
-
-_SUFFIXES: Final[Mapping[str, float]] = {
-    "n": 1e-9,
-    "u": 1e-6,
-    "m": 1e-3,
-    "": 1.0,
-    "k": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "T": 1e12,
-    "P": 1e15,
-    "E": 1e18,
-    **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", start=1)},
-}
-
-
-def quantity(text: Any) -> float | None:
-    """A Kubernetes quantity as a number, None when it is none."""
-    body = str(text if text is not None else "")
-    digits = body.rstrip("numkKMGTPEi")
-    try:
-        return float(digits) * _SUFFIXES[body[len(digits) :]]
-    except (ValueError, KeyError):
-        return None
-
-
 # --- warnings ---------------------------------------------------------------------------------------------
 
 
@@ -667,15 +524,9 @@ def _names_of(snapshot: Snapshot, pods: Sequence[Observed]) -> set[Step]:
 def _well_since(pods: Sequence[Observed]) -> datetime | None:
     """When the last pod became ready, None while one is not."""
     statuses = [pod.object.get("status") or {} for pod in pods]
-    ready = [condition(status, "Ready") for status in statuses if _is_true(status, "Ready")]
+    ready = [condition(status, "Ready") for status in statuses if is_true(status, "Ready")]
     known = [at for at in (moment(each.get("lastTransitionTime")) for each in ready) if at]
     return max(known) if known and len(known) == len(pods) else None
-
-
-def event_moment(event: Json) -> datetime | None:
-    """When an Event happened last."""
-    series = event.get("series") or {}
-    return moment(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
 
 
 __all__ = [

@@ -12,20 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from inquest.core.diagnosis.health import (
-    WINDOW,
-    all_statuses,
-    concerned_pods,
-    condition,
-    event_moment,
-    is_about,
-    is_recent,
-    moment,
-    state_of,
-    status_word,
-)
-from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
-from inquest.core.llm.prompts.rca import Playbook
+from inquest.core.cluster.objects import WINDOW, condition, event_moment, is_recent, moment
+from inquest.core.cluster.pods import all_statuses, state_of, status_word
+from inquest.core.diagnosis.health import concerned_pods, is_about
+from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 SHOWN: Final = 3
 """Playbooks in a prompt."""
@@ -320,3 +311,16 @@ def _hits(pattern: Pattern, text: str) -> bool:
 def utc(at: datetime | None) -> datetime | None:
     """A time without a zone is UTC."""
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+
+
+@dataclass(frozen=True)
+class Playbook:
+    """A proven sequence for a known fault, as far as a prompt needs it (behaviours, section 5)."""
+
+    name: str
+    steps: tuple[str, ...]
+    expected: tuple[str, ...] = ()
+    """What to look for."""
+    matched: str = ""
+    """The trigger that fired, and on what."""
+    evidence: tuple[str, ...] = ()

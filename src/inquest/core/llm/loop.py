@@ -32,8 +32,7 @@ from inquest.core.llm.messages import (
     Usage,
 )
 from inquest.core.llm.planning.tools import capped
-from inquest.core.llm.prefetched import Known, knowing
-from inquest.core.llm.tool_calls import all_tools, plan_calls, submit_names, submit_tools
+from inquest.core.llm.tool_calls import Known, all_tools, knowing, plan_calls, submit_names, submit_tools
 from inquest.core.llm.tool_results import after_batch
 from inquest.core.llm.verdicts import assistant, judge, second_reading, verdict_call
 from inquest.core.llm.window import TOKENS_PER_CHARACTER, estimate, rendered, schema_characters, squeezed, within_window

@@ -18,7 +18,8 @@ from inquest.core.llm.conversation import Budgets, Calls, Concluded, Inquiry
 from inquest.core.llm.loop import begin
 from inquest.core.llm.messages import Invocation, Message, ToolSchema, Usage
 from inquest.core.llm.prompts import rca
-from inquest.core.llm.reply.reading import StreamReply
+from inquest.core.llm.prompts.streams import stream_prompt, synthesis_prompt
+from inquest.core.llm.reply.verdicts import StreamReply
 from inquest.core.llm.tool_calls import boundary_of
 from inquest.core.text import filtered, frame, section
 
@@ -133,7 +134,7 @@ def _begun(
         calls=calls,
         tokens=max(1, (loop.budgets.tokens - loop.usage.total) // len(STREAMS)),
     )
-    system = rca.stream_prompt(context, looks=stream.looks, calls=calls)
+    system = stream_prompt(context, looks=stream.looks, calls=calls)
     inquiry = begin(
         Invocation.STREAM,
         model=loop.model,
@@ -192,7 +193,7 @@ def synthesis(
         Invocation.RCA,
         model=loop.model,
         opening=(
-            Message("system", rca.synthesis_prompt(context, told)),
+            Message("system", synthesis_prompt(context, told)),
             Message("user", rca.first_message(context)),
         ),
         tools=(),

@@ -8,8 +8,9 @@ from typing import Final
 
 from inquest.core.llm.conversation import FIRST_MAX_TOKENS, TRUNCATED_MAX_TOKENS, Concluded, Inquiry, recorded, saying
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult
-from inquest.core.llm.reply.reading import RcaReply, Reading, corrective_message, read
+from inquest.core.llm.reply.reading import Reading, corrective_message, read
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
+from inquest.core.llm.reply.verdicts import RcaReply
 from inquest.core.llm.tool_calls import arguments_of, canonical, error_result, submit_names
 from inquest.core.llm.tool_results import tool_message
 

@@ -6,13 +6,15 @@ in the house makes `Redacted` values. It is plain computation: above 32 KB calle
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import enum
+import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from pydantic import BaseModel
 
@@ -23,8 +25,7 @@ from inquest.core.redaction.encoded import decoded, may_hide, runs, without_opaq
 from inquest.core.redaction.escapes import FORMS, differing, uncoloured
 from inquest.core.redaction.keys import is_harmless, is_sensitive
 from inquest.core.redaction.keyvalues import hints_in, lowered, without_blocks, without_values
-from inquest.core.redaction.known_secrets import Known
-from inquest.core.redaction.marks import MARK, WITHHELD, places
+from inquest.core.redaction.marks import MARK, REDACTED, WITHHELD, places
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
 from inquest.core.redaction.structure import SCALARS, EnvValues, Leaves, is_identity
 from inquest.ports import Json, Redacted, seal
@@ -215,3 +216,36 @@ def _each_field(fields: Mapping[Any, Any], leaves: Leaves, inside: str = "") -> 
         else _each_string(item, leaves)
         for key, item in fields.items()
     }
+
+
+MIN_KNOWN: Final = 4
+"""Shorter known values would mask ordinary words."""
+
+
+class Known:
+    """Masks known values, the longest first: one may hold another."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        usable = (value.strip() for value in values)
+        forms = {form for value in usable if len(value) >= MIN_KNOWN for form in _forms(value)}
+        kept = (form for form in forms if form and not any(form in word for word in REDACTED))
+        self.forms: Final = tuple(sorted(kept, key=len, reverse=True))
+
+    def without(self, text: str) -> str:
+        for form in self.forms:
+            if form in text:
+                text = text.replace(form, MARK)
+        return text
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Raw, as it stands in JSON and URLs, and in base64 at each of the three offsets inside a longer text."""
+    yield from (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    yield from (quote(value, safe=""), quote(value), quote_plus(value))
+    content = value.encode("utf-8", "surrogatepass")
+    if len(content) < 8:
+        return
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        for skipped, dropped in ((0, 0), (1, 2), (2, 3)):
+            encoded = encode(b"\0" * skipped + content).decode().rstrip("=")
+            yield encoded[dropped : len(encoded) - (1 if (skipped + len(content)) % 3 else 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inquest.core.cluster.detected_labels import selects
+from inquest.core.cluster.selectors import selects
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Blast
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from inquest.api.types import SourceType, TargetRef
 from inquest.core.remediation.effectiveness import Metric
-from inquest.core.remediation.proposal import expand
+from inquest.core.remediation.preview import expand
 from inquest.core.signals.alertmanager import TARGET_LABELS
 
 STEP: Final = timedelta(minutes=1)

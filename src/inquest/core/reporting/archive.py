@@ -15,8 +15,31 @@ from typing import Any, Final
 
 from inquest.core.case import decide, facts
 from inquest.core.case import steps as case_steps
-from inquest.core.case.facts import Case, Fact
-from inquest.core.case.steps import Execute, RequestApproval, Rule, Step, View, Wait
+from inquest.core.case.case import Case
+from inquest.core.case.facts import Fact
+from inquest.core.case.journal import dump, load
+from inquest.core.case.steps import (
+    Ask,
+    AskGroup,
+    AskStreams,
+    ChooseByCode,
+    Execute,
+    LookAgain,
+    LookUp,
+    Open,
+    Propose,
+    RequestApproval,
+    ResolveContext,
+    Rule,
+    RunBatch,
+    RunStreams,
+    SeekTarget,
+    Step,
+    TakeSnapshot,
+    View,
+    Wait,
+)
+from inquest.core.case.transitions import advance, fold
 from inquest.core.diagnosis.detectors.registry import examine
 from inquest.core.diagnosis.health import health
 from inquest.core.llm.messages import Invocation
@@ -38,7 +61,7 @@ AFTER: Final = (Rule, Wait, RequestApproval, Execute)
 def pieces(case: Case, uid: str) -> Iterator[Record]:
     """The facts up to the choice of a workflow, as records; a snapshot's objects in as many as they need."""
     for number, fact in enumerate(case.facts):
-        payloads = list(_parts(facts.dump(fact)))
+        payloads = list(_parts(dump(fact)))
         for part, payload in enumerate(payloads, start=1):
             step = f"fact:{number}:{part}"
             head = {"event_type": FACT, "event_id": event_id(uid, step), "incident_id": uid}
@@ -61,7 +84,7 @@ def joined(found: Iterable[Mapping[str, Any]]) -> Case:
     whole = sum(one["parts"] for one in numbered if one["part"] == 1)
     if whole != len(numbered) or sorted(payloads) != list(range(len(payloads))):
         raise NotRecorded("what is stored of this investigation is not whole, so it cannot be made again")
-    return facts.fold(facts.load(payload) for _, payload in sorted(payloads.items()))
+    return fold(load(payload) for _, payload in sorted(payloads.items()))
 
 
 def _parts(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -110,7 +133,7 @@ def replayed(recorded: Case, tools: Offered = NO_TOOLS) -> Case:
         step = decide.next_step(case, tape.view())
         if isinstance(step, AFTER):
             break
-        case = facts.advance(case, tape.answer(step))
+        case = advance(case, tape.answer(step))
     return case
 
 
@@ -145,36 +168,36 @@ class _Tape:
             self._facts.pop(0)
 
 
-def _anew(fact: Fact, step: case_steps.Step) -> Fact:
+def _anew(fact: Fact, step: Step) -> Fact:
     """What code has to say about an answer, said by the code of now."""
     match fact, step:
         case facts.SnapshotTaken(), _:
             findings, _failed = examine(fact.snapshot)
             return facts.SnapshotTaken(fact.snapshot, findings, health(fact.snapshot))
-        case facts.Tried(), case_steps.LookUp():
+        case facts.Tried(), LookUp():
             record = fact.validation.record
             checked = selection.validate(step.reply.choice, record, step.target_kind) if record else fact.validation
             return replace(fact, number=step.number, reply=step.reply, validation=checked, cautions=step.cautions)
-        case facts.Selected(), case_steps.Propose():
+        case facts.Selected(), Propose():
             return replace(fact, verdict=step.verdict)
         case _:
             return fact
 
 
 _ANSWERS: Final[Mapping[type, tuple[type[Fact], ...]]] = {
-    case_steps.Open: (facts.Opened,),
-    case_steps.TakeSnapshot: (facts.SnapshotTaken,),
-    case_steps.ResolveContext: (facts.ContextResolved,),
-    case_steps.Ask: (facts.Turned, facts.SelectionTurned),
-    case_steps.AskGroup: (facts.SelectionTurned,),
-    case_steps.RunBatch: (facts.ToolsRan,),
-    case_steps.AskStreams: (facts.StreamsTurned,),
-    case_steps.RunStreams: (facts.StreamsRan,),
-    case_steps.SeekTarget: (facts.TargetSought,),
-    case_steps.LookAgain: (facts.LookedAgain,),
-    case_steps.ChooseByCode: (facts.Tried, facts.Unchosen),
-    case_steps.LookUp: (facts.Tried,),
-    case_steps.Propose: (facts.Selected,),
+    Open: (facts.Opened,),
+    TakeSnapshot: (facts.SnapshotTaken,),
+    ResolveContext: (facts.ContextResolved,),
+    Ask: (facts.Turned, facts.SelectionTurned),
+    AskGroup: (facts.SelectionTurned,),
+    RunBatch: (facts.ToolsRan,),
+    AskStreams: (facts.StreamsTurned,),
+    RunStreams: (facts.StreamsRan,),
+    SeekTarget: (facts.TargetSought,),
+    LookAgain: (facts.LookedAgain,),
+    ChooseByCode: (facts.Tried, facts.Unchosen),
+    LookUp: (facts.Tried,),
+    Propose: (facts.Selected,),
 }
 """Which facts can answer a step."""
 _ANSWERS_OF_ALL: Final = tuple(dict.fromkeys(kind for kinds in _ANSWERS.values() for kind in kinds))

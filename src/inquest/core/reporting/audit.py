@@ -16,9 +16,10 @@ from inquest.api.base import rfc3339
 from inquest.api.investigation import Feedback
 from inquest.api.types import ApprovalState, EffectivenessReason, Phase, Reason, Resolution, TargetRef
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.case.outcome import Verdict
-from inquest.core.diagnosis.diagnosis import NO_FAULT, category_from
+from inquest.core.case.transitions import fold
+from inquest.core.diagnosis.categories import NO_FAULT, category_from
 from inquest.core.evidence.evidence import digest_of
 from inquest.core.history.history import is_good
 from inquest.core.history.lessons import Check, Look, checked
@@ -389,7 +390,7 @@ def _complete(book: _Book, verdict: Verdict, at: datetime) -> Record:
 
 
 def _phase_before(case: Case) -> Phase:
-    return facts.fold(case.facts[:-1]).phase
+    return fold(case.facts[:-1]).phase
 
 
 def _milliseconds(case: Case, until: datetime) -> int:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
-from inquest.core.evidence.evidence import Evidence, Gap, Json, Origin, Snapshot
+from inquest.core.case.case import Case
+from inquest.core.case.transitions import fold
+from inquest.core.evidence.evidence import Evidence, Gap, Json, Origin
+from inquest.core.evidence.snapshot import Snapshot
 
 OBJECTS: Final = "kubectl_"
 """Tools of this name ask the API server alone, and what they asked stands in their arguments as it turned out."""
@@ -110,7 +112,7 @@ def disclosed(case: Case, may: May, *, everything: bool = False) -> Disclosed:
     if not hidden and not about:
         return Disclosed(case)
     told = Withheld(OF_CONCLUSIONS, about or "it speaks of pieces that are withheld")
-    return Disclosed(facts.fold(_opening(case, {one.id: one.why for one in hidden})), (*hidden, told))
+    return Disclosed(fold(_opening(case, {one.id: one.why for one in hidden})), (*hidden, told))
 
 
 def _opening(case: Case, hidden: Mapping[str, str]) -> Iterator[facts.Fact]:

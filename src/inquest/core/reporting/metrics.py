@@ -14,10 +14,11 @@ from typing import Any, Final
 from inquest.api.investigation import ClaimVerdict
 from inquest.api.types import Phase, Reason
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case, results_in
 from inquest.core.case.outcome import Verdict
 from inquest.core.diagnosis.detectors.registry import DETECTOR, DETECTORS
-from inquest.core.history.history import BY_HASH, CHAIN_WINDOW
+from inquest.core.history.chain_guards import CHAIN_WINDOW
+from inquest.core.history.history import BY_HASH
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.reply.extraction import leading, trimmed
 from inquest.core.llm.reply.schemas import SUBMIT_NAMES
@@ -102,7 +103,7 @@ def _of_batch(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
 
 
 def _of_streams(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
-    for result in facts.results_in(fact):
+    for result in results_in(fact):
         if result.suspect:
             yield Measure("injection_suspected", {"where": "tool"}, len(result.suspect))
 

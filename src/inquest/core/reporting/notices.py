@@ -1,27 +1,22 @@
-"""Messages to people: what happened in a case, or to a Signal, that somebody should hear of (resources, section 13)."""
+"""Messages to people: what happened in a case that somebody should hear of (resources, section 13)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from hashlib import sha256
 from typing import Final
 
 from inquest.api.base import rfc3339
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation, PinnedSignal
 from inquest.api.names import read_label
-from inquest.api.signal import Signal, SignalContext
-from inquest.api.types import Phase, Reason, SignalPhase, SourceType, SubReason, TargetRef
+from inquest.api.signal import SignalContext
+from inquest.api.types import Phase, Reason, SubReason, TargetRef
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
-from inquest.core.case.reclassification import signal_of
+from inquest.core.case.case import Case, signal_of
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.remediation.proposal import Account
+from inquest.core.remediation.approval import Account
 from inquest.core.reporting.status import alternatives_of, claims_of, shown_target
-from inquest.core.signals.triage import Decision
 from inquest.core.text import shown
 
 
@@ -107,11 +102,6 @@ def owner_of_signal(target: TargetRef, known: PinnedSignal | SignalContext | Non
     business = known.business
     named = (business.business_unit, business.service_owner) if business else ()
     return Owner(target.namespace or "", _words((*known.custom_labels.get("team", ()), *named)))
-
-
-def sender_of(found: Signal) -> Owner:
-    """Where the Signal stands: what is refused is not the business of those whom it names."""
-    return Owner(found.namespace)
 
 
 def _words(found: Iterable[str | None]) -> tuple[str, ...]:
@@ -244,94 +234,3 @@ def waiting(found: WorkflowExecution, inv: Investigation | None, holder: str, wh
     )
     owner = owner_of_signal(target, inv.spec.signal if inv else None)
     return Told("StatusUpdate", "Low", f"{found.spec.workflow.id} waits: {why}", body, (owner,))
-
-
-# --- of a Signal ----------------------------------------------------------------------------------------------
-
-
-HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
-"""Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
-OF_MANY: Final = frozenset({"RateLimited", "ScopeUnknown"})
-"""Blocks that say nothing of one Signal: of thousands that are held back, one message in an hour is enough."""
-
-
-def held(found: Signal, owner: TargetRef, decision: Decision, cluster: str) -> Told | None:
-    """What people hear of a Signal that is not looked at. None where nobody has to know."""
-    row = _row(found, decision)
-    if row is None:
-        return None
-    body = "\n".join(
-        (
-            f"Signal: {found.namespace}/{found.name}",
-            f"Cluster: {found.spec.cluster_name or cluster}",
-            f"Target: {owner.display}",
-            f"Held until: {hold_end(decision)}",
-            f"Look at it: kubectl describe sig {found.name} -n {found.namespace}",
-        )
-    )
-    return Told(*row, f"{decision.reason}: {decision.message}", body)
-
-
-def _row(found: Signal, decision: Decision) -> tuple[str, str] | None:
-    """Type and priority (resources, section 13)."""
-    if decision.reason in HELD_FOR_A_PERSON:
-        return "ManualReview", "High"
-    if decision.reason == "OutOfScope":
-        # What a machine reports of targets that are not looked after is no news; a person waits for an answer.
-        return ("Escalation", "High") if found.spec.source.type is SourceType.MANUAL else None
-    if decision.phase is SignalPhase.FAILED and decision.reason == "ConsecutiveFailures":
-        return "Escalation", "High"
-    return ("StatusUpdate", "Low") if decision.phase is SignalPhase.BLOCKED else None
-
-
-def held_key(found: Signal, fingerprint: str, decision: Decision, now: datetime, *, grouped: bool = False) -> str:
-    """One message for each block, however many Signals it holds; `grouped`: one an hour for a whole namespace.
-
-    It is kept in the status and read from there again: with a dot before the time it does not look like a secret.
-    """
-    hour = f"{now:%Y-%m-%dT%H}"
-    if decision.reason in OF_MANY:
-        return f"{decision.reason}/{hour}"
-    if decision.reason == "OutOfScope":
-        sender = sha256(found.namespace.encode()).hexdigest()[:16]
-        return f"{sender}/{decision.reason}.{hour}" if grouped else f"{found.uid}/{decision.reason}"
-    return f"{fingerprint[:16]}/{decision.reason}.{hold_end(decision) if decision.until else hour}"
-
-
-def many_duplicates(original: Signal, before: int, after: int, cluster: str) -> tuple[int, Told] | None:
-    """The power of ten that the count has just reached, from ten on, and what is told of it."""
-    reached = 10 ** (len(str(after)) - 1)
-    if reached < 10 or before >= reached:
-        return None
-    target = original.spec.target
-    body = "\n".join(
-        (
-            f"Signal: {original.namespace}/{original.name}",
-            f"Cluster: {original.spec.cluster_name or cluster}",
-            f"Target: {target.display}",
-            f"Look at it: kubectl describe sig {original.name} -n {original.namespace}",
-        )
-    )
-    return reached, Told("StatusUpdate", "Low", f"{original.spec.name} was seen {after} times", body)
-
-
-def told_again(found: Signal, key: str, cluster: str) -> Told | None:
-    """What that key stands for, from the status alone; None where it is no news any more: the block is over."""
-    status = found.status
-    owner = owner_of_signal(found.spec.target, status.context)
-    _, many, reached = key.rpartition("/duplicates-")
-    if many:
-        said = many_duplicates(found, int(reached) - 1, max(int(reached), status.occurrences or 1), cluster)
-        return replace(said[1], owners=(owner,)) if said else None
-    if status.phase is None or not status.reason or status.reason not in re.split(r"[/.]", key):
-        return None
-    if status.reason == "OutOfScope":
-        owner = sender_of(found)
-    decision = Decision(status.phase, status.reason, status.message or "", status.blocked_until)
-    told = held(found, status.root_owner or found.spec.target, decision, cluster)
-    return replace(told, owners=(owner,)) if told else None
-
-
-def hold_end(decision: Decision) -> str:
-    """When the block ends of itself, or the word for one that a person ends."""
-    return rfc3339(decision.until) if decision.until else "reviewed"

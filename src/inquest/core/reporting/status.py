@@ -1,14 +1,11 @@
-"""The case as people see it: status, conditions, events. All of it follows from the facts.
-
-Nothing is decided here. The audit trail is told in `audit`, figures in `metrics`, messages to people in `notices`.
-"""
+"""The status of an Investigation. All of it follows from the facts, nothing is decided here."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -17,9 +14,6 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from inquest.api import investigation as api
-from inquest.api.base import rfc3339
-from inquest.api.conditions import Verdict as ConditionVerdict
-from inquest.api.conditions import false, true, unknown
 from inquest.api.names import target_display, workflow_display
 from inquest.api.types import (
     ApprovalState,
@@ -27,38 +21,30 @@ from inquest.api.types import (
     ObjectRef,
     OwnerRef,
     Phase,
-    Reason,
-    Resolution,
     Severity,
     SubReason,
     TargetRef,
 )
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case, replies_in, results_in, told_diagnosis
 from inquest.core.case.investigating import stream_findings
-from inquest.core.case.known_facts import told_diagnosis
-from inquest.core.case.outcome import Merged, Verdict, selected_message
-from inquest.core.diagnosis.diagnosis import Cause, CheckedClaim
+from inquest.core.case.merging import Merged
+from inquest.core.case.outcome import Verdict, selected_message
+from inquest.core.diagnosis.claims import CheckedClaim
+from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.diagnosis.health import flags_of
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
-from inquest.core.history.history import history_warnings, ineffective_count
+from inquest.core.history.history import ineffective_count
 from inquest.core.history.lessons import memory_lines
+from inquest.core.history.warnings import history_warnings
 from inquest.core.llm.messages import Invocation, ModelReply, Usage, total_cost
-from inquest.core.llm.planning.visible_plan import STEP_ARGUMENT, plan_block, plan_of
+from inquest.core.llm.planning.visible_plan import STEP_ARGUMENT, plan_of
 from inquest.core.llm.streams import StreamFinding
 from inquest.core.llm.tool_calls import arguments_of
-from inquest.core.reporting.transcript import (
-    NO_TOOLS,
-    Asked,
-    Exchange,
-    Fate,
-    Offered,
-    exchanges,
-    invocation_of,
-    turns_of,
-)
-from inquest.core.selection.selection import parameter_texts, wanted_actions
-from inquest.core.text import shown, visible
+from inquest.core.reporting.transcript import NO_TOOLS, Asked, Exchange, Fate, Offered, exchanges
+from inquest.core.selection.parameters import parameter_texts
+from inquest.core.selection.selection import wanted_actions
+from inquest.core.text import shown
 
 MAX_EVIDENCE: Final = 64
 MAX_QUOTAS: Final = 50
@@ -68,14 +54,6 @@ MAX_GAPS: Final = 32
 MAX_PROGRESS: Final = 50
 PREVIEW: Final = 200
 """Characters of a result in the progress: enough to see what came, little enough for fifty of them."""
-MESSAGE_OF_CONDITION: Final = 256
-"""The whole message is the status's; here it stands once for each condition."""
-QUOTE_WHEN_CUT: Final = 80
-SUMMARY_WHEN_CUT: Final = 120
-ANALYSIS_WHEN_CUT: Final = 1000
-WARNINGS_WHEN_CUT: Final = 5
-WORDS_WHEN_CUT: Final = 120
-FEW: Final = 8
 
 OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
     "actionable": InvestigationOutcome.ACTIONABLE,
@@ -410,7 +388,7 @@ def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
     """Derived from the journal, so that it is right after any number of restarts."""
     replies = replies_of(case)
     usage = sum((reply.usage for reply in replies), Usage())
-    batches = [facts.results_in(fact) for fact in case.facts]
+    batches = [results_in(fact) for fact in case.facts]
     worked = sum(reply.milliseconds for reply in replies)
     worked += sum(max((result.milliseconds for result in results), default=0) for results in batches)
     return {
@@ -606,422 +584,7 @@ def _bare(ref: TargetRef) -> TargetRef:
 
 def replies_of(case: Case) -> tuple[ModelReply, ...]:
     """Every reply of a model in both invocations and in the streams."""
-    return tuple(reply for fact in case.facts for reply in facts.replies_in(fact))
-
-
-# --- conditions -----------------------------------------------------------------------------------------------
-
-
-def verdicts(case: Case) -> dict[str, ConditionVerdict]:
-    """Every condition that the facts decide."""
-    found: dict[str, ConditionVerdict] = {}
-    if not case.facts:
-        return found
-    found |= {name: unknown("InProgress") for name in ("InvestigationComplete", "AnalysisComplete", "WorkflowResolved")}
-    opened = case.first(facts.Opened)
-    found["ModelAvailable"] = _model_condition(opened.pinned) if opened else true("NotNeeded")
-    for part in (_evidence_condition, _target_condition, _selection_conditions, _ruling_conditions, _end_conditions):
-        found |= part(case)
-    return found
-
-
-def _model_condition(pinned: facts.Pinned) -> ConditionVerdict:
-    if pinned.model_withheld:
-        return false("BudgetExhausted", pinned.model_withheld)
-    return true("Reachable") if pinned.model else true("NotNeeded")
-
-
-def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
-    taken = case.first(facts.SnapshotTaken)
-    if taken is None:
-        ended = false("ReadsFailed", "the snapshot was not taken")
-        return {"EvidenceComplete": ended if case.closed else unknown("InProgress")}
-    gaps = ", ".join(gap.what for gap in taken.snapshot.gaps)
-    spent = next((turn.reply.reserved for turn in turns_of(case, Invocation.RCA) if turn.reply.reserved), "")
-    if gaps:
-        return {"EvidenceComplete": false("ReadsFailed", shown(gaps, 1024))}
-    return {"EvidenceComplete": false("BudgetExhausted", spent) if spent else true("AllReadsSucceeded")}
-
-
-def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
-    resolved = case.last(facts.ContextResolved)
-    if resolved is None:
-        ended = false("NotResolved", "the target was not looked up")
-        return {"TargetVerified": ended if case.closed else unknown("InProgress")}
-    context = resolved.context
-    if context.verified:
-        return {"TargetVerified": true("RootOwnerResolved", target_display(context.root))}
-    return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", shown(context.failure, 1024))}
-
-
-def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
-    selected = case.last(facts.Selected)
-    if selected is None:
-        return {}
-    pin = selected.proposal.pin
-    message = f"{workflow_display(pin.action_type, pin.id)} {pin.version}"
-    return {
-        "InvestigationComplete": true("InvestigationSucceeded"),
-        "WorkflowResolved": true("WorkflowSelected", message),
-    }
-
-
-def _ruling_conditions(case: Case) -> dict[str, ConditionVerdict]:
-    ruled = case.last(facts.Ruled)
-    if ruled is None:
-        return {}
-    ruling = ruled.ruling
-    words = {"AutoApproved": false("AutoApproved", ruling.reason), "Denied": false("PolicyDenied", ruling.reason)}
-    asks = true("PolicyDegraded" if ruling.degraded else "PolicyRequiresApproval", ruling.reason)
-    required = words.get(str(ruling.decision), asks)
-    found = {"AnalysisComplete": true("AnalysisSucceeded"), "ApprovalRequired": required}
-    if case.last(facts.ExecutionCreated) is not None:
-        done = case.last(facts.ExecutionVerifying) is not None
-        found["Executed"] = true("JobSucceeded") if done else unknown("InProgress")
-        found["EffectivenessAssessed"] = unknown("InProgress")
-    return found
-
-
-def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
-    if case.closed is None:
-        ready = true("Verifying") if case.phase is Phase.VERIFYING else false(str(case.phase))
-        return {"Ready": ready}
-    verdict = case.closed.verdict
-    message = shown(verdict.message, MESSAGE_OF_CONDITION)
-    known = _ruling_conditions(case) | (_selection_conditions(case) if verdict.reason in _STOPPED else {})
-    found = {
-        name: true(reason, message) if status == "True" else false(reason, message)
-        for name, (status, reason) in _said(verdict).items()
-        if name not in known or known[name].status == "Unknown" or not _is_beside(name, verdict)
-    }
-    ready = true("Completed") if case.phase is Phase.COMPLETED else false(str(case.phase), message)
-    return _not_applicable(case) | found | _stopped_run(case, verdict) | {"Ready": ready}
-
-
-def _said(verdict: Verdict) -> dict[str, tuple[str, str]]:
-    """The conditions of an end; why there is no workflow is always told by the finer word."""
-    said = dict(verdict.conditions)
-    if said.get("WorkflowResolved", ("", ""))[1] == "InvestigationFailed":
-        said["WorkflowResolved"] = ("False", str(verdict.sub_reason or verdict.reason))
-    return said
-
-
-_STOPPED: Final = (Reason.CANCELLED, Reason.TIMED_OUT)
-"""What ends a case from outside takes nothing back that was found before."""
-
-
-def _is_beside(name: str, verdict: Verdict) -> bool:
-    """Whether the end says nothing about this condition, so that what was known stays."""
-    return verdict.reason in _STOPPED or name == "ApprovalRequired"
-
-
-def _not_applicable(case: Case) -> dict[str, ConditionVerdict]:
-    happened = {
-        "ApprovalRequired": case.last(facts.Ruled),
-        "Executed": case.last(facts.ExecutionCreated),
-        "EffectivenessAssessed": None,
-    }
-    return {name: false("NotApplicable") for name, fact in happened.items() if fact is None}
-
-
-def _stopped_run(case: Case, verdict: Verdict) -> dict[str, ConditionVerdict]:
-    """A run that was stopped, or lost from sight, was a run."""
-    named = verdict.conditions.get("Executed", ("", "NotApplicable"))[1]
-    if case.last(facts.ExecutionCreated) is None or named != "NotApplicable":
-        return {}
-    if case.last(facts.ExecutionVerifying) is not None:
-        return {"Executed": true("JobSucceeded")}
-    word = str(verdict.reason) if verdict.reason in _STOPPED else "JobFailed"
-    return {"Executed": false(word, shown(verdict.message, MESSAGE_OF_CONDITION))}
-
-
-# --- events ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Announcement:
-    """One Kubernetes event of an Investigation."""
-
-    reason: str
-    message: str
-    warning: bool = False
-
-
-def announcements(before: Case, after: Case) -> Iterator[Announcement]:
-    """What the newest fact is worth telling; one event for each change of phase (resources, section 3.6)."""
-    fact = after.facts[-1]
-    if before.phase is not after.phase:
-        yield Announcement("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
-    told = _TOLD.get(type(fact))
-    if told is not None:
-        yield from (replace(said, message=visible(said.message)) for said in told(after, fact))
-
-
-def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
-
-
-ASKS: Final = "the ruling will ask a person"
-
-
-def _tell_context(case: Case, fact: Any) -> Iterator[Announcement]:
-    earlier = case.all(facts.ContextResolved)[:-1]
-    if not fact.history.available and all(before.history.available for before in earlier):
-        text = f"what was tried before could not be read; {ASKS}"
-        yield Announcement("HistoryUnavailable", text, warning=True)
-    if fact.history.broken and not any(before.history.broken for before in earlier):
-        text = f"the audit trail of {len(fact.history.broken)} earlier remediations does not hold; {ASKS}"
-        yield Announcement("AuditTrailBroken", text, warning=True)
-    if fact.history.unchecked and not any(before.history.unchecked for before in earlier):
-        text = f"the audit trail of {len(fact.history.unchecked)} earlier remediations could not be checked; {ASKS}"
-        yield Announcement("HistoryUnavailable", text, warning=True)
-
-
-def _tell_turned(case: Case, fact: Any) -> Iterator[Announcement]:
-    """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
-    block = plan_block(fact.reply.text) if isinstance(fact, facts.Turned) and len(case.all(facts.Turned)) == 1 else None
-    if block is not None:
-        yield Announcement("PlanProposed", shown("; ".join(block.steps), 900))
-    if fact.reply.reserved:
-        text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
-        yield Announcement("BudgetExhausted", text, warning=True)
-
-
-def _tell_diagnosed(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("InvestigationComplete", shown(fact.diagnosis.summary, 900) or "no root cause")
-
-
-def _tell_selected(case: Case, fact: Any) -> Iterator[Announcement]:
-    pin = fact.proposal.pin
-    yield Announcement("AnalysisCompleted", f"selected {workflow_display(pin.action_type, pin.id)} {pin.version}")
-
-
-def _tell_ruled(case: Case, fact: Any) -> Iterator[Announcement]:
-    if fact.ruling.degraded:
-        yield Announcement("PolicyDegraded", fact.ruling.reason, warning=True)
-    if str(fact.ruling.decision) == "Denied":
-        yield Announcement("PolicyDenied", fact.ruling.reason, warning=True)
-
-
-def _tell_requested(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("ApprovalRequired", f"{fact.name} waits for a decision until {rfc3339(fact.expires_at)}")
-
-
-def _tell_escalated(case: Case, fact: Any) -> Iterator[Announcement]:
-    asked = case.last(facts.ApprovalRequested)
-    if asked is not None:
-        said = f"nobody has decided on {asked.name}, which expires at {rfc3339(asked.expires_at)}"
-        yield Announcement("ApprovalEscalated", said, warning=True)
-
-
-def _tell_decided(case: Case, fact: Any) -> Iterator[Announcement]:
-    words = {
-        ApprovalState.APPROVED: ("ApprovalGranted", False),
-        ApprovalState.REJECTED: ("ApprovalRejected", True),
-        ApprovalState.EXPIRED: ("ApprovalExpired", True),
-        ApprovalState.VOIDED: ("ApprovalVoided", True),
-    }
-    reason, warning = words[fact.state]
-    by = f" by {fact.by}" if fact.by else ""
-    yield Announcement(reason, f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}", warning)
-
-
-def _tell_execution(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("ExecutionStarted", fact.name)
-
-
-def _tell_verifying(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
-
-
-def _tell_undo(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("UndoStarted", fact.name, warning=True)
-
-
-def _tell_closed(case: Case, fact: Any) -> Iterator[Announcement]:
-    verdict = fact.verdict
-    if verdict.needs_review:
-        yield Announcement("HumanReviewRequired", f"{verdict.review_reason}: {verdict.message}", warning=True)
-    word = _end_word(fact)
-    if word is not None:
-        yield Announcement(word[0], verdict.message, word[1])
-
-
-def _end_word(closed: facts.Closed) -> tuple[str, bool] | None:
-    """Event and whether it is a warning; what did not help is not called verified."""
-    verdict = closed.verdict
-    if verdict.sub_reason is not None and verdict.sub_reason in _FINER:
-        return _FINER[verdict.sub_reason]
-    if verdict.reason is Reason.VERIFICATION_COMPLETED and verdict.resolution is not Resolution.REMEDIATED:
-        return ("RemediationIneffective", True) if verdict.resolution is Resolution.INEFFECTIVE else None
-    return _ENDS.get(str(verdict.reason))
-
-
-_FINER: Final[Mapping[SubReason, tuple[str, bool]]] = {
-    SubReason.SIGNAL_RESOLVED: ("SignalResolved", False),
-    SubReason.MAX_RESTARTS_EXCEEDED: ("MaxRestartsExceeded", True),
-}
-
-
-_ENDS: Final[Mapping[str, tuple[str, bool]]] = {
-    "VerificationCompleted": ("RemediationVerified", False),
-    "ExecutionFailed": ("ExecutionFailed", True),
-    "TimedOut": ("InvestigationTimedOut", True),
-    "Cancelled": ("InvestigationCancelled", False),
-    "ModelUnavailable": ("ModelUnavailable", True),
-    "RemediationBlocked": ("RemediationBlocked", True),
-    "InternalError": ("AnalysisFailed", True),
-    "WorkflowNotNeeded": ("AnalysisCompleted", False),
-}
-
-_TOLD: Final[Mapping[type[facts.Fact], Any]] = {
-    facts.Opened: _tell_opened,
-    facts.ContextResolved: _tell_context,
-    facts.Turned: _tell_turned,
-    facts.SelectionTurned: _tell_turned,
-    facts.Diagnosed: _tell_diagnosed,
-    facts.Selected: _tell_selected,
-    facts.Ruled: _tell_ruled,
-    facts.ApprovalRequested: _tell_requested,
-    facts.ApprovalEscalated: _tell_escalated,
-    facts.ApprovalDecided: _tell_decided,
-    facts.ExecutionCreated: _tell_execution,
-    facts.ExecutionVerifying: _tell_verifying,
-    facts.UndoCreated: _tell_undo,
-    facts.Closed: _tell_closed,
-}
-
-
-# --- byte budget (resources, 3.7) -----------------------------------------------------------------------------
-
-
-def trim(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationStatus:
-    """The status cut to fit, in the fixed order; the contract stays, and the names of cut fields are listed."""
-    sizes = {field: _entry_size(status, field) for field in type(status).model_fields}
-    for name, cut in _CUTS:
-        if _whole(sizes) <= max_bytes:
-            return status
-        shorter = cut(status)
-        changed = [field for field in sizes if _differs(getattr(shorter, field), getattr(status, field))]
-        if changed:
-            named = tuple(dict.fromkeys((*status.truncated, name)))
-            status = shorter.model_copy(update={"truncated": named})
-            sizes |= {field: _entry_size(status, field) for field in (*changed, "truncated")}
-    return status
-
-
-def _differs(one: object, other: object) -> bool:
-    # What a copy shares is not compared: a model looks at every field of itself.
-    return one is not other and one != other
-
-
-def _entry_size(status: api.InvestigationStatus, field: str) -> int:
-    """Bytes of one field in the JSON of the status, its key included; 0 where it is left out."""
-    found = status.model_dump(mode="json", by_alias=True, include={field})
-    return len(json.dumps(found, ensure_ascii=False).encode()) - len("{}")
-
-
-def _whole(sizes: Mapping[str, int]) -> int:
-    """`size_of`, of its entries: only what a cut changed has to be written out again."""
-    entries = [size for size in sizes.values() if size]
-    return len("{}") + sum(entries) + len(", ") * max(0, len(entries) - 1)
-
-
-def size_of(status: api.InvestigationStatus) -> int:
-    """Bytes of the status as JSON."""
-    return len(json.dumps(status.to_object(), ensure_ascii=False).encode())
-
-
-def _without(name: str, value: Any = ()) -> Any:
-    return lambda status: status.model_copy(update={name: value})
-
-
-def _last_progress(most: int) -> Any:
-    return lambda status: status.model_copy(update={"progress": status.progress[-most:]})
-
-
-def _short_quotes(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    claims = (c.model_copy(update={"quote": c.quote[:QUOTE_WHEN_CUT] if c.quote else None}) for c in status.claims)
-    return status.model_copy(update={"claims": tuple(claims)})
-
-
-def _short_findings(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    found = (
-        f.model_copy(update={"summary": f.summary[:SUMMARY_WHEN_CUT] if f.summary else None}) for f in status.findings
-    )
-    return status.model_copy(update={"findings": tuple(found)})
-
-
-def _few(name: str) -> Any:
-    return lambda status: status.model_copy(update={name: getattr(status, name)[:FEW]})
-
-
-def _few_causes(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    kept = (cause.model_copy(update={"explains": cause.explains[:1]}) for cause in status.causes[:2])
-    return status.model_copy(update={"causes": tuple(kept)})
-
-
-def _short_gaps(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    kept = (gap.model_copy(update={"why": gap.why[:WORDS_WHEN_CUT]}) for gap in status.gaps[:FEW])
-    return status.model_copy(update={"gaps": tuple(kept)})
-
-
-def _short_attempts(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    tries = status.validation_attempts
-    kept = (t.model_copy(update={"errors": tuple(e[:WORDS_WHEN_CUT] for e in t.errors[-1:])}) for t in tries)
-    return status.model_copy(update={"validation_attempts": tuple(kept)})
-
-
-def _short_parameters(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    chosen = status.selected_workflow
-    if chosen is None:
-        return status
-    kept = {name: text for name, text in chosen.parameters.items() if len(text) <= WORDS_WHEN_CUT}
-    return status.model_copy(update={"selected_workflow": chosen.model_copy(update={"parameters": kept})})
-
-
-def _cited_evidence(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    cited = {name for claim in status.claims if claim.verdict == "Supported" for name in claim.evidence}
-    return status.model_copy(update={"evidence": tuple(item for item in status.evidence if item.id in cited)})
-
-
-def _short_alternatives(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    kept = (other.model_copy(update={"rationale": None}) for other in status.alternatives)
-    return status.model_copy(update={"alternatives": tuple(kept)})
-
-
-def _last_warnings(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    return status.model_copy(update={"warnings": status.warnings[-WARNINGS_WHEN_CUT:]})
-
-
-def _short_analysis(status: api.InvestigationStatus) -> api.InvestigationStatus:
-    cause = status.root_cause
-    if cause is None or not cause.analysis:
-        return status
-    return status.model_copy(
-        update={"root_cause": cause.model_copy(update={"analysis": cause.analysis[:ANALYSIS_WHEN_CUT]})}
-    )
-
-
-_CUTS: Final = (
-    ("progress", _last_progress(25)),
-    ("progress", _last_progress(10)),
-    ("progress", _without("progress")),
-    ("plan", _without("plan")),
-    ("claims", _short_quotes),
-    ("findings", _short_findings),
-    ("evidence", _cited_evidence),
-    ("alternatives", _short_alternatives),
-    ("warnings", _last_warnings),
-    ("rootCause", _short_analysis),
-    ("gaps", _short_gaps),
-    ("validationAttempts", _short_attempts),
-    ("selectedWorkflow", _short_parameters),
-    ("causes", _few_causes),
-    ("findings", _few("findings")),
-    ("claims", _few("claims")),
-)
-"""The order of resources 3.7; from `gaps` on they are for what no other cut brings into the budget."""
+    return tuple(reply for fact in case.facts for reply in replies_in(fact))
 
 
 def evidence_index(found: Sequence[Evidence]) -> Mapping[str, Evidence]:

@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from inquest.core.case import facts
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
+from inquest.core.case.concluding import conversation
 from inquest.core.case.investigating import rca_turns
 from inquest.core.case.selecting import selection_inquiry
 from inquest.core.case.steps import View
-from inquest.core.case.target_questions import conversation
 from inquest.core.llm.conversation import Answered, Inquiry
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.reply.schemas import SUBMIT_NAMES

@@ -19,7 +19,8 @@ from inquest.api.conditions import Verdict, false, unknown
 from inquest.api.names import signal_name
 from inquest.api.signal import Signal, SignalContent
 from inquest.api.types import SignalPhase, SourceType, TargetRef
-from inquest.core.signals.classification import UNKNOWN_KIND, mode_from_name, severity_from_word
+from inquest.core.cluster.objects import UNKNOWN_KIND
+from inquest.core.signals.classification import mode_from_name, severity_from_word
 from inquest.core.signals.payload import (
     MOST_CLUSTER,
     MOST_NAME,

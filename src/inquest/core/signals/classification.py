@@ -1,6 +1,6 @@
-"""What a Signal is about, in the words of the business: environment, priority, owner, fingerprint.
+"""What a Signal is about, in the words of the business: environment, priority, owner.
 
-First page of the plot: everything later reads the `SignalContext` made here (resources, sections 1.4, 10, 11.3, 11.6).
+Everything later reads the `SignalContext` made here (resources, sections 1.4, 10, 11.3, 11.6).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from inquest.api.names import fingerprint_of, fingerprint_of_unknown, read_label
+from inquest.api.names import read_label
 from inquest.api.signal import SignalContent, SignalContext
 from inquest.api.types import (
     Business,
@@ -21,19 +21,13 @@ from inquest.api.types import (
     RiskTolerance,
     Severity,
     SlaRequirement,
-    TargetRef,
 )
 from inquest.core.cluster.context import ResourceContext
 
 Labels = Mapping[str, str]
 W = TypeVar("W", bound=StrEnum)
-
-UNKNOWN_KIND: Final = "Unknown"
 DEFAULT_CUSTOM_LABELS: Final = ("team", "tier", "cost-center", "region", "risk-tolerance")
 DEFAULT_CATEGORY: Final = "standard"
-
-NEAR: Final = 2
-"""Target and root owner, whose labels come before those of the namespace."""
 
 MAX_CUSTOM_LABELS: Final = 10
 MAX_CUSTOM_KEY: Final = 63
@@ -87,32 +81,8 @@ def classify(
     return Classification(context, warnings)
 
 
-# --- identity ---------------------------------------------------------------------------------------
-
-
-def fingerprint_of_signal(spec: SignalContent, root: TargetRef | None) -> str:
-    """What makes two Signals one case (resources, 1.4); empty while a named target has no known root."""
-    if spec.target.kind == UNKNOWN_KIND:
-        return fingerprint_of_unknown(spec.target.namespace, spec.name)
-    return fingerprint_of(root) if root is not None else ""
-
-
-# --- scope ------------------------------------------------------------------------------------------
-
-
-def is_managed(nearest_first: Sequence[Labels], *, require_label: bool = True) -> bool:
-    """Whether the nearest `managed` label says true: target, root owner, namespace, which is the last of three.
-
-    What the namespace refuses, nobody below it gives: its label is an administrator's, those below are not.
-    """
-    words = [read_label(labels, "managed") or "" for labels in nearest_first]
-    if len(words) > NEAR and words[NEAR] not in ("", "true"):
-        return False
-    word = next(filter(None, words), "")
-    return word == "true" or (not word and not require_label)
-
-
 # --- words of the sources -----------------------------------------------------------------------------
+
 
 _SEVERITY_WORDS: Final[Mapping[Severity, str]] = {
     Severity.CRITICAL: "critical crit fatal emergency page sev0 sev1 p0",
@@ -122,6 +92,8 @@ _SEVERITY_WORDS: Final[Mapping[Severity, str]] = {
     Severity.LOW: "low sev4 p4",
     Severity.INFO: "info informational notice sev5",
 }
+
+
 _SEVERITIES: Final = {word: severity for severity, words in _SEVERITY_WORDS.items() for word in words.split()}
 
 _ENVIRONMENT_WORDS: Final[Mapping[Environment, str]] = {
@@ -254,6 +226,7 @@ def _own_label(spec: SignalContent, *names: str) -> str:
 
 # --- priority (10.2) ----------------------------------------------------------------------------------
 
+
 _URGENCY_COLUMN: Final[Mapping[Severity, int]] = {
     Severity.CRITICAL: 0,
     Severity.HIGH: 1,
@@ -263,6 +236,8 @@ _URGENCY_COLUMN: Final[Mapping[Severity, int]] = {
     Severity.INFO: 3,
     Severity.UNKNOWN: 3,
 }
+
+
 _PRIORITIES: Final[Mapping[Environment, tuple[Priority, Priority, Priority, Priority]]] = {
     Environment.PRODUCTION: (Priority.P0, Priority.P1, Priority.P2, Priority.P3),
     Environment.STAGING: (Priority.P1, Priority.P2, Priority.P2, Priority.P2),
@@ -317,11 +292,14 @@ def _ranked(around: Surroundings, name: str, otherwise: W, by_strictness: Sequen
 
 # --- business and custom labels (10.3, 10.4) ----------------------------------------------------------
 
+
 _PROMISES: Final[Mapping[Environment, tuple[Criticality, SlaRequirement]]] = {
     Environment.PRODUCTION: (Criticality.HIGH, SlaRequirement.GOLD),
     Environment.STAGING: (Criticality.MEDIUM, SlaRequirement.SILVER),
     Environment.DEVELOPMENT: (Criticality.LOW, SlaRequirement.BRONZE),
 }
+
+
 _NO_PROMISE: Final = (Criticality.MEDIUM, SlaRequirement.BRONZE)
 
 

@@ -1,36 +1,23 @@
 """Does this Signal deserve an Investigation? Fourteen reasons against it, in order; the first one wins.
 
 Read `TRIAGE` from top to bottom (resources, section 9.1). Each rule looks at the same frozen `Observed` and either
-gives the decision or None. What nobody objects to is accepted. After a case has ended, `next_allowed` says when its
-fingerprint may have another one (resources, section 9.3).
+gives the decision or None. What nobody objects to is accepted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.api.signal import SignalContent
-from inquest.api.types import (
-    EffectivenessReason,
-    ObjectRef,
-    Phase,
-    Reason,
-    Resolution,
-    SignalPhase,
-    SourceType,
-    SubReason,
-)
-from inquest.core.history.history import ChainRules, History, chain_block
-from inquest.core.signals.classification import UNKNOWN_KIND, is_managed
+from inquest.api.types import Resolution, SignalPhase, SourceType
+from inquest.core.cluster.objects import UNKNOWN_KIND
+from inquest.core.history.chain_guards import chain_block
+from inquest.core.signals.holds import counts_as_failure, failures_in_a_row
 from inquest.core.signals.noise import is_chatter, is_own_report
-from inquest.core.signals.scope import is_outside
+from inquest.core.signals.scope import is_managed, reaches
+from inquest.core.signals.triage_input import Accept, Decision, EndedCase, Observed, OpenCase
 
-BUILT_IN_NOISE: Final = frozenset({"Watchdog", "InfoInhibitor", "DeadMansSwitch"})
-BUILT_IN_PROTECTED: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
-"""Investigated like others, never remediated; the operator's and the execution namespace come on top."""
 SHORT_LIVED_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Job"})
 """Kinds of which a missing one is replaced by design, so that its alert is about nothing any more."""
 OWN_GROUP: Final = "inquest.dev/"
@@ -40,125 +27,7 @@ SCOPE_LOOK: Final = timedelta(seconds=5)
 MAX_SCOPE_LOOK: Final = timedelta(minutes=5)
 MANUAL_REVIEW_PENDING: Final = "ManualReviewPending"
 REVIEW_HOLD: Final = timedelta(hours=24)
-DRY_RUN_HOLD: Final = timedelta(hours=1)
 RATE_WINDOW: Final = timedelta(minutes=1)
-FIRST_BACK_OFF: Final = timedelta(minutes=1)
-MAX_BACK_OFF: Final = timedelta(minutes=10)
-JITTER_SHARE: Final = 0.1
-
-
-@dataclass(frozen=True)
-class TriageRules:
-    """The settings that triage reads (resources, 15.1)."""
-
-    operator_namespace: str = "inquest-system"
-    namespaces: frozenset[str] = frozenset()
-    """Of targets that are looked after; empty: all."""
-    noise: frozenset[str] = BUILT_IN_NOISE
-    require_label: bool = True
-    chain: ChainRules = field(default_factory=ChainRules)
-    consecutive_failures: int = 3
-    failure_block: timedelta = timedelta(hours=1)
-    no_action_hold: timedelta = timedelta(hours=24)
-    rate: int = 30
-    rate_per_namespace: int = 10
-
-
-@dataclass(frozen=True)
-class OpenCase:
-    """An Investigation of this fingerprint that has not ended."""
-
-    investigation: ObjectRef
-    signal: str
-    opened_at: datetime
-
-
-@dataclass(frozen=True)
-class EndedCase:
-    """An Investigation of this fingerprint that has ended."""
-
-    phase: Phase
-    ended_at: datetime
-    reason: Reason | None = None
-    sub_reason: SubReason | None = None
-    resolution: Resolution | None = None
-    effectiveness: EffectivenessReason | None = None
-    next_allowed: datetime | None = None
-    reviewed: bool = False
-    workflow_came: bool = False
-    """It found no workflow for its cause, and one has been registered since."""
-    namespace: str = ""
-    """Namespace of the Signal's target."""
-    place: tuple[str, str] = ("", "")
-    """Namespace and name of the Investigation itself."""
-
-
-@dataclass(frozen=True)
-class Accept:
-    """One Signal that was accepted lately, for the rate limit."""
-
-    at: datetime
-    namespace: str
-
-
-@dataclass(frozen=True)
-class Observed:
-    """All that triage may look at."""
-
-    name: str
-    namespace: str
-    spec: SignalContent
-    now: datetime
-    rules: TriageRules = field(default_factory=TriageRules)
-    fingerprint: str = ""
-
-    kind_known: bool = True
-    never_read: str = ""
-    """Why objects of this kind are looked at for nobody."""
-    namespaced: bool = True
-    namespace_exists: bool = True
-    target_exists: bool = True
-
-    scope_labels: tuple[Mapping[str, str], ...] = ()
-    """Labels of the target, its root owner and its namespace, in this order."""
-    scope_unknown: bool = False
-    """Some of these labels could not be read."""
-    by_person: bool = False
-    """A person asked, and the API server says so: triage neither takes it for small talk nor lets it cool down."""
-    event_type: str = ""
-    """`Normal` or `Warning` where the source is an event."""
-
-    open_cases: tuple[OpenCase, ...] = ()
-    ended: tuple[EndedCase, ...] = ()
-    """Newest first."""
-    history: History = field(default_factory=lambda: History(available=True))
-    spec_hash: str = ""
-    accepted: tuple[Accept, ...] = ()
-
-    blocked_for: str = ""
-    """Triage reason of the block that it comes from."""
-    blocked_count: int = 0
-
-    @property
-    def has_case(self) -> bool:
-        """Without fingerprint or target name nothing can be said about earlier cases."""
-        return bool(self.fingerprint and self.spec.target.name)
-
-    @property
-    def target_namespace(self) -> str:
-        return self.spec.target.namespace or ""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What becomes of the Signal; `until` is the next look at a block, None: never."""
-
-    phase: SignalPhase
-    reason: str
-    message: str
-    until: datetime | None = None
-    duplicate_of: ObjectRef | None = None
-
 
 Rule = Callable[[Observed], Decision | None]
 
@@ -186,7 +55,7 @@ def earlier_answer(seen: Observed) -> str:
 
 def out_of_reach(seen: Observed) -> Decision | None:
     """Who wrote it may not ask about that place: whatever is there, and whether anything is, they are told the same."""
-    message = next((text for holds, text in _reaches(seen) if holds), "")
+    message = next((text for holds, text in reaches(seen) if holds), "")
     return (resolved(seen) or _blocked(seen, "OutOfScope", message, _scope_look(seen))) if message else None
 
 
@@ -322,6 +191,7 @@ NOT_FOR_A_PERSON: Final = frozenset(
 
 # --- what they use ------------------------------------------------------------------------------------------
 
+
 _HELD: Final = (Resolution.NO_ACTION_REQUIRED, Resolution.DRY_RUN)
 
 
@@ -353,28 +223,6 @@ def _is_ours(seen: Observed) -> bool:
     return (seen.spec.target.api_version or "").startswith(OWN_GROUP) or labels.get(MANAGED_BY) == "inquest"
 
 
-def is_beyond(namespace: str, rules: TriageRules) -> bool:
-    """Whether a target there is none that may be read; without a namespace it is the cluster's."""
-    return bool(rules.namespaces) and namespace not in rules.namespaces
-
-
-def is_out_of_reach(seen: Observed) -> bool:
-    """By namespaces alone, before anything is read."""
-    return any(holds for holds, _ in _reaches(seen))
-
-
-def _reaches(seen: Observed) -> Iterable[tuple[bool, str]]:
-    known = ", ".join(sorted(seen.rules.namespaces))
-    too_far = is_outside(seen.namespace, seen.rules.operator_namespace, seen.target_namespace)
-    return (
-        (too_far, "a Signal of this namespace may name targets in it only"),
-        (
-            is_beyond(seen.target_namespace, seen.rules),
-            f"this operator looks after targets in {known}, and has no right to read others",
-        ),
-    )
-
-
 def _scope_look(seen: Observed) -> datetime:
     # 2 ** 6 is past the bound: a larger exponent would only overflow.
     return seen.now + min(SCOPE_LOOK * 2.0 ** min(seen.blocked_count, 6), MAX_SCOPE_LOOK)
@@ -398,56 +246,6 @@ def _free_slot(accepted: Iterable[Accept], limit: int) -> datetime | None:
     return times[-limit] + RATE_WINDOW if len(times) >= limit else None
 
 
-# --- failures and holds (9.3) ---------------------------------------------------------------------------------
-
-
-def counts_as_failure(case: EndedCase) -> bool:
-    """Failed, or Completed without a conclusion or in vain; not what was overtaken by events."""
-    in_vain = case.phase is Phase.COMPLETED and case.resolution in _IN_VAIN
-    return not is_overlooked(case) and (case.phase is Phase.FAILED or in_vain)
-
-
-_IN_VAIN: Final = (Resolution.INCONCLUSIVE, Resolution.INEFFECTIVE)
-
-
-def is_overlooked(case: EndedCase) -> bool:
-    """Neither a failure nor the end of a series: nobody's investigation went wrong."""
-    return (
-        case.phase is Phase.CANCELLED
-        or case.reason is Reason.APPROVAL_VOIDED
-        or case.sub_reason is SubReason.TARGET_DRIFTED
-        or case.effectiveness is EffectivenessReason.SPEC_DRIFT
-    )
-
-
-def failures_in_a_row(ended: Iterable[EndedCase]) -> tuple[EndedCase, ...]:
-    """Failures since the last other completion, newest first, as the cases come."""
-    counted = [case for case in ended if not is_overlooked(case)]
-    series = next((n for n, case in enumerate(counted) if not counts_as_failure(case)), len(counted))
-    return tuple(counted[:series])
-
-
 def _failures(seen: Observed) -> tuple[EndedCase, ...]:
     here = (case for case in seen.ended if case.namespace == seen.target_namespace)
     return failures_in_a_row(here) if seen.has_case else ()
-
-
-def back_off(failures: int, jitter: float) -> timedelta:
-    """Wait after so many failures in a row; `jitter` from -1 to 1 moves it by up to a tenth."""
-    # 2 ** 4 minutes is past the bound: a larger exponent would only overflow.
-    wait = min(FIRST_BACK_OFF * 2.0 ** min(max(failures, 1) - 1, 4), MAX_BACK_OFF)
-    return wait * (1 + JITTER_SHARE * max(-1.0, min(1.0, jitter)))
-
-
-def next_allowed(
-    case: EndedCase, earlier: Iterable[EndedCase], rules: TriageRules, *, jitter: float = 0.0
-) -> datetime | None:
-    """When this fingerprint may have another case; None where nothing holds it (resources, 9.3)."""
-    if counts_as_failure(case):
-        failures = len(failures_in_a_row((case, *earlier)))
-        return case.ended_at + back_off(failures, jitter) if failures < rules.consecutive_failures else None
-    if case.resolution is Resolution.DRY_RUN:
-        return case.ended_at + DRY_RUN_HOLD
-    if case.resolution is Resolution.NO_ACTION_REQUIRED and rules.no_action_hold:
-        return case.ended_at + rules.no_action_hold
-    return None

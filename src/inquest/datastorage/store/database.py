@@ -83,9 +83,7 @@ def open_database(url: str) -> Database:
         from inquest.datastorage.store.sqlite import SqliteDatabase
 
         return SqliteDatabase(parsed)
-    from inquest.datastorage.store.postgres import (
-        PostgresDatabase,  # brings a mapper of objects, 7 MiB that SQLite spares
-    )
+    from inquest.datastorage.store.postgres import PostgresDatabase
 
     return PostgresDatabase(parsed)
 

@@ -20,13 +20,15 @@ from typing import Final
 
 from inquest.api.types import TargetRef
 from inquest.core.cluster.changes import recent_changes
-from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.relations import name_of, namespace_meant, namespace_of
+from inquest.core.cluster.context import OwnerChain, ResourceContext
+from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.relations import namespace_meant
 from inquest.core.diagnosis.health import BYSTANDERS, NEIGHBOUR, is_unwell
-from inquest.core.evidence.evidence import EvidenceStatus, Json, Snapshot
+from inquest.core.evidence.evidence import EvidenceStatus, Json
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.gather.snapshot import deleted_owners, events, ingress, logs, target
 from inquest.gather.snapshot import neighbours as needs
-from inquest.gather.snapshot.context import owner_chain
+from inquest.gather.snapshot.context import ContextReader, owner_chain
 from inquest.gather.snapshot.entries import (
     NOTHING,
     Answer,
@@ -41,7 +43,7 @@ from inquest.gather.snapshot.entries import (
     without_objects,
 )
 from inquest.gather.snapshot.limits import MAX_BESIDES, MAX_EVENTS, MAX_OTHER_EVENTS, MAX_PODS, RECENT, START_PAUSES
-from inquest.gather.snapshot.questions import always
+from inquest.gather.snapshot.predicates import always
 from inquest.gather.snapshot.reader import Desk
 from inquest.gather.snapshot.state import SYSTEM, Pods, Scene
 from inquest.gather.snapshot.table import ROWS, Row, place_of
@@ -260,3 +262,21 @@ def _order(row: Row, scene: Scene) -> Callable[[Json], tuple[bool, bool, str, st
 
 
 __all__ = ["MAX_EVENTS", "MAX_PODS", "take"]
+
+
+class ClusterEyes:
+    """Implements `ports.Eyes`; every look is fresh, a `ContextReader` is what remembers for one investigation."""
+
+    def __init__(self, cluster: Cluster, redactor: Redactor, clock: Clock) -> None:
+        self._cluster = cluster
+        self._redactor = redactor
+        self._clock = clock
+
+    async def context(self, target: TargetRef) -> ResourceContext:
+        return await ContextReader(self._cluster, self._clock).resolve(target)
+
+    async def pin(self, target: TargetRef) -> ResourceContext:
+        return await ContextReader(self._cluster, self._clock).pin(target)
+
+    async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
+        return await take(self._cluster, self._redactor, self._clock, target, since=since, beyond=beyond)

@@ -15,21 +15,17 @@ from inquest.api.types import TargetRef
 from inquest.core.cluster.context import OwnerChain
 from inquest.core.evidence.evidence import (
     NONE_FOUND,
-    Absent,
     Evidence,
     EvidenceStatus,
     Gap,
     Json,
-    Listing,
-    LogTail,
     Observed,
     Origin,
-    Snapshot,
-    TextSeen,
     digest_of,
     origin_of,
 )
 from inquest.core.evidence.rendering import MAX_LISTING, listing
+from inquest.core.evidence.snapshot import Absent, Listing, LogTail, Snapshot, TextSeen
 from inquest.gather.snapshot.context import Failed, why
 from inquest.gather.snapshot.limits import MAX_CHARACTERS, MAX_PAGES
 

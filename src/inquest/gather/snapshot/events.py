@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.relations import name_of
+from inquest.core.cluster.objects import name_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.evidence.rendering import event_line, event_time
 from inquest.gather.snapshot.context import Failed

@@ -11,18 +11,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from inquest.core.cluster.detected_labels import annotations_of
 from inquest.core.cluster.ingress import CARRIER, carrier_names, class_of, complained_words, holds_word, settings_named
-from inquest.core.cluster.relations import backends_of, controller_of, name_of, namespace_of
+from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.relations import backends_of, controller_of
+from inquest.core.cluster.selectors import annotations_of
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import logs
-from inquest.gather.snapshot.concerns import routes
 from inquest.gather.snapshot.context import Failed
 from inquest.gather.snapshot.entries import NOTHING, Answer, Found, Part, items_of, missing, only
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import MAX_CARRIERS, MAX_OTHER_EVENTS
 from inquest.gather.snapshot.neighbours import climbed
+from inquest.gather.snapshot.predicates import routes
 from inquest.gather.snapshot.reader import Desk
 from inquest.gather.snapshot.state import Scene
 from inquest.gather.snapshot.target import worst_first

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.detected_labels import labels_of
 from inquest.core.cluster.ingress import CARRIER
-from inquest.core.cluster.relations import controller_of, is_selected, name_of, namespace_of
-from inquest.core.diagnosis.health import NEIGHBOUR, WITNESS, all_statuses, had_a_run_before, state_of
+from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.pods import all_statuses, had_a_run_before, state_of
+from inquest.core.cluster.relations import controller_of, is_selected
+from inquest.core.cluster.selectors import labels_of
+from inquest.core.diagnosis.health import NEIGHBOUR, WITNESS
 from inquest.core.evidence.evidence import Json
 from inquest.gather.snapshot.entries import Part
 from inquest.gather.snapshot.limits import (
@@ -22,7 +24,7 @@ from inquest.gather.snapshot.limits import (
     MAX_FAILING_SYSTEM,
     MAX_WITNESSES,
 )
-from inquest.gather.snapshot.questions import is_asked
+from inquest.gather.snapshot.predicates import is_asked
 from inquest.gather.snapshot.reader import Desk
 from inquest.gather.snapshot.state import Scene
 from inquest.gather.snapshot.target import worst_first

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from inquest.core.cluster.detected_labels import annotations_of, labels_of
+from inquest.core.cluster.objects import condition, name_of, namespace_of
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     Step,
@@ -16,10 +16,9 @@ from inquest.core.cluster.relations import (
     config_maps_of,
     controller_of,
     is_bound_to,
-    name_of,
-    namespace_of,
 )
-from inquest.core.diagnosis.health import condition, is_unwell
+from inquest.core.cluster.selectors import annotations_of, labels_of
+from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.context import Failed
@@ -36,7 +35,7 @@ from inquest.gather.snapshot.limits import (
     MAX_REMAINING,
     MAX_TAKERS,
 )
-from inquest.gather.snapshot.questions import calls_stall
+from inquest.gather.snapshot.predicates import calls_stall
 from inquest.gather.snapshot.reader import Desk
 from inquest.gather.snapshot.state import SYSTEM, Scene
 from inquest.gather.snapshot.target import worst_first

@@ -13,7 +13,8 @@ from typing import Final
 
 from inquest.api.types import TargetRef
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.cluster.objects import condition, name_of, namespace_of
+from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import (
     Step,
     account_of,
@@ -21,11 +22,10 @@ from inquest.core.cluster.relations import (
     controller_of,
     is_selected,
     lineage,
-    name_of,
     namespace_meant,
-    namespace_of,
 )
-from inquest.core.diagnosis.health import condition, is_unwell, state_of
+from inquest.core.cluster.selectors import labels_of, template_of
+from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.gather.snapshot.entries import Answer, Part, items_of
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.detected_labels import selects, template_of
-from inquest.core.cluster.relations import Look, controller_of, has_pods, is_pod_of, name_of, namespace_of
-from inquest.core.diagnosis.health import all_statuses, status_word
+from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.pods import all_statuses, status_word
+from inquest.core.cluster.relations import Look, controller_of, has_pods, is_pod_of
+from inquest.core.cluster.selectors import selects, template_of
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, Json
 from inquest.core.evidence.rendering import difference, listing
 from inquest.gather.snapshot.context import Failed

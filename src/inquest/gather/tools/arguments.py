@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from inquest.core import patterns
+from inquest.core.text import compiled
 from inquest.errors import Invalid
 
 Kind = Annotated[str, Field(min_length=1, max_length=200, description="Kind, plural or short name, such as Pod.")]
@@ -57,7 +57,7 @@ def check_pattern(pattern: str) -> None:
     """A small language, and an engine that never goes back over a line; ValueError for anything else."""
     if re.search(r"\)[*+{?]|\\[1-9]|\(\?P=", pattern):
         raise ValueError("quantified groups and back references are not supported")
-    if fault := patterns.compiled(pattern)[1]:
+    if fault := compiled(pattern)[1]:
         raise ValueError(f"not a regular expression: {fault}")
 
 

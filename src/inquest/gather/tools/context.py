@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from inquest.core.evidence.evidence import Evidence
-from inquest.core.selection.selection import CatalogueFilters
+from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.core.signals.incident import IncidentWindow
 from inquest.gather.tools.arguments import Arguments
 from inquest.gather.tools.render import without_noise

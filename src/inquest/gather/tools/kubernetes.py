@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from inquest.core import patterns
-from inquest.core.diagnosis.health import all_statuses, had_a_run_before
+from inquest.core.cluster.pods import all_statuses, had_a_run_before
+from inquest.core.text import compiled
 from inquest.errors import InquestError, Invalid, NotFound
 from inquest.gather.snapshot.newest_lines import newest
 from inquest.gather.tools import arguments as args
@@ -300,7 +300,7 @@ def _line_filter(given: args.Logs) -> Callable[[str], bool]:
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
-        expression, _ = patterns.compiled(pattern[1:-1])
+        expression, _ = compiled(pattern[1:-1])
         return lambda line: expression.search(line[:4_000].encode(errors="replace").decode()) is not None
     return lambda line: pattern in line
 

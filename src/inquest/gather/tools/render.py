@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import yaml
 
+from inquest.core.cluster.objects import moment
+from inquest.core.cluster.pods import all_statuses, state_of, status_word
+from inquest.core.cluster.quantities import quantity
 from inquest.core.cluster.relations import controller_of
-from inquest.core.diagnosis.health import all_statuses, moment, quantity, state_of, status_word
 
 Json = Mapping[str, Any]
 

@@ -9,14 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from inquest.core.selection.selection import (
-    TARGET_PARAMETERS,
-    CatalogueFilters,
-    Described,
-    Page,
-    WorkflowOffer,
-    WorkflowRecord,
-)
+from inquest.core.selection.catalogue import CatalogueFilters, Described, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.parameters import TARGET_PARAMETERS
 from inquest.errors import Misconfigured, Unavailable
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools.context import Desk, Output

@@ -11,7 +11,7 @@ from inquest.api.base import rfc3339
 from inquest.api.evidence_names import API_VERSION, KIND
 from inquest.controllers.investigation.stored import Transcripts, from_journal, from_records, uid_of
 from inquest.controllers.journal import Journal
-from inquest.core.case.facts import Case
+from inquest.core.case.case import Case
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.reporting.archive import pieces
 from inquest.core.reporting.disclosure import Withheld, asked_about, disclosed, withheld

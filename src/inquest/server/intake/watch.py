@@ -22,10 +22,10 @@ from async_lru import alru_cache
 
 from inquest.api.types import TargetRef
 from inquest.controllers.house import EVENT, NAMESPACE, House
-from inquest.core.signals.classification import is_managed
 from inquest.core.signals.events import ONE_SIGNAL, read_event, waits_until
 from inquest.core.signals.payload import Circumstances, Dropped, Firing
-from inquest.core.signals.triage import BUILT_IN_NOISE
+from inquest.core.signals.scope import is_managed
+from inquest.core.signals.triage_input import BUILT_IN_NOISE
 from inquest.errors import InquestError, NotFound
 from inquest.ports import Feed, Json
 from inquest.server.intake.receive import Receipt, Reception

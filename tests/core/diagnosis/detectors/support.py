@@ -10,21 +10,10 @@ from typing import Any
 import yaml
 
 from inquest.api.types import TargetRef
-from inquest.core.diagnosis.health import moment
-from inquest.core.evidence.evidence import (
-    Absent,
-    Evidence,
-    EvidenceStatus,
-    Finding,
-    Gap,
-    Listing,
-    LogTail,
-    Observed,
-    Snapshot,
-    TextSeen,
-    digest_of,
-)
+from inquest.core.cluster.objects import moment
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap, Observed, digest_of
 from inquest.core.evidence.rendering import event_line, line_of
+from inquest.core.evidence.snapshot import Absent, Listing, LogTail, Snapshot, TextSeen
 
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 CASES = Path(__file__).parent / "cases"

@@ -8,7 +8,8 @@ import pytest
 
 from inquest.core.diagnosis.detectors.registry import DETECTORS, detect, examine
 from inquest.core.diagnosis.detectors.scheduling.unschedulable import obstacles
-from inquest.core.evidence.evidence import Finding, Gap, Snapshot
+from inquest.core.evidence.evidence import Finding, Gap
+from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import assert_grounded, assert_says, cases, snapshot_of
 
 NAMES = tuple(detector.__name__ for detector in DETECTORS)

@@ -7,7 +7,7 @@ from typing import Any
 from inquest.api.types import TargetRef
 from inquest.core.diagnosis.detectors.reading import possible, rollout_facts
 from inquest.core.diagnosis.detectors.startup.probes import probes
-from inquest.core.evidence.evidence import Snapshot
+from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import snapshot_of
 
 API = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")

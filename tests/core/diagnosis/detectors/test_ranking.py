@@ -13,7 +13,8 @@ from inquest.core.diagnosis.detectors.causality import EVERY, RELATIONS
 from inquest.core.diagnosis.detectors.links import links
 from inquest.core.diagnosis.detectors.ranking import ranked
 from inquest.core.diagnosis.detectors.registry import detect, examine
-from inquest.core.evidence.evidence import Citation, Finding, Gap, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Gap
+from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import cases, snapshot_of
 
 CASES = cases("ranking_order")

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.core.diagnosis.categories import CATEGORIES, SYMPTOMS
 from inquest.core.diagnosis.detectors.links import CALLS, IS_IN, RUNS_ON, WAITS_FOR, Links
 from inquest.core.diagnosis.detectors.workload_reading import Key, full_name, key_of
-from inquest.core.diagnosis.diagnosis import CATEGORIES, SYMPTOMS
 from inquest.core.evidence.evidence import Finding
 
 MIN_CERTAINTY: Final = 0.5

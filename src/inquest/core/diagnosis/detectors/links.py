@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import selects
 from inquest.core.cluster.ingress import class_of, is_carrier, settings_named
 from inquest.core.cluster.relations import controller_of, routes_to
+from inquest.core.cluster.selectors import selects
 from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
-from inquest.core.evidence.evidence import Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 MAX_DEPTH: Final = 6
 """Steps that are followed; a caller of a caller of a caller is far enough."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from inquest.core.cluster.objects import condition, moment
+from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
 from inquest.core.diagnosis.detectors.links import Links, Reached, links
 from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
-from inquest.core.diagnosis.diagnosis import SYMPTOMS
-from inquest.core.diagnosis.health import condition, moment
-from inquest.core.evidence.evidence import Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 MAX_FINDINGS: Final = 24
 MAX_COMPARED: Final = 100

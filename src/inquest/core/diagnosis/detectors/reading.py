@@ -11,10 +11,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import selects
+from inquest.core.cluster.objects import condition, event_moment, moment
+from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of
-from inquest.core.diagnosis.health import concerned_pods, condition, event_moment, moment, state_of
-from inquest.core.evidence.evidence import Citation, Finding, Json, LogTail, Observed, Snapshot
+from inquest.core.cluster.selectors import selects
+from inquest.core.diagnosis.health import concerned_pods
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 ROLLOUT_WINDOW: Final = timedelta(hours=6)
 """A revision younger than this may be what broke the workload."""

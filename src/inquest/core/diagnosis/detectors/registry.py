@@ -65,7 +65,8 @@ from inquest.core.diagnosis.detectors.storage.disk_full import disk_full
 from inquest.core.diagnosis.detectors.storage.volume_attach import volume_attach
 from inquest.core.diagnosis.detectors.storage.volume_mount import volume_mount
 from inquest.core.diagnosis.detectors.storage.volume_unbound import volume_unbound
-from inquest.core.evidence.evidence import Finding, Gap, Snapshot
+from inquest.core.evidence.evidence import Finding, Gap
+from inquest.core.evidence.snapshot import Snapshot
 
 
 class Detector(Protocol):

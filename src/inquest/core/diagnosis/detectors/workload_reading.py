@@ -12,11 +12,13 @@ from weakref import ReferenceType, ref
 from pydantic import ValidationError
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.cluster.objects import condition, event_moment, is_recent, moment
+from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of
+from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import MAX_QUOTE, cited, culprit, object_ref, pod_field
-from inquest.core.diagnosis.health import condition, event_moment, is_recent, moment, state_of
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Rollout", "Pod")
 _HASH_LABEL: Final = "pod-template-hash"

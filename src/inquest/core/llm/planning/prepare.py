@@ -12,13 +12,14 @@ from typing import Final
 
 from inquest.api.investigation import PinnedSignal
 from inquest.api.types import Mode
-from inquest.core.evidence.evidence import EvidenceStatus, Finding, Observed, Snapshot
+from inquest.core.diagnosis.playbooks import Playbook
+from inquest.core.evidence.evidence import EvidenceStatus, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.messages import Invocation, ToolSchema
 from inquest.core.llm.planning.sufficiency import Include, Question, Sufficiency, gate
 from inquest.core.llm.planning.tools import TOOL_BUDGET, ToolPlan, offered, plan_tools
-from inquest.core.llm.prefetched import Known
-from inquest.core.llm.prompts.rca import Playbook
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
+from inquest.core.llm.tool_calls import Known
 
 
 @dataclass(frozen=True)

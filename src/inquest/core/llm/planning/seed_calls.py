@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from inquest.api.base import rfc3339
 from inquest.api.signal import SignalContent
-from inquest.core.evidence.evidence import Gap, Snapshot
+from inquest.core.evidence.evidence import Gap
+from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.messages import ToolCall, ToolResult
 from inquest.core.signals.incident import IncidentWindow
 

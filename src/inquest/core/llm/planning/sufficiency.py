@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import Final
 
 from inquest.api.types import SourceType
+from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.diagnosis.health import Flags, flags_of
-from inquest.core.evidence.evidence import Snapshot
-from inquest.core.signals.classification import UNKNOWN_KIND
+from inquest.core.evidence.snapshot import Snapshot
 
 
 class Sufficiency(StrEnum):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from inquest.api.types import TargetRef
+from inquest.core.diagnosis.claims import RawClaim
 from inquest.core.evidence.evidence import Citation
 from inquest.core.llm.messages import Invocation, ModelReply
+from inquest.core.llm.reply.contradictions import contradictions
 from inquest.core.llm.reply.extraction import (
     MAX_LEVELS,
     NOTHING,
@@ -34,6 +36,7 @@ from inquest.core.llm.reply.schemas import (
     SUBMIT_TOOLS,
     SUBMIT_WITH_WORKFLOW,
 )
+from inquest.core.llm.reply.verdicts import Choice, Problem, RcaReply, Reply, SelectionReply, StreamReply
 from inquest.core.text import shown, visible
 
 T = TypeVar("T")
@@ -46,93 +49,6 @@ MIN_QUOTE: Final = 3
 EMPTY: Final = "Empty"
 NO_JSON: Final = "NoJson"
 NO_FIELDS: Final = "NoRecognisedFields"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One violation: the path of the field, what stood there, the rule it broke."""
-
-    path: str
-    value: str
-    rule: str
-
-
-@dataclass(frozen=True)
-class RawClaim:
-    """A claim as the model made it; `role` is root_cause, contributing, symptom or ruled_out."""
-
-    statement: str
-    role: str
-    citations: tuple[Citation, ...]
-
-
-@dataclass(frozen=True)
-class RcaReply:
-    """The verdict of invocation 1, coerced and validated; None and empty mean that the model did not say."""
-
-    summary: str
-    severity: str = ""
-    signal_name: str = ""
-    contributing_factors: tuple[str, ...] = ()
-    target: TargetRef | None = None
-    cause_field: str = ""
-    cause_value: str = ""
-    analysis: str = ""
-    causal_chain: tuple[str, ...] = ()
-    due_diligence: Mapping[str, str] = field(default_factory=dict)
-    claims: tuple[RawClaim, ...] = ()
-    dropped_claims: int = 0
-    confidence: float | None = None
-    outcome: str = ""
-    """actionable, not_actionable, problem_resolved, insufficient_data, inconclusive, or empty."""
-    actionable: bool | None = None
-    needs_review: bool = False
-    review_reason: str = ""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A workflow that was named, with the figure that the gate reads."""
-
-    workflow_id: str
-    confidence: float | None
-    rationale: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    engine: str = ""
-    bundle: str = ""
-
-
-@dataclass(frozen=True)
-class SelectionReply:
-    """The verdict of invocation 2; `declined` is True when it came through submit_result_no_workflow."""
-
-    summary: str = ""
-    severity: str = ""
-    contributing_factors: tuple[str, ...] = ()
-    target: TargetRef | None = None
-    choice: Choice | None = None
-    alternatives: tuple[Choice, ...] = ()
-    dropped_alternatives: int = 0
-    reasoning: str = ""
-    declined: bool = False
-    confidence: float | None = None
-    outcome: str = ""
-    actionable: bool | None = None
-    needs_review: bool = False
-    review_reason: str = ""
-
-
-@dataclass(frozen=True)
-class StreamReply:
-    """What one of the four streams says of its part; the figure is the model's own."""
-
-    hypothesis: str
-    signals: tuple[str, ...] = ()
-    confidence: float | None = None
-    evidence: tuple[str, ...] = ()
-
-
-Reply = RcaReply | SelectionReply | StreamReply
 
 
 @dataclass(frozen=True)
@@ -622,29 +538,8 @@ def labelled_summary(text: str) -> str:
     return shown(found[1].strip(" *_\r"), MAX_LABELLED) if found else ""
 
 
-# --- contradictions (pipeline, 3.7) ------------------------------------------------------------------
-
-_NOTHING_TO_DO: Final = ("not_actionable", "problem_resolved")
-
-
-def contradictions(reply: RcaReply | SelectionReply) -> tuple[Problem, ...]:
-    """Statements of one reply that cannot both be true."""
-    choice = reply.choice if isinstance(reply, SelectionReply) else None
-    return contradictions_of(reply.outcome, reply.actionable, workflow=choice is not None)
-
-
-def contradictions_of(outcome: str, actionable: bool | None, *, workflow: bool) -> tuple[Problem, ...]:
-    """The same over the fields alone, for a merged reply."""
-    tests = (
-        (actionable is True and outcome in _NOTHING_TO_DO, "actionable", "true", f"contradicts {outcome}"),
-        (actionable is False and outcome == "actionable", "actionable", "false", "contradicts actionable"),
-        (workflow and outcome in _NOTHING_TO_DO, "investigation_outcome", outcome, "contradicts selected_workflow"),
-        (workflow and actionable is False, "actionable", "false", "contradicts selected_workflow"),
-    )
-    return tuple(Problem(path, value, rule) for hit, path, value, rule in tests if hit)
-
-
 # --- the corrective turn (pipeline, 3.8) -------------------------------------------------------------
+
 
 _EXAMPLES: Final[Mapping[Invocation, str]] = {
     Invocation.RCA: json.dumps(
@@ -673,6 +568,8 @@ _EXAMPLES: Final[Mapping[Invocation, str]] = {
         {"signals": ["reason: OOMKilled"], "hypothesis": "app needs more memory than its limit", "confidence": 0.7}
     ),
 }
+
+
 _CAUSE_IS_AN_OBJECT: Final = "`root_cause_analysis` must be an object, not text. "
 _SHAPES: Final = dict.fromkeys((Invocation.RCA, Invocation.SELECTION), _CAUSE_IS_AN_OBJECT)
 _FAILURE_WORDS: Final[Mapping[str, str]] = {

@@ -24,7 +24,8 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.evidence.evidence import Finding, LogTail, Snapshot, TextSeen
+from inquest.core.evidence.evidence import Finding
+from inquest.core.evidence.snapshot import LogTail, Snapshot, TextSeen
 
 NAME: Final = "application_log"
 INIT_PATIENCE: Final = timedelta(minutes=2)

@@ -13,7 +13,8 @@ from inquest.core.diagnosis.detectors.logs.words import Said
 from inquest.core.diagnosis.detectors.network.callee import Callee, callee, nearest_service, workload_named
 from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of
 from inquest.core.diagnosis.detectors.reading import cited, container_field, containers_of, pod_field, ref_of
-from inquest.core.evidence.evidence import Observed, Snapshot
+from inquest.core.evidence.evidence import Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 
 def dns(view: View, said: Said) -> Cause | None:

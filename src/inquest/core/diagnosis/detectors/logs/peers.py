@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import annotations_of
+from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.logs.view import Cause, View, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import Said
 from inquest.core.diagnosis.detectors.network.callee import (

@@ -10,7 +10,8 @@ from inquest.core.diagnosis.detectors.logs.words import Said
 from inquest.core.diagnosis.detectors.network.callee import EXTERNAL, Callee
 from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of
 from inquest.core.diagnosis.detectors.reading import Container, container_field, culprit
-from inquest.core.evidence.evidence import Citation, LogTail, Snapshot, TextSeen
+from inquest.core.evidence.evidence import Citation
+from inquest.core.evidence.snapshot import LogTail, Snapshot, TextSeen
 
 
 @dataclass(frozen=True)

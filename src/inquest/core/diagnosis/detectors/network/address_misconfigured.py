@@ -45,7 +45,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workloads,
 )
-from inquest.core.evidence.evidence import Citation, Finding, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "address_misconfigured"
 

@@ -13,10 +13,11 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import selects
+from inquest.core.cluster.selectors import selects
 from inquest.core.diagnosis.detectors.reading import behind, containers_of, culprit, ref_of
 from inquest.core.diagnosis.detectors.workload_reading import is_ready
-from inquest.core.evidence.evidence import Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 EXTERNAL: Final = "External"
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]", "0.0.0.0"})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.detected_labels import labels_of
+from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     SYSTEM,
     Broken,
@@ -18,7 +18,8 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
 )
 from inquest.core.diagnosis.detectors.reading import is_going
 from inquest.core.diagnosis.detectors.workload_reading import cite, quoted, ref_of, ref_to, spec_of, wanted_replicas
-from inquest.core.evidence.evidence import Citation, Finding, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAMES: Final = ("coredns", "kube-dns", "rke2-coredns-rke2-coredns", "node-local-dns")
 LABELS: Final = ("k8s-app", "app.kubernetes.io/name")

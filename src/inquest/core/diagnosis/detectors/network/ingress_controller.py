@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import annotations_of
 from inquest.core.cluster.ingress import carrier_logs, complained_words, holds_word, settings_named
+from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.reading import cited, culprit, limited, ref_of
 from inquest.core.diagnosis.detectors.workload_reading import cite, named_quote, quoted
-from inquest.core.evidence.evidence import Citation, Finding, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "ingress_controller"
 OFTEN: Final = 3

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.detected_labels import annotations_of
 from inquest.core.cluster.ingress import carrier_logs
+from inquest.core.cluster.objects import condition
+from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.network.network_reading import find_service, service_ports
 from inquest.core.diagnosis.detectors.network.service_selector import is_slip
 from inquest.core.diagnosis.detectors.reading import cited, limited
@@ -33,8 +34,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     status_of,
 )
-from inquest.core.diagnosis.health import condition
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "ingress_misconfigured"
 GRACE_SECONDS: Final = 60.0

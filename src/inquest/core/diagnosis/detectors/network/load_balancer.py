@@ -22,7 +22,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
 )
 from inquest.core.diagnosis.health import lacks_address
-from inquest.core.evidence.evidence import Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "load_balancer"
 _REFUSED: Final = ("SyncLoadBalancerFailed", "CreatingLoadBalancerFailed", "AllocationFailed", "LoadBalancerFailed")

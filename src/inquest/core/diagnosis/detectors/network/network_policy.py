@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
     REACHING,
     RESOLVING,
@@ -64,7 +64,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
     workloads,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "network_policy"
 DNS_PORT: Final = 53

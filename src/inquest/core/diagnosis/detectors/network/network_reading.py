@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.workload_reading import (
     Key,
     containers_of,
@@ -26,7 +26,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     workload_of,
     workloads,
 )
-from inquest.core.evidence.evidence import Json, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 MAX_TEXT: Final = 20_000
 """Characters of one value that are searched for addresses."""

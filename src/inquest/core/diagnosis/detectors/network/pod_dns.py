@@ -35,7 +35,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workloads,
 )
-from inquest.core.evidence.evidence import Finding, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "pod_dns"
 CLUSTER_SEARCH: Final = "svc.cluster.local"

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inquest.core.cluster.detected_labels import labels_of, selects, template_of
+from inquest.core.cluster.selectors import labels_of, selects, template_of
 from inquest.core.diagnosis.detectors.workload_reading import containers_of, listed, pod_spec_of, spec_of, status_of
-from inquest.core.evidence.evidence import Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 INGRESS: Final = "Ingress"
 EGRESS: Final = "Egress"

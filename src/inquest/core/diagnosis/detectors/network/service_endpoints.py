@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from inquest.core.cluster.objects import condition, moment
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
     callee,
@@ -23,8 +24,9 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workload_of,
 )
-from inquest.core.diagnosis.health import UNREADY_GRACE, condition, moment
-from inquest.core.evidence.evidence import Finding, Observed, Snapshot
+from inquest.core.diagnosis.health import UNREADY_GRACE
+from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "service_endpoints"
 CONFIDENCE: Final = 0.4

@@ -36,7 +36,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_of,
     spec_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "service_port"
 _LISTENS: Final = re.compile(

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.cluster.objects import moment
 from inquest.core.cluster.relations import controller_of
+from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
     endpoints_of,
     is_near,
@@ -37,8 +38,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
     workloads,
 )
-from inquest.core.diagnosis.health import moment
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "service_selector"
 _APP_KEYS: Final = frozenset(

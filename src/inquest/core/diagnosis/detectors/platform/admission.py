@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import event_moment, is_recent
 from inquest.core.diagnosis.detectors.platform.platform_reading import items_of, platform_finding
 from inquest.core.diagnosis.detectors.reading import cited, pod_field
 from inquest.core.diagnosis.detectors.scheduling.quota_exceeded import Refusal, refusals
@@ -26,8 +27,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_of,
     ref_to,
 )
-from inquest.core.diagnosis.health import event_moment, is_recent
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _ACCOUNT: Final = re.compile(

@@ -22,7 +22,8 @@ from inquest.core.diagnosis.detectors.reading import (
     pod_field,
     ref_of,
 )
-from inquest.core.evidence.evidence import Citation, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 _MAX_VALUE: Final = 100_000
 """Characters of one ConfigMap value that are searched."""

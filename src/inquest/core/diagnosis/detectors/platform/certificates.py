@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
+from inquest.core.cluster.objects import condition, moment
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
@@ -22,8 +23,9 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     status_of,
 )
-from inquest.core.diagnosis.health import UNREADY_GRACE, condition, moment
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.diagnosis.health import UNREADY_GRACE
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "certificate_expired"
 MAX_HOSTS: Final = 5

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import condition, event_moment, is_recent, moment
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     MAX_LINE,
@@ -37,8 +38,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     wanted_replicas,
 )
-from inquest.core.diagnosis.health import condition, event_moment, is_recent, moment
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 COMPONENTS: Final = (
     *("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "cloud-controller-manager"),

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
+from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.pods import all_statuses
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
@@ -14,8 +16,8 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     platform_finding,
 )
 from inquest.core.diagnosis.detectors.workload_reading import cite, distinct, quoted, ref_of, spec_of, status_of
-from inquest.core.diagnosis.health import all_statuses, condition, moment
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "finalizer_stuck"
 PATIENCE: Final = timedelta(minutes=5)

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import labels_of
+from inquest.core.cluster.objects import condition, is_recent, moment
 from inquest.core.cluster.relations import controller_of
+from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.reading import Container, containers_of, is_going, limited, logs_of
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
@@ -20,8 +21,9 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     workload_of,
 )
-from inquest.core.diagnosis.health import UNREADY_GRACE, condition, is_recent, moment
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.diagnosis.health import UNREADY_GRACE
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 SYSTEM: Final = "kube-system"
 MAX_LINE: Final = 600

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import event_moment, is_recent
 from inquest.core.diagnosis.detectors.platform.platform_reading import items_of, platform_finding
 from inquest.core.diagnosis.detectors.reading import pod_field
 from inquest.core.diagnosis.detectors.workload_reading import (
@@ -26,8 +27,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workload_of,
 )
-from inquest.core.diagnosis.health import event_moment, is_recent
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "rbac_denied"
 MAX_LINES: Final = 200

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.pods import status_word
 from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW, limited
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
     Change,
@@ -30,8 +32,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_of,
     wanted_replicas,
 )
-from inquest.core.diagnosis.health import condition, moment, status_word
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "bad_revision"
 GRACE_SECONDS: Final = 60.0

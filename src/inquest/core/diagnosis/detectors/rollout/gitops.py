@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
+from inquest.core.cluster.objects import condition
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
@@ -13,8 +14,8 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     platform_finding,
 )
 from inquest.core.diagnosis.detectors.workload_reading import cite, listed, quoted, ref_of, spec_of, status_of
-from inquest.core.diagnosis.health import condition
-from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "gitops_sync_failing"
 GRACE: Final = timedelta(minutes=2)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import annotations_of, labels_of, template_of
 from inquest.core.cluster.relations import controller_of
+from inquest.core.cluster.selectors import annotations_of, labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW
 from inquest.core.diagnosis.detectors.workload_reading import age_seconds, live_pods, spec_of
-from inquest.core.evidence.evidence import Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 _HASHES: Final = frozenset({"pod-template-hash", "controller-revision-hash"})

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.detected_labels import labels_of, template_of
+from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.pods import status_word
+from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import limited
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
     changes,
@@ -35,8 +37,9 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     wanted_replicas,
 )
-from inquest.core.diagnosis.health import UNREADY_GRACE, condition, moment, status_word
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.diagnosis.health import UNREADY_GRACE
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "rollout_stuck"
 SYMPTOM: Final = 0.45

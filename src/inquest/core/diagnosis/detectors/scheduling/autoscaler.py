@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.core.cluster.objects import condition
 from inquest.core.diagnosis.detectors.links import METRICS_API
 from inquest.core.diagnosis.detectors.reading import limited
 from inquest.core.diagnosis.detectors.workload_reading import (
@@ -30,8 +31,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     wanted_replicas,
 )
-from inquest.core.diagnosis.health import condition
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "autoscaler"
 TOLERANCE: Final = 1.1

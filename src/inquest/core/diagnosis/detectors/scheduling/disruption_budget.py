@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.detected_labels import labels_of, selects
+from inquest.core.cluster.selectors import labels_of, selects
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.scheduling.node_reading import is_cordoned
 from inquest.core.diagnosis.detectors.workload_reading import (
@@ -28,7 +28,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "disruption_budget"
 _WAITS: Final = re.compile(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.detected_labels import labels_of
+from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.workload_reading import listed, live_pods, spec_of, status_of
-from inquest.core.diagnosis.health import quantity
-from inquest.core.evidence.evidence import Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 CORDON: Final = "node.kubernetes.io/unschedulable"

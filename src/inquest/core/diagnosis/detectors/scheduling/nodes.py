@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from inquest.core.cluster.objects import condition, moment
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     NOT_READY,
     Broken,
@@ -37,8 +38,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_to,
     status_of,
 )
-from inquest.core.diagnosis.health import condition, moment
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot, TextSeen
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot, TextSeen
 
 GRACE: Final = timedelta(seconds=30)
 JOINING: Final = timedelta(minutes=2)

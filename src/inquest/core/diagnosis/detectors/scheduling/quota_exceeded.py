@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import condition
+from inquest.core.cluster.quantities import quantity
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.network.network_reading import addresses, service_named
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
@@ -41,8 +43,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     workload_named,
     workload_of,
 )
-from inquest.core.diagnosis.health import condition, quantity
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "quota_exceeded"
 _EXCEEDED: Final = re.compile(

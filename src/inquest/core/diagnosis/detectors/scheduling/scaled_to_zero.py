@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.detected_labels import annotations_of, drives, labels_of, selects, template_of
 from inquest.core.cluster.relations import controller_of
+from inquest.core.cluster.selectors import annotations_of, drives, labels_of, selects, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
     backend_names,
@@ -37,7 +37,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     wanted_replicas,
 )
-from inquest.core.evidence.evidence import Citation, Finding, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "scaled_to_zero"
 KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Rollout")

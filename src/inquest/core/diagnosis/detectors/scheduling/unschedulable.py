@@ -15,7 +15,10 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import labels_of, selectors_added, template_of
+from inquest.core.cluster.detected_labels import selectors_added
+from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field, strongest
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
 from inquest.core.diagnosis.detectors.scheduling.node_reading import (
@@ -48,8 +51,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
     workload_of,
 )
-from inquest.core.diagnosis.health import condition, moment, quantity
-from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "unschedulable"
 GRACE: Final = timedelta(seconds=10)

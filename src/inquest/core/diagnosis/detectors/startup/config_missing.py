@@ -32,7 +32,8 @@ from inquest.core.diagnosis.detectors.reading import (
     possible,
     rollout_facts,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "config_missing"
 WAITING: Final = frozenset({"CreateContainerConfigError", "CreateContainerError"})

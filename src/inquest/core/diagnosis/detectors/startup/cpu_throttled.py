@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from inquest.core.cluster.quantities import quantity
 from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
@@ -27,8 +28,8 @@ from inquest.core.diagnosis.detectors.reading import (
     own_pods,
     strongest,
 )
-from inquest.core.diagnosis.health import quantity
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "cpu_throttled"
 _AT_LIMIT: Final = 0.9

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import is_recent, moment
 from inquest.core.diagnosis.detectors.logs.causes import cause_of_end, summary_of
 from inquest.core.diagnosis.detectors.logs.view import Cause, command_of, view_of
 from inquest.core.diagnosis.detectors.logs.words import telling_line
@@ -30,8 +31,8 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.diagnosis.health import is_recent, moment
-from inquest.core.evidence.evidence import Citation, Finding, Json, LogTail, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "crash_loop"
 BACK_OFF: Final = "CrashLoopBackOff"

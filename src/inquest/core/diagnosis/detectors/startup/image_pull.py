@@ -24,7 +24,8 @@ from inquest.core.diagnosis.detectors.reading import (
     strongest,
 )
 from inquest.core.diagnosis.detectors.startup.injected import KIND, injector, is_injected
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "image_pull"
 INJECTED_BY: Final = "webhooks"

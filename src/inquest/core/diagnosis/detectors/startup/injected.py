@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import injected_into, labels_of, selects
+from inquest.core.cluster.detected_labels import injected_into
+from inquest.core.cluster.selectors import labels_of, selects
 from inquest.core.diagnosis.detectors.reading import Container, culprit, ref_of
-from inquest.core.evidence.evidence import Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 KIND: Final = "MutatingWebhookConfiguration"
 POLICY: Final = "MutatingAdmissionPolicy"

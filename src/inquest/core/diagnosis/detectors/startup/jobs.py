@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import condition, is_recent, moment
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.reading import (
     cited,
@@ -24,8 +25,8 @@ from inquest.core.diagnosis.detectors.reading import (
     message_of,
     ref_of,
 )
-from inquest.core.diagnosis.health import condition, is_recent, moment
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "jobs"
 _OVER: Final = timedelta(hours=24)

@@ -12,6 +12,8 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
+from inquest.core.cluster.objects import is_recent
+from inquest.core.cluster.quantities import quantity
 from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
@@ -28,8 +30,8 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.diagnosis.health import is_recent, quantity
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "oom_killed"
 REASON: Final = "OOMKilled"

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from inquest.core.cluster.objects import event_moment, is_recent, moment
+from inquest.core.cluster.quantities import quantity
 from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
@@ -30,8 +32,8 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.diagnosis.health import event_moment, is_recent, moment, quantity
-from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "probes"
 _RECENT: Final = timedelta(minutes=30)

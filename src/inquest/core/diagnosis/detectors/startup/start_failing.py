@@ -28,7 +28,8 @@ from inquest.core.diagnosis.detectors.reading import (
     strongest,
 )
 from inquest.core.diagnosis.detectors.workload_reading import is_short
-from inquest.core.evidence.evidence import Finding, Json, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "start_failing"
 _WAITING: Final = frozenset(

@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import condition, event_moment, moment
+from inquest.core.cluster.quantities import quantity
 from inquest.core.diagnosis.detectors.network.network_reading import lines_of
 from inquest.core.diagnosis.detectors.platform.bindings import size_to_grow
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
@@ -35,8 +37,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     template_field,
     workload_of,
 )
-from inquest.core.diagnosis.health import condition, event_moment, moment, quantity
-from inquest.core.evidence.evidence import Finding, Json, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "disk_full"
 _FULL: Final = re.compile(r"no space left on device|ENOSPC|\[Errno 28\]|disk quota exceeded|disk full", re.IGNORECASE)

@@ -28,7 +28,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workload_of,
 )
-from inquest.core.evidence.evidence import Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "volume_attach"
 _MULTI: Final = re.compile(

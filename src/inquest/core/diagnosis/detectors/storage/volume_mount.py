@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.types import TargetRef
+from inquest.core.cluster.objects import is_recent
 from inquest.core.diagnosis.detectors.network.network_reading import lines_of
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
@@ -35,8 +36,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     template_field,
     workload_of,
 )
-from inquest.core.diagnosis.health import is_recent
-from inquest.core.evidence.evidence import Citation, Finding, Json, LogTail, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "volume_mount"
 _VOLUME: Final = re.compile(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.types import TargetRef
-from inquest.core.cluster.detected_labels import annotations_of, labels_of, selects
+from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.selectors import annotations_of, labels_of, selects
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.workload_reading import (
     age_seconds,
@@ -33,8 +34,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     workload_of,
 )
-from inquest.core.diagnosis.health import quantity
-from inquest.core.evidence.evidence import Citation, Finding, Observed, Snapshot
+from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "volume_unbound"
 GRACE_SECONDS: Final = 30.0

@@ -1,0 +1,136 @@
+"""Which fact leads from which phase to which: the table that moves a case.
+
+A fact that does not belong to the phase is refused, never ignored (resources, section 3.5). What comes next is decided
+in `decide`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import Final
+
+from inquest.api.types import Phase
+from inquest.core.case.case import Case
+from inquest.core.case.facts import (
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    Briefed,
+    Closed,
+    ContextResolved,
+    Diagnosed,
+    ExecutionCreated,
+    ExecutionVerifying,
+    Fact,
+    Intended,
+    LookedAgain,
+    Opened,
+    Ruled,
+    Selected,
+    SelectionTurned,
+    SnapshotTaken,
+    StreamsRan,
+    StreamsTurned,
+    TargetSought,
+    ToolsRan,
+    Tried,
+    Turned,
+    Unchosen,
+    UndoCreated,
+    UndoLeft,
+    UndoPlanned,
+)
+from inquest.errors import OutOfTurn
+
+STAYS: Final = None
+"""The fact belongs here and moves nothing."""
+
+
+PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
+    Phase.PENDING: {Opened: Phase.INVESTIGATING},
+    Phase.INVESTIGATING: {
+        SnapshotTaken: STAYS,
+        ContextResolved: STAYS,
+        Briefed: STAYS,
+        Turned: STAYS,
+        ToolsRan: STAYS,
+        StreamsTurned: STAYS,
+        StreamsRan: STAYS,
+        Diagnosed: Phase.SELECTING,
+    },
+    Phase.SELECTING: {
+        ContextResolved: STAYS,
+        SelectionTurned: STAYS,
+        ToolsRan: STAYS,
+        TargetSought: STAYS,
+        LookedAgain: STAYS,
+        Tried: STAYS,
+        Unchosen: STAYS,
+        Selected: Phase.ANALYZING,
+    },
+    Phase.ANALYZING: {
+        Ruled: STAYS,
+        Intended: STAYS,
+        ApprovalRequested: Phase.AWAITING_APPROVAL,
+        ExecutionCreated: Phase.EXECUTING,
+    },
+    Phase.AWAITING_APPROVAL: {
+        ApprovalRequested: STAYS,
+        ApprovalEscalated: STAYS,
+        ApprovalDecided: STAYS,
+        Intended: STAYS,
+        ExecutionCreated: Phase.EXECUTING,
+    },
+    Phase.EXECUTING: {
+        ExecutionCreated: STAYS,
+        ExecutionVerifying: Phase.VERIFYING,
+        Intended: STAYS,
+        UndoPlanned: STAYS,
+        UndoLeft: STAYS,
+        UndoCreated: STAYS,
+    },
+    Phase.VERIFYING: {Intended: STAYS, UndoPlanned: STAYS, UndoLeft: STAYS, UndoCreated: STAYS},
+    Phase.COMPLETED: {},
+    Phase.FAILED: {},
+    Phase.CANCELLED: {},
+}
+
+ENDS: Final[Mapping[Phase, frozenset[Phase]]] = {
+    Phase.PENDING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.INVESTIGATING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.SELECTING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.ANALYZING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.AWAITING_APPROVAL: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.EXECUTING: frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.VERIFYING: frozenset({Phase.COMPLETED}),
+}
+"""How each phase may end: `Closed` names the end, this table allows it."""
+
+
+def advance(case: Case, fact: Fact) -> Case:
+    """Apply one fact; OutOfTurn where the table has no row for it."""
+    after = replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
+    after.__dict__["memory"] = case.memory  # where a cached property keeps its value
+    return after
+
+
+def fold(facts: Iterable[Fact]) -> Case:
+    """The case that these facts make."""
+    return reduce(advance, facts, Case())
+
+
+def _next_phase(phase: Phase, fact: Fact) -> Phase:
+    if isinstance(fact, Closed):
+        return _end(phase, fact)
+    row = PLOT[phase]
+    if type(fact) not in row:
+        raise OutOfTurn(fact, phase)
+    return row[type(fact)] or phase
+
+
+def _end(phase: Phase, fact: Closed) -> Phase:
+    if fact.verdict.phase not in ENDS.get(phase, frozenset()):
+        raise OutOfTurn(fact, phase)
+    return fact.verdict.phase

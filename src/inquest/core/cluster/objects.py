@@ -1,0 +1,73 @@
+"""Names, conditions and times of any object."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from inquest.api.types import TargetRef
+from inquest.core.evidence.evidence import Json
+
+
+def name_of(found: Json) -> str:
+    return str((found.get("metadata") or {}).get("name") or "")
+
+
+def namespace_of(found: Json) -> str:
+    return str((found.get("metadata") or {}).get("namespace") or "")
+
+
+def same_object(one: TargetRef, other: TargetRef) -> bool:
+    """Whether two references name one object; kinds compare in any case."""
+    names = (one.name, one.namespace or "") == (other.name, other.namespace or "")
+    return names and one.kind.lower() == other.kind.lower()
+
+
+WINDOW: Final = timedelta(hours=1)
+"""How far back a termination still counts as of this incident."""
+
+
+def condition(status: Json, name: str) -> Json:
+    return next((each for each in status.get("conditions") or () if each.get("type") == name), {})
+
+
+def is_true(status: Json, name: str) -> bool:
+    return condition(status, name).get("status") == "True"
+
+
+def moment(text: Any) -> datetime | None:
+    """A time of the API server, None when absent or unreadable."""
+    try:
+        return datetime.fromisoformat(str(text)) if text else None
+    except ValueError:
+        return None
+
+
+def is_recent(text: Any, now: datetime, window: timedelta = WINDOW) -> bool:
+    """Whether a time lies within the window; one that is not said counts as recent."""
+    at = moment(text)
+    return at is None or now - at <= window
+
+
+def event_moment(event: Json) -> datetime | None:
+    """When an Event happened last."""
+    series = event.get("series") or {}
+    return moment(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
+
+
+def same_kind(one: TargetRef, other: TargetRef) -> bool:
+    """Kinds in any case; groups too, when both sides have one."""
+    groups = {group(ref.api_version) for ref in (one, other) if ref.api_version}
+    return one.kind.lower() == other.kind.lower() and len(groups) < 2
+
+
+def is_secret(target: TargetRef) -> bool:
+    """Secrets are never read, so nothing about one is ever verified."""
+    return target.kind.lower() in ("secret", "secrets") and (target.api_version or "v1") == "v1"
+
+
+def group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+UNKNOWN_KIND: Final = "Unknown"

@@ -1,0 +1,63 @@
+"""Labels, and what selects them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inquest.api.types import TargetRef
+from inquest.core.evidence.evidence import Json
+
+
+def drives(autoscaler: Json, ref: TargetRef) -> bool:
+    """Whether this autoscaler sets the replicas of this object."""
+    scaled = value_at(autoscaler, "spec", "scaleTargetRef")
+    return (scaled.get("kind"), scaled.get("name")) == (ref.kind, ref.name)
+
+
+def template_of(root: Json) -> Json:
+    """The pod template of a workload; a pod is its own."""
+    if root.get("kind") == "Pod":
+        return root
+    return value_at(root, "spec", "template") or value_at(root, "spec", "jobTemplate", "spec", "template")
+
+
+def labels_of(found: Json | None) -> Mapping[str, str]:
+    return value_at(found or {}, "metadata", "labels")
+
+
+def annotations_of(found: Json | None) -> Mapping[str, str]:
+    return value_at(found or {}, "metadata", "annotations")
+
+
+def selects(selector: Json, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector takes these labels; an empty selector or no labels: no (pipeline, section 15.1)."""
+    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
+    rules: Sequence[Json] = selector.get("matchExpressions") or ()
+    if not labels or not (wanted or rules):
+        return False
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _meets(labels, rule) for rule in rules
+    )
+
+
+def _meets(labels: Mapping[str, str], rule: Json) -> bool:
+    value = labels.get(str(rule.get("key")))
+    match rule.get("operator"):
+        case "In":
+            return value in (rule.get("values") or ())
+        case "NotIn":
+            return value not in (rule.get("values") or ())
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False
+
+
+def value_at(found: Json, *path: str) -> Mapping[str, Any]:
+    node: Any = found
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node if isinstance(node, Mapping) else {}

@@ -1,0 +1,169 @@
+"""The Kubernetes events of an Investigation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from inquest.api.base import rfc3339
+from inquest.api.names import workflow_display
+from inquest.api.types import ApprovalState, Reason, Resolution, SubReason
+from inquest.core.case import facts
+from inquest.core.case.case import Case
+from inquest.core.llm.planning.visible_plan import plan_block
+from inquest.core.reporting.transcript import invocation_of
+from inquest.core.text import shown, visible
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """One Kubernetes event of an Investigation."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+def announcements(before: Case, after: Case) -> Iterator[Announcement]:
+    """What the newest fact is worth telling; one event for each change of phase (resources, section 3.6)."""
+    fact = after.facts[-1]
+    if before.phase is not after.phase:
+        yield Announcement("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
+    told = _TOLD.get(type(fact))
+    if told is not None:
+        yield from (replace(said, message=visible(said.message)) for said in told(after, fact))
+
+
+def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
+
+
+ASKS: Final = "the ruling will ask a person"
+
+
+def _tell_context(case: Case, fact: Any) -> Iterator[Announcement]:
+    earlier = case.all(facts.ContextResolved)[:-1]
+    if not fact.history.available and all(before.history.available for before in earlier):
+        text = f"what was tried before could not be read; {ASKS}"
+        yield Announcement("HistoryUnavailable", text, warning=True)
+    if fact.history.broken and not any(before.history.broken for before in earlier):
+        text = f"the audit trail of {len(fact.history.broken)} earlier remediations does not hold; {ASKS}"
+        yield Announcement("AuditTrailBroken", text, warning=True)
+    if fact.history.unchecked and not any(before.history.unchecked for before in earlier):
+        text = f"the audit trail of {len(fact.history.unchecked)} earlier remediations could not be checked; {ASKS}"
+        yield Announcement("HistoryUnavailable", text, warning=True)
+
+
+def _tell_turned(case: Case, fact: Any) -> Iterator[Announcement]:
+    """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
+    block = plan_block(fact.reply.text) if isinstance(fact, facts.Turned) and len(case.all(facts.Turned)) == 1 else None
+    if block is not None:
+        yield Announcement("PlanProposed", shown("; ".join(block.steps), 900))
+    if fact.reply.reserved:
+        text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
+        yield Announcement("BudgetExhausted", text, warning=True)
+
+
+def _tell_diagnosed(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("InvestigationComplete", shown(fact.diagnosis.summary, 900) or "no root cause")
+
+
+def _tell_selected(case: Case, fact: Any) -> Iterator[Announcement]:
+    pin = fact.proposal.pin
+    yield Announcement("AnalysisCompleted", f"selected {workflow_display(pin.action_type, pin.id)} {pin.version}")
+
+
+def _tell_ruled(case: Case, fact: Any) -> Iterator[Announcement]:
+    if fact.ruling.degraded:
+        yield Announcement("PolicyDegraded", fact.ruling.reason, warning=True)
+    if str(fact.ruling.decision) == "Denied":
+        yield Announcement("PolicyDenied", fact.ruling.reason, warning=True)
+
+
+def _tell_requested(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ApprovalRequired", f"{fact.name} waits for a decision until {rfc3339(fact.expires_at)}")
+
+
+def _tell_escalated(case: Case, fact: Any) -> Iterator[Announcement]:
+    asked = case.last(facts.ApprovalRequested)
+    if asked is not None:
+        said = f"nobody has decided on {asked.name}, which expires at {rfc3339(asked.expires_at)}"
+        yield Announcement("ApprovalEscalated", said, warning=True)
+
+
+def _tell_decided(case: Case, fact: Any) -> Iterator[Announcement]:
+    words = {
+        ApprovalState.APPROVED: ("ApprovalGranted", False),
+        ApprovalState.REJECTED: ("ApprovalRejected", True),
+        ApprovalState.EXPIRED: ("ApprovalExpired", True),
+        ApprovalState.VOIDED: ("ApprovalVoided", True),
+    }
+    reason, warning = words[fact.state]
+    by = f" by {fact.by}" if fact.by else ""
+    yield Announcement(reason, f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}", warning)
+
+
+def _tell_execution(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ExecutionStarted", fact.name)
+
+
+def _tell_verifying(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
+
+
+def _tell_undo(case: Case, fact: Any) -> Iterator[Announcement]:
+    yield Announcement("UndoStarted", fact.name, warning=True)
+
+
+def _tell_closed(case: Case, fact: Any) -> Iterator[Announcement]:
+    verdict = fact.verdict
+    if verdict.needs_review:
+        yield Announcement("HumanReviewRequired", f"{verdict.review_reason}: {verdict.message}", warning=True)
+    word = _end_word(fact)
+    if word is not None:
+        yield Announcement(word[0], verdict.message, word[1])
+
+
+def _end_word(closed: facts.Closed) -> tuple[str, bool] | None:
+    """Event and whether it is a warning; what did not help is not called verified."""
+    verdict = closed.verdict
+    if verdict.sub_reason is not None and verdict.sub_reason in _FINER:
+        return _FINER[verdict.sub_reason]
+    if verdict.reason is Reason.VERIFICATION_COMPLETED and verdict.resolution is not Resolution.REMEDIATED:
+        return ("RemediationIneffective", True) if verdict.resolution is Resolution.INEFFECTIVE else None
+    return _ENDS.get(str(verdict.reason))
+
+
+_FINER: Final[Mapping[SubReason, tuple[str, bool]]] = {
+    SubReason.SIGNAL_RESOLVED: ("SignalResolved", False),
+    SubReason.MAX_RESTARTS_EXCEEDED: ("MaxRestartsExceeded", True),
+}
+
+_ENDS: Final[Mapping[str, tuple[str, bool]]] = {
+    "VerificationCompleted": ("RemediationVerified", False),
+    "ExecutionFailed": ("ExecutionFailed", True),
+    "TimedOut": ("InvestigationTimedOut", True),
+    "Cancelled": ("InvestigationCancelled", False),
+    "ModelUnavailable": ("ModelUnavailable", True),
+    "RemediationBlocked": ("RemediationBlocked", True),
+    "InternalError": ("AnalysisFailed", True),
+    "WorkflowNotNeeded": ("AnalysisCompleted", False),
+}
+
+_TOLD: Final[Mapping[type[facts.Fact], Any]] = {
+    facts.Opened: _tell_opened,
+    facts.ContextResolved: _tell_context,
+    facts.Turned: _tell_turned,
+    facts.SelectionTurned: _tell_turned,
+    facts.Diagnosed: _tell_diagnosed,
+    facts.Selected: _tell_selected,
+    facts.Ruled: _tell_ruled,
+    facts.ApprovalRequested: _tell_requested,
+    facts.ApprovalEscalated: _tell_escalated,
+    facts.ApprovalDecided: _tell_decided,
+    facts.ExecutionCreated: _tell_execution,
+    facts.ExecutionVerifying: _tell_verifying,
+    facts.UndoCreated: _tell_undo,
+    facts.Closed: _tell_closed,
+}

@@ -1,0 +1,110 @@
+"""Messages to people about Signals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+from inquest.api.base import rfc3339
+from inquest.api.signal import Signal
+from inquest.api.types import SignalPhase, SourceType, TargetRef
+from inquest.core.reporting.notices import Owner, Told, owner_of_signal
+from inquest.core.signals.triage_input import Decision
+
+
+def sender_of(found: Signal) -> Owner:
+    """Where the Signal stands: what is refused is not the business of those whom it names."""
+    return Owner(found.namespace)
+
+
+HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
+"""Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
+
+
+OF_MANY: Final = frozenset({"RateLimited", "ScopeUnknown"})
+"""Blocks that say nothing of one Signal: of thousands that are held back, one message in an hour is enough."""
+
+
+def held(found: Signal, owner: TargetRef, decision: Decision, cluster: str) -> Told | None:
+    """What people hear of a Signal that is not looked at. None where nobody has to know."""
+    row = _row(found, decision)
+    if row is None:
+        return None
+    body = "\n".join(
+        (
+            f"Signal: {found.namespace}/{found.name}",
+            f"Cluster: {found.spec.cluster_name or cluster}",
+            f"Target: {owner.display}",
+            f"Held until: {hold_end(decision)}",
+            f"Look at it: kubectl describe sig {found.name} -n {found.namespace}",
+        )
+    )
+    return Told(*row, f"{decision.reason}: {decision.message}", body)
+
+
+def _row(found: Signal, decision: Decision) -> tuple[str, str] | None:
+    """Type and priority (resources, section 13)."""
+    if decision.reason in HELD_FOR_A_PERSON:
+        return "ManualReview", "High"
+    if decision.reason == "OutOfScope":
+        # What a machine reports of targets that are not looked after is no news; a person waits for an answer.
+        return ("Escalation", "High") if found.spec.source.type is SourceType.MANUAL else None
+    if decision.phase is SignalPhase.FAILED and decision.reason == "ConsecutiveFailures":
+        return "Escalation", "High"
+    return ("StatusUpdate", "Low") if decision.phase is SignalPhase.BLOCKED else None
+
+
+def held_key(found: Signal, fingerprint: str, decision: Decision, now: datetime, *, grouped: bool = False) -> str:
+    """One message for each block, however many Signals it holds; `grouped`: one an hour for a whole namespace.
+
+    It is kept in the status and read from there again: with a dot before the time it does not look like a secret.
+    """
+    hour = f"{now:%Y-%m-%dT%H}"
+    if decision.reason in OF_MANY:
+        return f"{decision.reason}/{hour}"
+    if decision.reason == "OutOfScope":
+        sender = sha256(found.namespace.encode()).hexdigest()[:16]
+        return f"{sender}/{decision.reason}.{hour}" if grouped else f"{found.uid}/{decision.reason}"
+    return f"{fingerprint[:16]}/{decision.reason}.{hold_end(decision) if decision.until else hour}"
+
+
+def many_duplicates(original: Signal, before: int, after: int, cluster: str) -> tuple[int, Told] | None:
+    """The power of ten that the count has just reached, from ten on, and what is told of it."""
+    reached = 10 ** (len(str(after)) - 1)
+    if reached < 10 or before >= reached:
+        return None
+    target = original.spec.target
+    body = "\n".join(
+        (
+            f"Signal: {original.namespace}/{original.name}",
+            f"Cluster: {original.spec.cluster_name or cluster}",
+            f"Target: {target.display}",
+            f"Look at it: kubectl describe sig {original.name} -n {original.namespace}",
+        )
+    )
+    return reached, Told("StatusUpdate", "Low", f"{original.spec.name} was seen {after} times", body)
+
+
+def told_again(found: Signal, key: str, cluster: str) -> Told | None:
+    """What that key stands for, from the status alone; None where it is no news any more: the block is over."""
+    status = found.status
+    owner = owner_of_signal(found.spec.target, status.context)
+    _, many, reached = key.rpartition("/duplicates-")
+    if many:
+        said = many_duplicates(found, int(reached) - 1, max(int(reached), status.occurrences or 1), cluster)
+        return replace(said[1], owners=(owner,)) if said else None
+    if status.phase is None or not status.reason or status.reason not in re.split(r"[/.]", key):
+        return None
+    if status.reason == "OutOfScope":
+        owner = sender_of(found)
+    decision = Decision(status.phase, status.reason, status.message or "", status.blocked_until)
+    told = held(found, status.root_owner or found.spec.target, decision, cluster)
+    return replace(told, owners=(owner,)) if told else None
+
+
+def hold_end(decision: Decision) -> str:
+    """When the block ends of itself, or the word for one that a person ends."""
+    return rfc3339(decision.until) if decision.until else "reviewed"
