@@ -17,7 +17,7 @@ from typing import Final
 
 from benchmarks.report import Row
 from inquest.replay.player import default_catalogue, folders, playing
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios"
 CASES: Final = 1000

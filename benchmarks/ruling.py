@@ -21,8 +21,10 @@ import httpx2
 from benchmarks.load import percentile
 from benchmarks.report import Row
 from hack.tools import build
-from inquest.adapters.opa.policy import DEFAULT_QUERY, Endpoint, FixedSource, OpaPolicy, OpaServer
-from inquest.api.types import Business, DetectedLabels, Environment, Priority, TargetRef
+from inquest.adapters.opa.policy import DEFAULT_QUERY, Endpoint, FixedSource, OpaPolicy
+from inquest.adapters.opa.process import OpaServer
+from inquest.api.refs import Business, DetectedLabels, TargetRef
+from inquest.api.types import Environment, Priority
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.remediation.policy import Blast, Question, Tally, policy_document, ruling

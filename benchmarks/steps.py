@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.report import Row
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.journal import Author, Draft, Log, encode, fold
 from inquest.core.cluster.hashes import spec_hash
 from inquest.core.diagnosis.detectors.registry import detect

@@ -34,7 +34,7 @@ from inquest.api.manifests.rbac import (
     render_rbac,
     watched_in,
 )
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 CHART: Final = ROOT / "charts" / "inquest"
 FOLDER: Final = CHART / "templates" / "generated"

@@ -26,7 +26,7 @@ from inquest.cli.app import app
 from inquest.cli.exits import MEANINGS
 from inquest.core.case.transitions import ENDS, PLOT
 from inquest.core.diagnosis.detectors.registry import DETECTORS
-from inquest.settings import Leaf, leaves
+from inquest.settings.settings import Leaf, leaves
 from inquest.telemetry.metrics import REGISTRY
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"

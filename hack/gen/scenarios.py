@@ -17,7 +17,7 @@ from hack.gen.files import reconcile
 from hack.scenarios.report import REPORT, compared, lines, part, read
 from inquest.replay.player import Result, default_catalogue, folders, playing
 from inquest.replay.scoring import Share, Table, tabled
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,7 +28,7 @@ from inquest.core.llm.messages import Invocation
 from inquest.core.reporting.transcript import NO_TOOLS, Offered
 from inquest.replay.case import read_case
 from inquest.replay.player import Player, default_catalogue, folders, playing
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 from tests.core.cases import World, call, chose, declined, one_of_each, reached, reply, submitted, view
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall, Usage
-from inquest.ports import Redacted
+from inquest.core.redaction.redacted import Redacted
 
 Arguments = Mapping[str, Any]
 

@@ -34,7 +34,7 @@ from hack.rights.judging import Run
 from hack.rights.standing import Standing
 from hack.scenarios.staging import AGE_SECONDS, Kubectl, Scenario, clear, let_stand, stage, wait_until_gone
 from hack.tools import build
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.diagnosis import Cause
 
 ROOT = Path(__file__).resolve().parents[2]

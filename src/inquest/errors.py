@@ -184,3 +184,11 @@ class OutOfTurn(InquestError):
 
     def __init__(self, fact: object, phase: object) -> None:
         super().__init__(f"{type(fact).__name__} does not belong to phase {phase}")
+
+
+class Declined(Invalid):
+    """A query that is not sent; `hint` says what would be."""
+
+    def __init__(self, why: str, hint: str) -> None:
+        super().__init__(why)
+        self.hint = hint

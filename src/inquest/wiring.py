@@ -28,9 +28,10 @@ from inquest.adapters.notifications.notifier import KubeHerald
 from inquest.adapters.notifications.open import receivers_of
 from inquest.adapters.observed import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
 from inquest.adapters.opa.mounted import MountedPolicy
-from inquest.adapters.opa.policy import QUIET, Notify, OpaPolicy, OpaServer, find_binary
+from inquest.adapters.opa.policy import OpaPolicy
+from inquest.adapters.opa.process import QUIET, Notify, OpaServer, find_binary
 from inquest.adapters.playbooks.reader import library
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.budget import HourlyBudget, Metered
 from inquest.controllers.catalogue.live import LiveCatalogue
 from inquest.controllers.conductor import Conductor, Look
@@ -48,22 +49,19 @@ from inquest.gather.snapshot.collector import ClusterEyes
 from inquest.gather.tools.context import Backends, Desk, Place, ResourceContextOf
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import Tools
-from inquest.ports import Alerts, Eyes, Herald, Json, Logs, Metrics, Model, Reach, ResourceKind
+from inquest.ports.kubernetes import Eyes, Json, ResourceKind
+from inquest.ports.model import Model, Reach
+from inquest.ports.process import Herald
+from inquest.ports.sources import Alerts, Logs, Metrics
 from inquest.server.intake import app as intake_app
 from inquest.server.intake import watch
 from inquest.serving.http import Certificate, serving
 from inquest.serving.login import Reviewer
-from inquest.settings import (
-    LOOPBACK,
-    AlertmanagerSettings,
-    DataStorageSettings,
-    EndpointSettings,
-    IntakeSettings,
-    LokiSettings,
-    ModelSettings,
-    PrometheusSettings,
-    Settings,
-)
+from inquest.settings.backends import AlertmanagerSettings, DataStorageSettings, LokiSettings, PrometheusSettings
+from inquest.settings.base import LOOPBACK
+from inquest.settings.model import EndpointSettings, ModelSettings
+from inquest.settings.server import IntakeSettings
+from inquest.settings.settings import Settings
 from inquest.telemetry import metrics
 from inquest.telemetry.metrics import know
 

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from inquest.api.base import duration_from_timedelta, rfc3339, timedelta_from_duration
-from inquest.api.investigation import Cause, Investigation, InvestigationStatus, Limits
+from inquest.api.findings import Cause
+from inquest.api.investigation import Investigation, InvestigationStatus, Limits
+from inquest.api.refs import DetectedLabels, ObjectRef, TargetRef
 from inquest.api.registry import BY_KIND
 from inquest.api.signal import Signal, SignalSpec, Source
-from inquest.api.types import DetectedLabels, ObjectRef, Severity, TargetRef
+from inquest.api.types import Severity
 
 OBJECTS = Path(__file__).parents[1] / "cluster" / "contract" / "objects"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api import names
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 
 WEB = TargetRef(api_version="apps/v1", kind="Deployment", name="web", namespace="shop")
 NODE = TargetRef(api_version="v1", kind="Node", name="worker-1")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from inquest.api.evidence_names import API_SERVICE, ROOT
 from inquest.api.manifests.rbac import CLUSTER_SCOPED, INVESTIGATOR, OPERATOR
+from inquest.api.names import API_SERVICE, ROOT
 from tests.chart.chart import ADMINISTRATOR, CHART, NAMESPACE, SCENARIOS, Object, one, rendered, values_of
 from tests.chart.conftest import EXECUTION, RESTRICTED, WAIT, Site, released
 from tests.chart.rights import forbidden, listed, recorded

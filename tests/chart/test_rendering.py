@@ -17,9 +17,9 @@ from cryptography import x509
 from hack.gen import chart as generated
 from hack.gen import files
 from hack.packages import unpacked
-from inquest.api.evidence_names import API_SERVICE
 from inquest.api.manifests.rbac import PEOPLE, render_confined, render_datastorage, render_rbac
-from inquest.settings import Settings
+from inquest.api.names import API_SERVICE
+from inquest.settings.settings import Settings
 from inquest.telemetry.metrics import REGISTRY
 from tests.chart.chart import (
     ADMINISTRATOR,

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from inquest.cli.cases.approve import _entry
-from inquest.ports import Person
+from inquest.ports.kubernetes import Person
 
 SAMPLE = Path(__file__).parents[1] / "cluster/contract/objects/remediationapprovalrequest.yaml"
 

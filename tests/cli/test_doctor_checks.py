@@ -16,7 +16,8 @@ from inquest.api.manifests.crd import crds as rendered
 from inquest.api.manifests.rbac import INSTALL
 from inquest.api.registry import PLURALS
 from inquest.cli.admin import doctor_checks
-from inquest.cli.admin.doctor_checks import Finding, Installation, Level, Unread, examine
+from inquest.cli.admin.doctor_checks import Finding, Level, examine
+from inquest.cli.admin.installation import Installation, Unread
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOME, WORK = "inquest-system", "inquest-workflows"

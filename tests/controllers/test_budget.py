@@ -15,8 +15,8 @@ from inquest.core.case import facts
 from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelReply, Usage
 from inquest.core.reporting.conditions import verdicts
-from inquest.ports import Clock
-from inquest.settings import Settings
+from inquest.ports.process import Clock
+from inquest.settings.settings import Settings
 from tests.controllers.signal.test_recommend import Desk
 from tests.core import cases
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.controllers.journal import MAX_PART_BYTES, Author, Draft, Journal, Log, encode, fold
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AlreadyExists, Fenced, Invalid, Tampered
-from inquest.ports import Redacted, seal
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

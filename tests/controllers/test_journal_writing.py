@@ -12,8 +12,8 @@ import pytest
 
 from inquest.controllers.journal import Author, Journal, Log
 from inquest.controllers.journal_writing import FIRST_PAUSE, KEPT_SECONDS, LONGEST_PAUSE, enter
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Fenced, Forbidden, RateLimited, Unavailable
-from inquest.ports import Redacted
 from tests.controllers.test_journal import ME, UID, Slots, draft, random_text, yes
 
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.execution.controller import Executions
 from inquest.controllers.investigation.radius import Radius
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 WORKLOAD = TargetRef(kind="Deployment", name="cart", namespace="shop")
 BLUE = {"matchExpressions": [{"key": "colour", "operator": "In", "values": ["blue"]}]}

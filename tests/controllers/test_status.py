@@ -14,9 +14,10 @@ from inquest.api.investigation import Investigation
 from inquest.api.types import ExecutionPhase, Phase
 from inquest.controllers.house import EXECUTION, INVESTIGATION
 from inquest.controllers.status import least_status, publish
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Invalid
-from inquest.ports import Json, Redacted, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.kube import proposal
 
 NOW = datetime(2026, 5, 4, 10, tzinfo=UTC)

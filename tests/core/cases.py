@@ -10,20 +10,17 @@ from typing import Any, Final
 
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.investigation import ChosenWorkflow, InvestigationSpec
+from inquest.api.refs import DetectedLabels, PinnedTarget, RiskFactor, TargetRef
 from inquest.api.types import (
     ApprovalState,
-    DetectedLabels,
     EffectivenessReason,
     ExecutionPhase,
     HumanReviewReason,
     Phase,
-    PinnedTarget,
     Reason,
     Resolution,
-    RiskFactor,
     RulingDecision,
     SubReason,
-    TargetRef,
     UndoWhen,
     VoidReason,
 )

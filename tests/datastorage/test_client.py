@@ -18,8 +18,9 @@ from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.adapters.datastorage.http_client import OPEN_AFTER_FAILURES, PATIENT, READ_SECONDS, Box, Breaker, token_of
 from inquest.adapters.datastorage.kubernaut import NotExpressible, peer_content
 from inquest.adapters.datastorage.requests import detected_parameter, discovery_parameters, event_body
-from inquest.api.types import DetectedLabels, TargetRef
+from inquest.api.refs import DetectedLabels, TargetRef
 from inquest.core.history.history import UNAVAILABLE
+from inquest.core.redaction.redacted import seal
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.datastorage.domain.identity import content_hash, workflow_id
 from inquest.errors import (
@@ -32,7 +33,7 @@ from inquest.errors import (
     RateLimited,
     Unavailable,
 )
-from inquest.ports import AuditEvent, DataStorage, seal
+from inquest.ports.datastorage import AuditEvent, DataStorage
 from tests.datastorage.conftest import NOW, Site
 from tests.datastorage.samples import API, DIGEST, hash_computed, started, store
 

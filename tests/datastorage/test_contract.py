@@ -21,12 +21,13 @@ from jsonschema import Draft202012Validator
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
+from inquest.core.redaction.redacted import seal
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.datastorage.app import API
 from inquest.datastorage.wire.openapi import document
 from inquest.errors import NotFound
-from inquest.ports import AuditEvent, seal
+from inquest.ports.datastorage import AuditEvent
 from tests.datastorage.samples import CONTEXT, DESCRIPTION, assessed, content, hash_computed, started
 from tests.datastorage.served import embedded, served, settings_file
 

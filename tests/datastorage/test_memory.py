@@ -20,11 +20,12 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import ClusterId, DataStorageClient
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.history.lessons import Check, Ending, Endings, Key, remembered
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.datastorage.app import API
 from inquest.errors import Unavailable
-from inquest.ports import AuditEvent, Redacted, seal
+from inquest.ports.datastorage import AuditEvent
 from inquest.telemetry.metrics import REGISTRY
 from tests.datastorage.conftest import Site
 from tests.datastorage.served import embedded, served, settings_file

@@ -26,7 +26,7 @@ from inquest.datastorage.store.database import open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Misconfigured
 from inquest.serving.http import STOP_SIGNALS, Certificate, _listener, serving, stop_signal
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import API, llm_request
 from tests.datastorage.served import Served, served, settings_file

@@ -16,13 +16,14 @@ import yaml
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.controllers.catalogue.controller import Catalogue
-from inquest.controllers.runtime.dispatcher import Dispatcher, Key
+from inquest.controllers.runtime.dispatcher import Dispatcher
+from inquest.controllers.runtime.request import Key
 from inquest.core.redaction.redactor import Redactor
 from inquest.datastorage.store.database import open_database, prepare
 from inquest.errors import Misconfigured
-from inquest.operator.main import Process
-from inquest.ports import Json, ResourceKind
-from inquest.settings import Settings
+from inquest.operator.process import Process
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.settings.settings import Settings
 from tests.controllers.signal.test_signals import HOME, World
 from tests.datastorage.served import embedded
 

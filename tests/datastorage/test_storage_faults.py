@@ -19,13 +19,14 @@ from sqlalchemy import event, text
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.history.history import UNAVAILABLE
+from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app, unready_reason
 from inquest.datastorage.store import archive
 from inquest.datastorage.store.database import Database, migrate, open_database
 from inquest.errors import Unavailable
-from inquest.ports import AuditEvent, seal
+from inquest.ports.datastorage import AuditEvent
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import llm_request
 

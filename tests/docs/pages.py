@@ -12,7 +12,7 @@ from typing import Final
 import yaml
 from markdown_it import MarkdownIt
 
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAMS: Final = frozenset(

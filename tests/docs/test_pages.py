@@ -12,7 +12,7 @@ import yaml
 
 from inquest.adapters.playbooks.reader import book_of
 from inquest.cli.app import app
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from tests.chart.chart import IMAGE, rendered
 from tests.docs.commands import unused, who
 from tests.docs.pages import ROOT, Block, Step, blocks, kind_of, pages, steps

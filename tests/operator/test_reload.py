@@ -11,7 +11,7 @@ import pytest
 
 from inquest.controllers.house import House
 from inquest.operator.reload import SettingsFile, differing, with_live_of
-from inquest.settings import Settings, leaves
+from inquest.settings.settings import Settings, leaves
 from inquest.telemetry.logs import log_from
 from inquest.telemetry.metrics import SETTINGS_REFUSED, SETTINGS_WAITING
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inquest.api.investigation import Investigation
 from inquest.cli.cases.watch import MAX_FAILURES, _json_line, following, text_line
 from inquest.errors import Unavailable
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.presentation.stream import Event, Reader, Told, news, resumed
 
 

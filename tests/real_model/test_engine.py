@@ -18,8 +18,8 @@ from inquest.adapters.llm.price import Price
 from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, RunTools
 from inquest.core.llm.loop import begin, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, ToolResult, ToolSchema
+from inquest.core.redaction.redacted import seal
 from inquest.errors import ContextOverflow
-from inquest.ports import seal
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 

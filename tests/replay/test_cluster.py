@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inquest.errors import Forbidden, Invalid, NotFound, NotRecorded, Unavailable, UnknownKind
-from inquest.ports import Cluster, ResourceKind
+from inquest.ports.kubernetes import Cluster, ResourceKind
 from inquest.replay.case import read_case
 from inquest.replay.cluster import RecordedCluster
 from tests.replay.support import cluster, copied

@@ -35,17 +35,18 @@ from inquest.core.case.case import Case
 from inquest.core.case.facts import Selected, SnapshotTaken, ToolsRan
 from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.reporting import audit
 from inquest.core.reporting.archive import pieces
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
-from inquest.ports import AuditEvent, Redacted, seal
+from inquest.ports.datastorage import AuditEvent
 from inquest.replay.case import RecordedCase, read_case
 from inquest.replay.cluster import RecordedCluster
 from inquest.replay.export import export, read_recording
 from inquest.replay.player import Player, default_catalogue, named, playing
 from inquest.replay.yaml_pages import BadCase
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from tests.core import cases
 from tests.datastorage.served import embedded
 from tests.replay.support import CASES

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inquest.adapters.monitoring.selectors import Declined
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
-from inquest.errors import NotRecorded
+from inquest.errors import Declined, NotRecorded
 from inquest.replay.case import read_case
 from inquest.replay.cluster import RecordedCluster
 from inquest.replay.export import _figures

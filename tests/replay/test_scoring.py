@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.replay.scoring import (
     Expectation,

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from inquest.replay.player import Result, default_catalogue, folders, known_misses, playing
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 HERE = Path(__file__).parent
 NAMES = [str(folder.relative_to(HERE)) for folder in folders([HERE])]

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from inquest.api.types import Environment
-from inquest.settings import ApprovalSettings, Settings
+from inquest.settings.cases import ApprovalSettings
+from inquest.settings.settings import Settings
 
 AT = datetime(2026, 6, 5, tzinfo=UTC)
 

@@ -14,11 +14,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 from inquest.adapters.counting import Counted
 from inquest.adapters.observed import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, Usage
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError, ModelRefused, RateLimited, Unavailable
 from inquest.gather.tools.context import Backends, Desk
 from inquest.gather.tools.scope import Scope
-from inquest.ports import Redacted, seal
 from inquest.telemetry.metrics import know
 from tests.gather.tools.conftest import FakeCluster, pod, run_of
 from tests.telemetry.conftest import Figures, HandClock, by_name, samples

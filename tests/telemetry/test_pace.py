@@ -18,8 +18,8 @@ from inquest.controllers.status import PROGRESS_SECONDS, Pace
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.transitions import fold
+from inquest.core.redaction.redacted import seal
 from inquest.errors import Unavailable
-from inquest.ports import seal
 from tests.core import cases, talk
 from tests.telemetry.conftest import HandClock
 

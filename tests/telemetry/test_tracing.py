@@ -20,7 +20,7 @@ from inquest.core.case.endings import model_unavailable
 from inquest.core.case.transitions import fold
 from inquest.core.reporting import metrics
 from inquest.core.reporting.metrics import INVESTIGATION
-from inquest.settings import TelemetrySettings
+from inquest.settings.server import TelemetrySettings
 from inquest.telemetry import tracing
 from tests.core import cases, talk
 from tests.telemetry.conftest import by_name
@@ -113,7 +113,7 @@ def test_without_the_extra_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
 PROGRAM = """
 import sys
 from datetime import UTC, datetime, timedelta
-from inquest.settings import TelemetrySettings
+from inquest.settings.server import TelemetrySettings
 from inquest.core.reporting.metrics import Stretch
 from inquest.telemetry import tracing
 

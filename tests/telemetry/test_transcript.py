@@ -13,11 +13,12 @@ import pytest
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.controllers.investigation.finish import batches
 from inquest.core.case.endings import cancelled
+from inquest.core.redaction.redacted import seal
 from inquest.core.reporting import audit
 from inquest.datastorage.app import create_app
 from inquest.datastorage.domain import hash_chain
 from inquest.datastorage.store.database import migrate, open_database
-from inquest.ports import AuditEvent, seal
+from inquest.ports.datastorage import AuditEvent
 from tests.core import cases, talk
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"

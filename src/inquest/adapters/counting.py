@@ -15,8 +15,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, ParamSpec, TypeVar
 
-from inquest.ports import Json, Redacted, ResourceKind
-from inquest.settings import CrashSettings
+from inquest.core.redaction.redacted import Redacted
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.settings.server import CrashSettings
 
 PORTS: Final = ("cluster", "eyes", "tools", "status", "model", "policy", "catalogue", "datastorage", "herald")
 """What is wrapped, by its name in the house."""

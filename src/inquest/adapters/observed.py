@@ -20,11 +20,14 @@ from inquest.core.evidence.evidence import EvidenceStatus
 from inquest.core.llm.conversation import Run
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolResult
 from inquest.core.redaction.marks import MARK, WITHHELD
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting.transcript import UNKNOWN_TOOL, fate_of
 from inquest.errors import InquestError
 from inquest.gather.tools.context import Backends, Desk
 from inquest.gather.tools.toolset import Tools
-from inquest.ports import Clock, Json, Model, Redacted, Redactor
+from inquest.ports.kubernetes import Json
+from inquest.ports.model import Model
+from inquest.ports.process import Clock, Redactor
 from inquest.telemetry import tracing
 from inquest.telemetry.metrics import (
     MODEL_FAULTS,

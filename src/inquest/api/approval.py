@@ -32,20 +32,17 @@ from inquest.api.base import (
     rules,
 )
 from inquest.api.cel_rules import STATUS_STAYS, fixed_fields, once
+from inquest.api.refs import ObjectRef, PinnedTarget, RiskFactor, WorkflowPin
 from inquest.api.types import (
     ApprovalPhase,
     ConfidenceLevel,
     Decision,
     EvidenceId,
-    ObjectRef,
     Parameters,
-    PinnedTarget,
-    RiskFactor,
     UndoWhen,
     Version,
     VoidReason,
     WorkflowId,
-    WorkflowPin,
 )
 
 

@@ -31,16 +31,8 @@ from inquest.api.base import (
 from inquest.api.catalogue import Dependencies, Execution, ParameterSchemas
 from inquest.api.cel_rules import STATUS_STAYS, once
 from inquest.api.notices import Notices
-from inquest.api.types import (
-    EffectivenessReason,
-    ExecutionPhase,
-    FailureReason,
-    ObjectRef,
-    Parameters,
-    PinnedTarget,
-    Purpose,
-    WorkflowPin,
-)
+from inquest.api.refs import ObjectRef, PinnedTarget, WorkflowPin
+from inquest.api.types import EffectivenessReason, ExecutionPhase, FailureReason, Parameters, Purpose
 
 JOB_CLEANUP_FINALIZER = "inquest.dev/job-cleanup"
 

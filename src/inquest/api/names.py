@@ -12,8 +12,9 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
+from inquest.api import base
 from inquest.api.base import rfc3339
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 
 DOMAIN: Final = "inquest.dev"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "inquest"}
@@ -186,3 +187,14 @@ def _hex_of(*parts: str | int | None) -> str:
 
 def _hex(text: str) -> str:
     return sha256(text.encode()).hexdigest()
+
+
+GROUP: Final = f"evidence.{base.GROUP}"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "Case"
+RESOURCE: Final = "cases"
+RECORD: Final = "record"
+ROOT: Final = f"/apis/{GROUP}/{VERSION}"
+API_SERVICE: Final = f"{VERSION}.{GROUP}"
+"""Name of the APIService."""

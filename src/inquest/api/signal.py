@@ -28,19 +28,16 @@ from inquest.api.base import (
 )
 from inquest.api.cel_rules import fixed_fields, once
 from inquest.api.notices import Notices
+from inquest.api.refs import Business, ObjectRef, OwnerRef, TargetRef
 from inquest.api.types import (
-    Business,
     CustomLabels,
     Environment,
     Mode,
-    ObjectRef,
-    OwnerRef,
     Priority,
     RiskTolerance,
     Severity,
     SignalPhase,
     SourceType,
-    TargetRef,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from inquest.api.base import SET, Digest, Model, Name, SpecHash, Text63, Text253, Text512, Text4096, Uid, Unique
+from inquest.api.base import SET, Text253, Text4096, Unique
 
 # --- words: severity and classification ----------------------------------------------------------
 
@@ -422,7 +422,10 @@ class ParameterType(StrEnum):
 
 # --- types -------------------------------------------------------------------------------------------
 
+
 Engine = Literal["job"]
+
+
 Kind = Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")]
 EvidenceId = Annotated[str, Field(max_length=16, pattern=r"^E[1-9][0-9]*$")]
 EvidenceIds = Annotated[tuple[EvidenceId, ...], Field(max_length=16, json_schema_extra=SET), Unique]
@@ -444,118 +447,3 @@ CustomLabels = Annotated[
     Mapping[str, Annotated[tuple[Text253, ...], Field(max_length=5, json_schema_extra=SET), Unique]],
     Field(max_length=10),
 ]
-
-
-class TargetRef(Model):
-    """One object of the cluster; no namespace means cluster-scoped."""
-
-    api_version: Text253 | None = None
-    """Group and version, such as `apps/v1`."""
-    kind: Kind
-    """Kind, such as `Deployment`."""
-    name: Name
-    """Name of the object."""
-    namespace: Text63 | None = None
-    """Namespace; absent for cluster-scoped objects."""
-
-    @property
-    def display(self) -> str:
-        """`Kind/name`, never cut."""
-        return f"{self.kind}/{self.name}"
-
-
-class OwnerRef(TargetRef):
-    """An object that was read, so that its uid is known."""
-
-    uid: Uid | None = None
-    """Uid as last read."""
-
-
-class PinnedTarget(TargetRef):
-    """One object, as it was at the moment of the proposal."""
-
-    uid: Uid
-    """Uid; an object made again under the same name is another one."""
-    resource_version: Text63 | None = None
-    """Resource version as read; for people, a change alone is not drift."""
-    spec_hash: SpecHash | None = None
-    """Hash of the spec; the key for history."""
-    drift_hash: SpecHash | None = None
-    """Hash of the spec and the ConfigMaps it uses; when it changes the approval is void."""
-
-
-class ObjectRef(Model):
-    """Another object of Inquest's, always in the same namespace."""
-
-    name: Name
-    """Name of the object."""
-    uid: Uid | None = None
-    """Uid of the object."""
-
-
-class Business(Model):
-    """What the business thinks of the target."""
-
-    business_unit: Text63 | None = None
-    """Unit that pays."""
-    service_owner: Text63 | None = None
-    """Who owns the service."""
-    criticality: Criticality | None = None
-    """How much depends on it."""
-    sla_requirement: SlaRequirement | None = None
-    """Service level that was promised."""
-
-
-class DetectedLabels(Model):
-    """What Inquest found out about the target by itself."""
-
-    git_ops_managed: bool | None = None
-    """A GitOps tool owns the manifest."""
-    git_ops_tool: GitOpsTool | None = None
-    """Which one."""
-    helm_managed: bool | None = None
-    """Helm installed it."""
-    pdb_protected: bool | None = None
-    """A PodDisruptionBudget covers its pods."""
-    hpa_enabled: bool | None = None
-    """A HorizontalPodAutoscaler drives it."""
-    stateful: bool | None = None
-    """It is a StatefulSet, is owned by one, or mounts volume claims."""
-    network_isolated: bool | None = None
-    """A NetworkPolicy selects its pods."""
-    service_mesh: ServiceMesh | None = None
-    """Mesh it is part of."""
-    resource_quota_constrained: bool | None = None
-    """A ResourceQuota limits its namespace."""
-    failed_detections: Annotated[tuple[Detection, ...], Field(max_length=9, json_schema_extra=SET), Unique] = ()
-    """Labels that could not be detected: their absence says nothing."""
-
-
-class WorkflowPin(Model):
-    """One version of one workflow, so exact that another content cannot pass for it."""
-
-    id: WorkflowId
-    """The author's id."""
-    version: Version
-    """Semantic version."""
-    workflow_id: Text63 | None = None
-    """The catalogue's UUID."""
-    action_type: ActionTypeName
-    """Name of the ActionType."""
-    content_hash: Digest
-    """Hash of the workflow's content in the catalogue."""
-    engine: Engine
-    """What runs it."""
-    image: PinnedImage | None = None
-    """Image with its digest; absent where a pod template is used."""
-    service_account_name: Text253 | None = None
-    """Account in the execution namespace; absent: no token is mounted."""
-
-
-class RiskFactor(Model):
-    """One reason for caution, with a score; scores never change the decision."""
-
-    score: Annotated[int, Field(ge=0, le=100)]
-    """0 to 100."""
-    reason: Text512
-    """What the policy said."""

@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from inquest import __version__
 from inquest.cli.pods import run_operator, serve_datastorage
 from inquest.errors import Misconfigured
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 PLUGIN: Final = "kubectl-inquest"
 """Name of the program that kubectl starts for `kubectl inquest`."""

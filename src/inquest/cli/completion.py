@@ -16,7 +16,7 @@ from inquest.cli.cases.list import KINDS_BY_WORD
 from inquest.cli.options import Connection, Place, at_place
 from inquest.cli.output import say
 from inquest.controllers.house import INVESTIGATION, NAMESPACE
-from inquest.ports import ResourceKind
+from inquest.ports.kubernetes import ResourceKind
 
 NO_FILES: Final = ":4"
 """Cobra's ShellCompDirectiveNoFileComp: nothing else is offered."""

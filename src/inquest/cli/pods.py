@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 
 def program_of(words: Sequence[str]) -> Callable[[], None] | None:

@@ -10,7 +10,7 @@ from inquest.cli.options import Connection
 from inquest.cli.output import warn
 from inquest.controllers.house import NAMESPACE
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, Retryable
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 MOST_NAMES: Final = 3
 """That are offered where one is not there."""

@@ -14,7 +14,9 @@ from typing import Final
 
 from inquest.api.investigation import Investigation
 from inquest.core.llm.messages import ModelReply, ModelRequest
-from inquest.ports import Clock, Model, Redacted
+from inquest.core.redaction.redacted import Redacted
+from inquest.ports.model import Model
+from inquest.ports.process import Clock
 
 HOUR: Final = timedelta(hours=1)
 

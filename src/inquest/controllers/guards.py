@@ -10,7 +10,8 @@ from typing import Final
 from inquest.api.base import rfc3339
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
-from inquest.api.types import ENDED_EXECUTIONS, ExecutionPhase, PinnedTarget, TargetRef, WorkflowPin
+from inquest.api.refs import PinnedTarget, TargetRef, WorkflowPin
+from inquest.api.types import ENDED_EXECUTIONS, ExecutionPhase
 from inquest.controllers.catalogue.live import content_hash, content_of, is_active, is_pending, newest, versions
 from inquest.controllers.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
 from inquest.controllers.reading import parsed

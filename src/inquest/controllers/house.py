@@ -13,24 +13,13 @@ from inquest.api.base import GROUP, VERSION
 from inquest.controllers.budget import HourlyBudget
 from inquest.controllers.journal import Journal
 from inquest.core.diagnosis.playbooks import Book
-from inquest.ports import (
-    Alerts,
-    Catalogue,
-    Clock,
-    Cluster,
-    DataStorage,
-    Eyes,
-    Herald,
-    Metrics,
-    Model,
-    Policy,
-    Redacted,
-    Redactor,
-    ResourceKind,
-    Status,
-    Tools,
-)
-from inquest.settings import Settings
+from inquest.core.redaction.redacted import Redacted
+from inquest.ports.datastorage import Catalogue, DataStorage
+from inquest.ports.kubernetes import Cluster, Eyes, ResourceKind, Status
+from inquest.ports.model import Model, Tools
+from inquest.ports.process import Clock, Herald, Policy, Redactor
+from inquest.ports.sources import Alerts, Metrics
+from inquest.settings.settings import Settings
 
 T = TypeVar("T")
 

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 from inquest.api.base import rfc3339
 from inquest.api.names import slot_name
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, Tampered
-from inquest.ports import Json, Redacted, ResourceKind, Status
+from inquest.ports.kubernetes import Json, ResourceKind, Status
 
 FORMAT: Final = 1
 """Version of the slots that this code writes, and the newest that it reads."""

@@ -14,7 +14,7 @@ from inquest.api.notices import MOST_NOTICES, NoticePriority, NoticeState, Notic
 from inquest.api.notices import Notice as Remembered
 from inquest.controllers.house import House
 from inquest.core.reporting.notices import Told
-from inquest.ports import Notice
+from inquest.ports.process import Notice
 
 NOTICE_LOOK: Final = timedelta(seconds=30)
 """Between two looks at a notice that is on its way: as long as the first pause between its tries."""

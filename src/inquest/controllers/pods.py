@@ -7,7 +7,7 @@ from typing import Any
 
 from inquest.controllers.house import POD
 from inquest.core.cluster.selectors import selects
-from inquest.ports import Cluster, Json
+from inquest.ports.kubernetes import Cluster, Json
 
 
 async def pods_of(cluster: Cluster, shown: Json, namespace: str) -> tuple[Json, ...] | None:

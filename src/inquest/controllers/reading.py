@@ -9,7 +9,7 @@ import structlog
 from pydantic import ValidationError
 
 from inquest.api.base import Resource
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 
 log = structlog.stdlib.get_logger(__name__)
 

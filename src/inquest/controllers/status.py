@@ -12,8 +12,10 @@ import structlog
 from inquest.api.base import Resource
 from inquest.api.conditions import Verdict, initial, set_conditions
 from inquest.controllers.house import House
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Invalid
-from inquest.ports import Clock, Json, Redacted, Redactor, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.ports.process import Clock, Redactor
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.errors import AmbiguousKind, InquestError
-from inquest.ports import Cluster, ResourceKind
+from inquest.ports.kubernetes import Cluster, ResourceKind
 
 
 async def kinds_of(cluster: Cluster, target: TargetRef) -> list[ResourceKind]:

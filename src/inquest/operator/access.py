@@ -27,7 +27,7 @@ from inquest.api.manifests.rbac import (
     of_the_cluster,
 )
 from inquest.errors import UnknownKind
-from inquest.ports import Access, Json, ResourceKind
+from inquest.ports.kubernetes import Access, Json, ResourceKind
 from inquest.telemetry.metrics import ACCESS_EXCESS, ACCESS_MISSING
 
 QUESTIONS_AT_ONCE: Final = 8

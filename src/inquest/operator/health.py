@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from inquest.ports import Clock
+from inquest.ports.process import Clock
 from inquest.serving.http import metrics_app, serving
 from inquest.serving.login import Reviewer
 from inquest.serving.loopback import Private

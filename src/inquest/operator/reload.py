@@ -15,8 +15,8 @@ import structlog
 from pydantic import BaseModel
 
 from inquest.errors import Misconfigured
-from inquest.ports import Clock
-from inquest.settings import Settings, is_live, leaves
+from inquest.ports.process import Clock
+from inquest.settings.settings import Settings, is_live, leaves
 from inquest.telemetry.metrics import SETTINGS_REFUSED, SETTINGS_RELOADS, SETTINGS_WAITING
 
 _log = structlog.stdlib.get_logger(__name__)

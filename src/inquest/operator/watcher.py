@@ -21,8 +21,8 @@ import kopf
 from inquest.adapters.kubernetes.credentials import Login
 from inquest.api.base import GROUP, VERSION
 from inquest.api.registry import KINDS
-from inquest.controllers.runtime.dispatcher import Key
-from inquest.ports import ResourceKind
+from inquest.controllers.runtime.request import Key
+from inquest.ports.kubernetes import ResourceKind
 
 MANAGED: Final = "app.kubernetes.io/managed-by=inquest"
 STOP_SECONDS: Final = 10.0

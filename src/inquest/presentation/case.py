@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
-from inquest.api.investigation import Cause, Claim, ClaimVerdict, Investigation, InvestigationStatus
+from inquest.api.findings import Cause, Claim, ClaimVerdict
+from inquest.api.investigation import Investigation, InvestigationStatus
+from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal
-from inquest.api.types import TERMINAL_PHASES, Phase, TargetRef
+from inquest.api.types import TERMINAL_PHASES, Phase
 
 
 @dataclass(frozen=True)

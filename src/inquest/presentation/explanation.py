@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inquest.api.investigation import Claim, ClaimRole, SelectedWorkflow
+from inquest.api.findings import Claim, ClaimRole, SelectedWorkflow
 from inquest.api.types import RulingDecision
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.presentation.branches import Branch, Mark, Section, after, branches, figure, joined

@@ -12,7 +12,8 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
-from inquest.api.investigation import Investigation, ProgressEntry
+from inquest.api.findings import ProgressEntry
+from inquest.api.investigation import Investigation
 from inquest.api.types import TERMINAL_PHASES
 
 

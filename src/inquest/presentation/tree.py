@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from inquest.api.investigation import ProgressEntry, StepState
+from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
 from inquest.presentation.branches import Branch, Mark, after, branches, counted, figure, joined
 from inquest.presentation.case import Told, cause_line, place

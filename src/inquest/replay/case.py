@@ -18,7 +18,7 @@ from inquest.adapters.kubernetes.discovery import SECRET_WORDS, Served, pick
 from inquest.api.base import API_VERSION
 from inquest.api.signal import Signal
 from inquest.errors import AmbiguousKind, UnknownKind
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.replay.kinds import BUILT_IN, METRICS, is_namespaced, kinds_of
 from inquest.replay.scoring import Expectation, Wanted, WantedObject
 from inquest.replay.yaml_pages import BadCase, Page, page, pages, text_of

@@ -12,7 +12,7 @@ from typing import Final
 
 from inquest.adapters.kubernetes.discovery import pick, refuse_secrets
 from inquest.errors import Forbidden, InquestError, NotFound, NotRecorded, Unavailable, UnknownKind
-from inquest.ports import Json, Listing, ResourceKind
+from inquest.ports.kubernetes import Json, Listing, ResourceKind
 from inquest.replay import selectors
 from inquest.replay.case import LogPlace, Missed, RecordedCase, Whole, names, one_group
 from inquest.replay.kinds import plural_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from inquest.adapters.kubernetes.discovery import Served
-from inquest.ports import ResourceKind
+from inquest.ports.kubernetes import ResourceKind
 
 Json = Mapping[str, Any]
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 import re2
 
 from inquest.adapters.monitoring.promql import canonical, confined, selector_of, selectors_of
-from inquest.adapters.monitoring.selectors import Confinement, Declined, Matcher, Selector
+from inquest.adapters.monitoring.selectors import Confinement, Matcher, Selector
 from inquest.api.base import rfc3339
-from inquest.errors import NotRecorded
-from inquest.ports import Namespaces, Reading
+from inquest.errors import Declined, NotRecorded
+from inquest.ports.kubernetes import Namespaces, Reading
 from inquest.replay.case import Measured, RecordedCase
 
 NAMESPACE: Final = "namespace"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from inquest.api.notices import NoticeState
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.remediation.policy import Answer
 from inquest.errors import Forbidden, NotFound
-from inquest.ports import Access, Clock, Json, Notice, Person, Redacted, ResourceKind, Seen
+from inquest.ports.kubernetes import Access, Json, Person, ResourceKind, Seen
+from inquest.ports.process import Clock, Notice
 
 
 def _refused() -> Forbidden:

@@ -41,7 +41,8 @@ from inquest.datastorage.store.database import migrate, open_database
 from inquest.errors import Misconfigured, NotRecorded
 from inquest.gather.tools.context import Backends
 from inquest.gather.tools.toolset import Tools
-from inquest.ports import Json, Model
+from inquest.ports.kubernetes import Json
+from inquest.ports.model import Model
 from inquest.replay.case import CASE, RecordedCase, read_case
 from inquest.replay.clock import RecordedClock
 from inquest.replay.cluster import RecordedCluster
@@ -51,7 +52,8 @@ from inquest.replay.null import NoRuling, ReadOnly, Silence
 from inquest.replay.scoring import Judged, Played, judge
 from inquest.replay.target_reader import RecordedEyes
 from inquest.replay.yaml_pages import pages
-from inquest.settings import ModelSettings, Settings
+from inquest.settings.model import ModelSettings
+from inquest.settings.settings import Settings
 from inquest.wiring import ToolBench, context_tool, external_datastorage, model_names, model_of, playbooks_of
 
 PACKAGED_CATALOGUE: Final = Path(__file__).parents[1] / "catalogue"

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from inquest.api.types import Outcome, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import Outcome
 from inquest.core.diagnosis.diagnosis import Cause
 
 CALM: Final = frozenset({str(Outcome.PROBLEM_RESOLVED), str(Outcome.NOT_ACTIONABLE)})

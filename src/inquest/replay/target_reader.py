@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.gather.snapshot.collector import take
 from inquest.gather.snapshot.context import ContextReader
-from inquest.ports import Clock, Cluster, Redactor
+from inquest.ports.kubernetes import Cluster
+from inquest.ports.process import Clock, Redactor
 from inquest.replay.case import RecordedCase
 
 

@@ -26,7 +26,8 @@ from inquest.errors import Misconfigured
 from inquest.serving.http import Certificate, metrics_app, serving, stop_signal
 from inquest.serving.login import Reviewer
 from inquest.serving.loopback import Private
-from inquest.settings import DataStorageServerSettings, Settings
+from inquest.settings.backends import DataStorageServerSettings
+from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 
 if TYPE_CHECKING:

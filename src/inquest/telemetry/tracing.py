@@ -29,7 +29,7 @@ from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from inquest.core.reporting.metrics import INVESTIGATION, Stretch
-from inquest.settings import TelemetrySettings
+from inquest.settings.server import TelemetrySettings
 
 log = structlog.stdlib.get_logger(__name__)
 

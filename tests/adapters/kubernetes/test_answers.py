@@ -21,6 +21,7 @@ from inquest.adapters.kubernetes.credentials import Login, given
 from inquest.adapters.kubernetes.transport import Bucket, ServerClock, proxy_for
 from inquest.api.manifests.rbac import INSTALL
 from inquest.controllers.house import INVESTIGATION
+from inquest.core.redaction.redacted import seal
 from inquest.errors import (
     AlreadyExists,
     Conflict,
@@ -31,7 +32,7 @@ from inquest.errors import (
     Unavailable,
     UnknownKind,
 )
-from inquest.ports import Json, ResourceKind, seal
+from inquest.ports.kubernetes import Json, ResourceKind
 
 POD = ResourceKind("", "v1", "Pod", "pods", True)
 NODE = ResourceKind("", "v1", "Node", "nodes", False)

@@ -10,7 +10,7 @@ import pytest
 
 from inquest.adapters.kubernetes.identity import ClusterIdentity
 from inquest.errors import Forbidden, NotFound, Unavailable
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 
 @dataclass

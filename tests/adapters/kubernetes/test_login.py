@@ -14,7 +14,7 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.credentials import Login, Persona, from_kubeconfig, given
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.errors import Unavailable
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 from tests.cluster.kube import Cluster
 
 REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

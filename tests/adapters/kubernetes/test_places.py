@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from inquest.adapters.kubernetes.namespaces import Places
 from inquest.errors import Forbidden
-from inquest.ports import Access, ResourceKind
+from inquest.ports.kubernetes import Access, ResourceKind
 
 WORKFLOW = ResourceKind("inquest.dev", "v1alpha1", "RemediationWorkflow", "remediationworkflows", True)
 REFUSAL = Forbidden("list remediationworkflows in shop")

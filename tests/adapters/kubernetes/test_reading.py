@@ -12,8 +12,9 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Kube
 from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, UnknownKind
-from inquest.ports import Json, Redacted, ResourceKind, seal
+from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.kube import Cluster
 
 CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", True)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from inquest.adapters.kubernetes.bodies import apply_body
 from inquest.adapters.kubernetes.clients import Kube
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AlreadyExists, Conflict, Invalid, NotFound
-from inquest.ports import Access, Json, Person, Redacted, ResourceKind, seal
+from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 from tests.cluster.kube import proposal
 
 CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", True)

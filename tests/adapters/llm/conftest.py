@@ -15,7 +15,7 @@ from hack.scripted_model.server import Serving, serve
 from inquest.adapters.llm.endpoint import Endpoint, Patience
 from inquest.adapters.llm.model import OnRetry, OpenAIModel
 from inquest.core.llm.messages import Message, ModelRequest, ToolSchema
-from inquest.ports import Redacted, seal
+from inquest.core.redaction.redacted import Redacted, seal
 
 KEY = "sk-canary-0123456789"
 DEFAULT = Patience()

@@ -19,9 +19,9 @@ from inquest.core.case.transitions import advance, fold
 from inquest.core.evidence.evidence import Finding
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation
+from inquest.core.redaction.redacted import seal
 from inquest.core.reporting.conditions import verdicts
 from inquest.core.reporting.status import status_changes
-from inquest.ports import seal
 from tests.adapters.llm.conftest import KEY, QUESTION, FakeClock, Start, connected, redacted, row
 from tests.core import cases
 

@@ -18,7 +18,10 @@ from inquest.core.case.journal import dump, load
 from inquest.core.llm.messages import ModelReply, ModelRequest, Retry, Usage, total_cost
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
-from inquest.settings import DataStorageSettings, HeraldSettings, ModelSettings, Settings
+from inquest.settings.backends import DataStorageSettings
+from inquest.settings.model import ModelSettings
+from inquest.settings.notifications import HeraldSettings
+from inquest.settings.settings import Settings
 from inquest.telemetry import metrics
 from inquest.wiring import model_of
 from tests.adapters.llm.conftest import KEY, QUESTION, Start, redacted

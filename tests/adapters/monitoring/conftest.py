@@ -23,7 +23,7 @@ from inquest.core.signals.incident import IncidentWindow
 from inquest.gather.tools.context import Backends, Desk
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import Tools
-from inquest.ports import Logs, Metrics
+from inquest.ports.sources import Logs, Metrics
 from inquest.replay.clock import RecordedClock
 from tests.adapters.monitoring import servers
 from tests.adapters.monitoring.servers import BEGIN, NOW

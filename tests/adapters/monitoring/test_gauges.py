@@ -14,12 +14,12 @@ from inquest.adapters.monitoring.alertmanager import Alertmanager
 from inquest.adapters.monitoring.http_client import Address, Line
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.api.investigation import Investigation
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.execution.effect_readings import Gauges
 from inquest.controllers.house import House
 from inquest.core.remediation.effectiveness import Metric, improvement, metrics_score
 from inquest.errors import Unavailable
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from tests.adapters.monitoring import servers
 from tests.adapters.monitoring.servers import NOW, RAN, free_port
 

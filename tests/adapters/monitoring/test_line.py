@@ -14,7 +14,8 @@ from inquest.adapters.monitoring.http_client import MOST_BYTES, MOST_WORDS, Addr
 from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
-from inquest.settings import LokiSettings, PrometheusSettings, Settings
+from inquest.settings.backends import LokiSettings, PrometheusSettings
+from inquest.settings.settings import Settings
 from tests.adapters.monitoring.servers import NOW
 
 SHOP = frozenset({"shop"})

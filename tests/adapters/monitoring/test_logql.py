@@ -14,9 +14,10 @@ from inquest.adapters.monitoring import promql
 from inquest.adapters.monitoring.http_client import Address, Line
 from inquest.adapters.monitoring.logql import confined
 from inquest.adapters.monitoring.loki import Loki
-from inquest.adapters.monitoring.selectors import Confinement, Declined
+from inquest.adapters.monitoring.selectors import Confinement
+from inquest.errors import Declined
 from inquest.gather.tools.scope import Scope
-from inquest.ports import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, Reading
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import BEGIN, CANARY, NOW
 

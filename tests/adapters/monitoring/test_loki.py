@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from inquest.adapters.monitoring.loki import Loki
-from inquest.adapters.monitoring.selectors import Declined
-from inquest.errors import Invalid
-from inquest.ports import Reading
+from inquest.errors import Declined, Invalid
+from inquest.ports.kubernetes import Reading
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import CANARY, FOREIGN, NOW
 

@@ -11,9 +11,8 @@ import pytest
 
 from inquest.adapters.monitoring.http_client import Address, Line
 from inquest.adapters.monitoring.prometheus import Prometheus
-from inquest.adapters.monitoring.selectors import Declined
-from inquest.errors import Invalid
-from inquest.ports import Reading
+from inquest.errors import Declined, Invalid
+from inquest.ports.kubernetes import Reading
 from tests.adapters.monitoring.servers import BEGIN, FOREIGN, NOW
 
 SHOP = frozenset({"shop"})

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from inquest.adapters.monitoring import logql, promql
 from inquest.adapters.monitoring.promql import MOST_NESTED, confined, confined_selector, selectors_of
-from inquest.adapters.monitoring.selectors import Confinement, Declined
+from inquest.adapters.monitoring.selectors import Confinement
+from inquest.errors import Declined
 
 SHOP = Confinement("namespace", frozenset({"shop"}), ("node_*",))
 OWN = 'namespace="shop"'

@@ -18,7 +18,7 @@ from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, Rate
 from inquest.gather.tools.monitoring import moment, seconds_of, usual_step
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import STACK
-from inquest.ports import Reading
+from inquest.ports.kubernetes import Reading
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import CANARY, NOW
 

@@ -31,8 +31,11 @@ from inquest.core.case.facts import ApprovalRequested, Closed
 from inquest.core.case.journal import dump
 from inquest.core.case.transitions import advance, fold
 from inquest.core.history.history import History
-from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
-from inquest.settings import HeraldSettings, Settings
+from inquest.core.redaction.redacted import Redacted, seal
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.ports.process import Notice
+from inquest.settings.notifications import HeraldSettings
+from inquest.settings.settings import Settings
 from tests.controllers.signal.test_signals import HOME, PRINT, World, a_case, a_lease, ineffective
 from tests.core import cases
 

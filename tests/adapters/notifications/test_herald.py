@@ -17,7 +17,9 @@ from inquest.adapters.notifications.channels import WebhookReceiver
 from inquest.adapters.notifications.notifier import EVENT, KubeHerald
 from inquest.adapters.notifications.routes import Routed
 from inquest.api.notices import NoticeState
-from inquest.ports import Json, Notice, Redacted, ResourceKind, seal
+from inquest.core.redaction.redacted import Redacted, seal
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.ports.process import Notice
 from tests.cluster.conftest import cluster, namespace
 from tests.cluster.kube import Cluster
 from tests.controllers.runtime.times import SteppedClock

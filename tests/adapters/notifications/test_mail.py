@@ -14,10 +14,12 @@ from structlog.testing import capture_logs
 from inquest.adapters.notifications.channels import Receiver
 from inquest.adapters.notifications.notifier import KubeHerald
 from inquest.adapters.notifications.open import receivers_of
+from inquest.core.redaction.redacted import seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured, Unavailable
-from inquest.ports import Notice, seal
-from inquest.settings import HeraldSettings, Settings
+from inquest.ports.process import Notice
+from inquest.settings.notifications import HeraldSettings
+from inquest.settings.settings import Settings
 from tests.adapters.notifications.inbox import until
 from tests.adapters.notifications.post import Post, open_office
 from tests.controllers.runtime.times import SteppedClock

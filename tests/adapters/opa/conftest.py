@@ -12,8 +12,9 @@ import pytest
 
 from hack import HackError
 from hack.tools import build
-from inquest.adapters.opa.policy import OpaPolicy, OpaServer
-from inquest.ports import Redacted, seal
+from inquest.adapters.opa.policy import OpaPolicy
+from inquest.adapters.opa.process import OpaServer
+from inquest.core.redaction.redacted import Redacted, seal
 
 DEFAULT_POLICY = Path(__file__).parents[3] / "policies" / "approval.rego"
 

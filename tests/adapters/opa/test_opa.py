@@ -16,24 +16,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from inquest.adapters.opa import policy as opa
-from inquest.adapters.opa.policy import (
-    Endpoint,
-    FixedSource,
-    OpaPolicy,
-    OpaServer,
-    _put,
-    find_binary,
-    hash_of_policy,
-    restricted,
-)
+from inquest.adapters.opa import process
+from inquest.adapters.opa.policy import Endpoint, FixedSource, OpaPolicy, hash_of_policy, restricted
+from inquest.adapters.opa.process import OpaServer, _put, find_binary
 from inquest.api.types import RulingDecision
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.remediation.policy import Answer, Ruling, ruling
 from inquest.errors import Misconfigured
-from inquest.operator.main import Process
-from inquest.settings import Settings
+from inquest.operator.process import Process
+from inquest.settings.settings import Settings
 from tests.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
@@ -250,7 +242,7 @@ async def test_a_policy_that_changes_while_opa_comes_back_is_the_one_in_force(
         await put(endpoint, text)
 
     async with running(policy) as server:
-        monkeypatch.setattr(opa, "_put", slowly)
+        monkeypatch.setattr(process, "_put", slowly)
         os.kill(server.pid, signal.SIGKILL)
         await begun.wait()
         policy.write_text(SAYS.format("second"))
@@ -282,13 +274,13 @@ async def test_a_text_that_opa_may_have_got_is_not_taken_for_the_one_in_force(
         raise TimeoutError
 
     async with running(policy) as server:
-        monkeypatch.setattr(opa, "_put", unheard)
+        monkeypatch.setattr(process, "_put", unheard)
         policy.write_text(SAYS.format("second"))
         with pytest.raises(TimeoutError):
             await server.reload()
         unsure = await OpaPolicy(server).ask(document())
         second = hash_of_policy([policy.read_text()])
-        monkeypatch.setattr(opa, "_put", put)
+        monkeypatch.setattr(process, "_put", put)
         policy.write_text(SAYS.format("first"))
         await server.reload()
         back = await OpaPolicy(server).ask(document())

@@ -16,7 +16,7 @@ import yaml
 from inquest.api.manifests.rbac import NAMESPACE, PEOPLE
 from inquest.api.registry import PLURALS
 from inquest.controllers.journal import Author, Draft, encode, fold
-from inquest.ports import seal
+from inquest.core.redaction.redacted import seal
 from tests.cluster.conftest import Person
 from tests.cluster.kube import Answer, Cluster, Kubectl, Object, eventually, proposal
 

@@ -16,14 +16,14 @@ from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, give
 from inquest.adapters.kubernetes.identity import ClusterIdentity
 from inquest.api.base import GROUP
 from inquest.api.manifests.rbac import INSTALLED, TOKENS, loss_of, render_confined
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.collector import ClusterEyes
 from inquest.operator.access import excess, missing
 from inquest.operator.supervisor import supervisor_for
 from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of
-from inquest.ports import Access, Json, Person, ResourceKind
+from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 from tests.cluster.kube import Cluster, eventually, own_namespace, proposal
 from tests.cluster.operator.conftest import BOUND, Rings
 

@@ -17,7 +17,7 @@ from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, give
 from inquest.operator.health import Line, health_app
 from inquest.serving.http import metrics_app, serving
 from inquest.serving.loopback import Private
-from inquest.settings import ServerSettings
+from inquest.settings.server import ServerSettings
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
 

@@ -11,7 +11,7 @@ from inquest.adapters.kubernetes.clients import Kube
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from inquest.operator.supervisor import Supervisor
 from inquest.operator.watcher import Doorbell, Plan, Ring, Watched
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.kube import Cluster
 from tests.cluster.operator.conftest import Rings, until
 

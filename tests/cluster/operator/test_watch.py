@@ -12,11 +12,14 @@ import pytest
 from inquest import __version__
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Kube
-from inquest.controllers.runtime.dispatcher import Dispatcher, Due, Key, Lane, Resync, rank_of
+from inquest.controllers.runtime.dispatcher import Dispatcher
+from inquest.controllers.runtime.request import Due, Key, Lane, rank_of
+from inquest.controllers.runtime.resync import Resync
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.operator.lease import ReplicaLease
 from inquest.operator.supervisor import Pulse, supervisor_for
 from inquest.operator.watcher import LEASE, OURS, Doorbell, Plan, Ring
-from inquest.ports import Json, Redacted, seal
+from inquest.ports.kubernetes import Json
 from tests.cluster.kube import Kubectl, proposal
 from tests.cluster.operator.conftest import BOUND, Rings, until
 from tests.controllers.runtime.times import SteppedClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inquest.api.approval import ApprovalSpec, Approver, Identity
 from inquest.controllers.approval.controller import deciders
-from inquest.ports import Person
+from inquest.ports.kubernetes import Person
 from tests.core.remediation.test_proposal import request
 
 GRACE = Identity(uid="u-1", groups=("oncall", "system:authenticated"), extra={"scopes": ("user:info",)})

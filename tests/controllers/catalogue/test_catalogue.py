@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from inquest.api.catalogue import RemediationWorkflow
-from inquest.api.types import VoidReason, WorkflowPin
+from inquest.api.refs import WorkflowPin
+from inquest.api.types import VoidReason
 from inquest.controllers.catalogue.controller import Catalogue
 from inquest.controllers.catalogue.live import content_hash, content_of, unsettled
 from inquest.controllers.guards import Guards
@@ -17,7 +18,8 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.proposal import Drift
 from inquest.core.selection.catalogue import CatalogueFilters, WorkflowRecord
 from inquest.errors import Retryable, Unavailable
-from inquest.ports import Json, Registration, ResourceKind
+from inquest.ports.datastorage import Registration
+from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.kube import proposal
 from tests.controllers.signal.test_signals import HOME, World
 from tests.core import cases

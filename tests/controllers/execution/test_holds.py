@@ -12,7 +12,8 @@ import pytest
 from inquest.api.conditions import initial, set_conditions
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.notices import NoticeState
-from inquest.api.types import ExecutionPhase, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import ExecutionPhase
 from inquest.controllers.execution.controller import Change, Executions, _failed_by_guard, _frozen, _held, _is_too_old
 from inquest.core.remediation.guards import Halt
 from tests.controllers.signal.test_signals import World

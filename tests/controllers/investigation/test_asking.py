@@ -19,8 +19,8 @@ from inquest.core.case.steps import Ask
 from inquest.core.case.transitions import fold
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import ContextOverflow, ModelRefused, Unavailable
-from inquest.ports import Redacted, seal
 from tests.core import cases
 
 REQUEST = ModelRequest("m-1", (), ())

@@ -18,11 +18,11 @@ from inquest.controllers.journal import Author, Journal
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.steps import Step, View
+from inquest.core.redaction.redacted import seal
 from inquest.core.reporting.conditions import verdicts
 from inquest.core.reporting.events import announcements
 from inquest.core.reporting.status import status_changes
 from inquest.errors import Unavailable
-from inquest.ports import seal
 from tests.controllers.test_journal import Slots
 from tests.core import cases
 

@@ -14,8 +14,9 @@ from inquest.api.investigation import Investigation
 from inquest.controllers.investigation.finish import REFUSED_RETRY, RETRY, Archive
 from inquest.core.case.endings import cancelled
 from inquest.core.case.journal import dump
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, Unavailable
-from inquest.ports import AuditEvent, Redacted
+from inquest.ports.datastorage import AuditEvent
 from tests.controllers.signal.test_signals import World
 from tests.core import cases, talk
 

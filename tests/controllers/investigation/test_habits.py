@@ -20,7 +20,9 @@ from inquest.core.case.steps import Open, Record, Rule, Wait
 from inquest.core.case.transitions import fold
 from inquest.core.llm.planning.prepare import Habits
 from inquest.core.llm.planning.sufficiency import Sufficiency
-from inquest.settings import ModelSettings, RcaSettings, Settings
+from inquest.settings.cases import RcaSettings
+from inquest.settings.model import ModelSettings
+from inquest.settings.settings import Settings
 from tests.core import cases
 from tests.core.cases import view
 

@@ -11,7 +11,7 @@ import pytest
 from inquest.api.investigation import Investigation
 from inquest.controllers.house import House
 from inquest.controllers.investigation.gather import Inquiries
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 MODEL = {
     "provider": "openai",

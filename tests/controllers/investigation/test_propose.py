@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from inquest.api.catalogue import RemediationWorkflow
-from inquest.api.types import Outcome, Phase, SubReason, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import Outcome, Phase, SubReason
 from inquest.controllers.catalogue.live import LiveCatalogue, content_hash, content_of
 from inquest.controllers.guards import bare
 from inquest.controllers.house import House
@@ -28,11 +29,12 @@ from inquest.core.evidence.evidence import Gap, Health
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
 from inquest.core.llm.reply.verdicts import Choice, SelectionReply
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.selection.catalogue import ActionOffer, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import InquestError, Invalid, NotFound, Unavailable, Unsettled
-from inquest.ports import Json, Redacted, ResourceKind
-from inquest.settings import Settings
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.settings.settings import Settings
 from tests.core import cases
 
 DOCUMENTS = (Path(__file__).parents[3] / "catalogue" / "restart-deployment.yaml").read_text()

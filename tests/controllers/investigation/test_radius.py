@@ -10,7 +10,7 @@ from inquest.controllers.investigation.radius import Radius
 from inquest.core.remediation.blast_radius import blast
 from inquest.core.remediation.policy import Blast
 from inquest.errors import Forbidden, NotFound
-from inquest.ports import Listing, ResourceKind
+from inquest.ports.kubernetes import Listing, ResourceKind
 from tests.core.cases import DEPLOYMENT
 
 Object = dict[str, Any]

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from inquest.api.types import Phase, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import Phase
 from inquest.controllers.investigation import gather
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts

@@ -20,8 +20,9 @@ from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.endings import queue_timeout
 from inquest.core.case.transitions import advance, fold
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import Conflict
-from inquest.ports import Notice, Redacted, seal
+from inquest.ports.process import Notice
 from tests.core import cases, talk
 
 PLACE = ("shop", "inv-1")

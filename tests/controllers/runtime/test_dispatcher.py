@@ -9,19 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from inquest.api.types import Severity
-from inquest.controllers.runtime.dispatcher import (
-    RESORT_SECONDS,
-    Dispatcher,
-    Due,
-    Key,
-    Lane,
-    Rank,
-    Resync,
-    flow_of,
-    rank_of,
-)
+from inquest.controllers.runtime.dispatcher import RESORT_SECONDS, Dispatcher
+from inquest.controllers.runtime.request import Due, Key, Lane, Rank, flow_of, rank_of
+from inquest.controllers.runtime.resync import Resync
 from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Unavailable
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.telemetry.metrics import REGISTRY
 from tests.controllers.runtime.times import SteppedClock, settled
 

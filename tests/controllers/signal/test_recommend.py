@@ -15,8 +15,9 @@ from inquest.controllers.house import House
 from inquest.controllers.signal.controller import Signals
 from inquest.controllers.signal.recommend import LOOK_AGAIN, Recommendations
 from inquest.core.llm.messages import ModelReply, ModelRequest, Usage
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import ModelRefused, Unavailable
-from inquest.ports import Json, Redacted, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from tests.controllers.signal.test_signals import World
 
 ADVICE = """\

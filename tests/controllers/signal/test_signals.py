@@ -12,7 +12,7 @@ import pytest
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.names import case_lease_name, fingerprint, investigation_name
 from inquest.api.notices import NoticeState
-from inquest.api.types import PinnedTarget, TargetRef
+from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.controllers.catalogue.live import content_hash, content_of
 from inquest.controllers.house import House
 from inquest.controllers.notices import LATEST_NOTICE, NOTICE_LOOK
@@ -22,10 +22,12 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.evidence import Gap
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.history import History, HistoryEntry
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, Forbidden, NotFound
-from inquest.ports import Notice, Redacted, ResourceKind, Seen
-from inquest.settings import Settings
+from inquest.ports.kubernetes import ResourceKind, Seen
+from inquest.ports.process import Notice
+from inquest.settings.settings import Settings
 from tests.cluster.kube import proposal
 
 Json = dict[str, Any]

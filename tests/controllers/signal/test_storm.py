@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from inquest.api.types import Severity
-from inquest.controllers.runtime.dispatcher import rank_of
+from inquest.controllers.runtime.request import rank_of
 from inquest.controllers.signal.controller import Signals
 from inquest.controllers.signal.turns import Turns
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Conflict
-from inquest.ports import Redacted, ResourceKind
-from inquest.settings import Settings
+from inquest.ports.kubernetes import ResourceKind
+from inquest.settings.settings import Settings
 from tests.controllers.signal.test_signals import HOME, NOW, TARGET, Json, World
 
 MANY = 10_000

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from inquest.api.investigation import InvestigationSpec, StepState
+from inquest.api.findings import StepState
+from inquest.api.investigation import InvestigationSpec
 from inquest.api.types import Phase, Reason
 from inquest.core.case.case import Case, names_of
 from inquest.core.case.decide import next_step

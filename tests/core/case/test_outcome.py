@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.api.types import (
-    TERMINAL_PHASES,
-    HumanReviewReason,
-    Outcome,
-    Phase,
-    Reason,
-    Resolution,
-    SubReason,
-    TargetRef,
-)
+from inquest.api.refs import TargetRef
+from inquest.api.types import TERMINAL_PHASES, HumanReviewReason, Outcome, Phase, Reason, Resolution, SubReason
 from inquest.core.case.endings import (
     cancelled,
     catalogue_unavailable,

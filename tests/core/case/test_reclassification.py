@@ -9,7 +9,8 @@ import pytest
 
 from inquest.api import types
 from inquest.api.investigation import InvestigationSpec
-from inquest.api.types import Business, Environment, Priority, RiskTolerance
+from inquest.api.refs import Business
+from inquest.api.types import Environment, Priority, RiskTolerance
 from inquest.core.case import facts, selecting
 from inquest.core.case.case import Case, reclassified, signal_of
 from inquest.core.case.remediating import question_of

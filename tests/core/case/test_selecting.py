@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inquest.api.types import DetectedLabels, Detection, Outcome, Phase, Reason, SubReason, TargetRef
+from inquest.api.refs import DetectedLabels, TargetRef
+from inquest.api.types import Detection, Outcome, Phase, Reason, SubReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, context_of
 from inquest.core.case.decide import next_step

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from inquest.api.investigation import ChosenWorkflow
+from inquest.api.refs import TargetRef
 from inquest.api.types import (
     TERMINAL_PHASES,
     ApprovalState,
@@ -28,7 +29,6 @@ from inquest.api.types import (
     Resolution,
     RulingDecision,
     SubReason,
-    TargetRef,
     UndoWhen,
     VoidReason,
 )

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest
-from inquest.api.types import ApprovalState, Phase, Reason, Resolution, RulingDecision, SubReason, TargetRef, VoidReason
+from inquest.api.refs import TargetRef
+from inquest.api.types import ApprovalState, Phase, Reason, Resolution, RulingDecision, SubReason, VoidReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, is_outside
 from inquest.core.case.journal import dump, load

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import DetectedLabels, Detection, GitOpsTool, ServiceMesh, TargetRef
+from inquest.api.refs import DetectedLabels, TargetRef
+from inquest.api.types import Detection, GitOpsTool, ServiceMesh
 from inquest.core.cluster.detected_labels import (
     ALL_DETECTIONS,
     Quota,

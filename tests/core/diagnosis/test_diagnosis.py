@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.api.investigation import ClaimRole, ClaimVerdict
-from inquest.api.types import TargetRef
+from inquest.api.findings import ClaimRole, ClaimVerdict
+from inquest.api.refs import TargetRef
 from inquest.core.case.merging import Circumstances, merge
 from inquest.core.case.outcome import decide
 from inquest.core.diagnosis.categories import CATEGORIES, category_from

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.adapters.playbooks.reader import book_of, library
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.playbooks import Book, matching
 from inquest.core.evidence.evidence import Citation, Finding
 from inquest.core.evidence.snapshot import Snapshot

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import Mode, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import Mode
 from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Gap, digest_of
 from inquest.core.llm.prompts.rca import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.case.merging import merge
 from inquest.core.case.outcome import decide
 from inquest.core.diagnosis.claims import RawClaim

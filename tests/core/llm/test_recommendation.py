@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inquest.api.refs import TargetRef
 from inquest.api.signal import Urgency
-from inquest.api.types import TargetRef
 from inquest.core.llm import recommendation
 from inquest.core.llm.messages import ModelReply, Usage
 from inquest.core.llm.recommendation import ActionWords, Advice, Known, Place, question_of

@@ -19,8 +19,8 @@ from inquest.core.llm.loop import with_reply, with_results
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, Usage
 from inquest.core.llm.planning.prepare import Habits
 from inquest.core.llm.summary import SUMMARY_READS, summarised, summary_request, wants_summary
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import Unavailable
-from inquest.ports import Redacted, seal
 from tests.core import cases
 from tests.core.llm.conftest import call, inquiry, running, says
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.api.investigation import StepState
+from inquest.api.findings import StepState
 from inquest.core.llm.conversation import Turn
 from inquest.core.llm.messages import ModelReply, ToolCall, ToolResult, Usage
 from inquest.core.llm.planning.visible_plan import MAX_STEPS, STEP_CHARACTERS, plan_block, plan_of, without_plan

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.redaction.marks import MARK, WITHHELD
 from inquest.core.redaction.redactor import Known, Redactor
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import SourceType, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import SourceType
 from inquest.core.remediation.effect_metrics import Question, alert_of, is_same, metric, pods_of, questions
 from inquest.core.remediation.effectiveness import improvement, is_custom
-from inquest.settings import EffectivenessQueries
+from inquest.settings.cases import EffectivenessQueries
 
 STARTED = datetime(2026, 5, 13, 12, tzinfo=UTC)
 ENDED = STARTED + timedelta(minutes=1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from inquest.core.remediation.freeze import FreezeWindow, OpenWindow, open_windows, schedule_fault
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kolkata")

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inquest.api.refs import Business, DetectedLabels, TargetRef
 from inquest.api.types import (
     ApprovalState,
-    Business,
     ConfidenceLevel,
-    DetectedLabels,
     Environment,
     HumanReviewReason,
     Phase,
@@ -22,7 +21,6 @@ from inquest.api.types import (
     Reason,
     Resolution,
     RulingDecision,
-    TargetRef,
 )
 from inquest.core.history.history import UNAVAILABLE, History, HistoryEntry
 from inquest.core.remediation.policy import (

@@ -18,21 +18,18 @@ from pydantic import TypeAdapter
 from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest, UndoPin
 from inquest.api.catalogue import ParameterSchema, PreviewEntry, RemediationWorkflow
 from inquest.api.execution import Holder, PinnedWorkflow, WorkflowExecution
-from inquest.api.investigation import AlternativeWorkflow, Claim
+from inquest.api.findings import AlternativeWorkflow, Claim
 from inquest.api.names import HEALTH_ANNOTATION, job_name, target_string
+from inquest.api.refs import ObjectRef, PinnedTarget, RiskFactor, TargetRef
 from inquest.api.types import (
     FailureReason,
     HumanReviewReason,
-    ObjectRef,
     ParameterType,
     Phase,
-    PinnedTarget,
     Reason,
     Resolution,
-    RiskFactor,
     RulingDecision,
     SubReason,
-    TargetRef,
     UndoWhen,
     VoidReason,
 )

@@ -20,7 +20,7 @@ from inquest.core.remediation.approval import Standing
 from inquest.core.remediation.guards import GuardRules, GuardView, guard_drift
 from inquest.core.reporting import audit
 from inquest.datastorage.wire.audit_events import payload_faults
-from inquest.ports import AuditEvent
+from inquest.ports.datastorage import AuditEvent
 from tests.core import cases, talk
 from tests.core.reporting.test_status import ENDED, every_end
 

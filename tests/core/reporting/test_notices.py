@@ -9,8 +9,9 @@ from uuid import UUID
 
 import pytest
 
+from inquest.api.refs import Business, TargetRef
 from inquest.api.signal import Signal
-from inquest.api.types import Business, HumanReviewReason, Phase, SignalPhase, TargetRef
+from inquest.api.types import HumanReviewReason, Phase, SignalPhase
 from inquest.core.case import outcome
 from inquest.core.case.case import Case
 from inquest.core.case.facts import ApprovalEscalated, Closed, ContextResolved, Diagnosed

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inquest.api import investigation as api
 from inquest.api.conditions import set_conditions
-from inquest.api.investigation import ClaimRole, ClaimVerdict, InvestigationStatus
+from inquest.api.findings import Claim, ClaimRole, ClaimVerdict, PlanStep, ProgressEntry
+from inquest.api.investigation import InvestigationStatus
+from inquest.api.refs import ObjectRef
 from inquest.api.types import (
     TERMINAL_PHASES,
     ApprovalState,
     EffectivenessReason,
     ExecutionPhase,
-    ObjectRef,
     Phase,
     Reason,
     Resolution,
@@ -514,8 +514,8 @@ def full() -> InvestigationStatus:
     return status_of(case).model_copy(
         update={
             "conditions": made,
-            "progress": tuple(api.ProgressEntry(id=number, preview="p" * 500) for number in range(1, 51)),
-            "plan": (api.PlanStep(step="look"),) * 12,
+            "progress": tuple(ProgressEntry(id=number, preview="p" * 500) for number in range(1, 51)),
+            "plan": (PlanStep(step="look"),) * 12,
         }
     )
 
@@ -552,8 +552,8 @@ def test_evidence_of_a_claim_that_stands_is_never_dropped(budget: int) -> None:
 
 def replace_claims(status: InvestigationStatus, names: tuple[str, ...]) -> InvestigationStatus:
     claims = (
-        api.Claim(text="holds", evidence=names, verdict=ClaimVerdict.SUPPORTED),
-        api.Claim(text="does not", evidence=("E9",), verdict=ClaimVerdict.UNSUPPORTED),
+        Claim(text="holds", evidence=names, verdict=ClaimVerdict.SUPPORTED),
+        Claim(text="does not", evidence=("E9",), verdict=ClaimVerdict.UNSUPPORTED),
     )
     return status.model_copy(update={"claims": claims})
 

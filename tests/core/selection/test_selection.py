@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.api.types import DetectedLabels, GitOpsTool, TargetRef
+from inquest.api.refs import DetectedLabels, TargetRef
+from inquest.api.types import GitOpsTool
 from inquest.core.case.merging import Circumstances, merge
 from inquest.core.case.outcome import decide
 from inquest.core.cluster.detected_labels import Quota

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from inquest.api.catalogue import ActionType, RemediationWorkflow
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.core.selection.parameters import target_parameters
 

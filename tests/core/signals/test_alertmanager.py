@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.names import signal_name
+from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal
-from inquest.api.types import Mode, Severity, SignalPhase, TargetRef
+from inquest.api.types import Mode, Severity, SignalPhase
 from inquest.core.signals.alertmanager import read_alertmanager, read_specs, seen_again, target_of, words_of
 from inquest.core.signals.payload import MOST_NOTICES, Batch, Circumstances, Firing, Over, Refused, Served, Told, fitted
 

@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inquest.api.refs import TargetRef
 from inquest.api.signal import SignalContent
-from inquest.api.types import (
-    Criticality,
-    Environment,
-    Mode,
-    Priority,
-    RiskTolerance,
-    Severity,
-    SlaRequirement,
-    TargetRef,
-)
+from inquest.api.types import Criticality, Environment, Mode, Priority, RiskTolerance, Severity, SlaRequirement
 from inquest.core.signals.classification import (
     Surroundings,
     classify,

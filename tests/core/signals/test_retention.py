@@ -18,8 +18,8 @@ from inquest.api.signal import Signal
 from inquest.controllers.investigation.finish import MOST_RETIRED, Archive
 from inquest.controllers.signal.controller import ORPHAN_LEASE
 from inquest.core.signals.retention import HELD, Keeping, overdue, retiring
-from inquest.ports import Json, ResourceKind
-from inquest.settings import Settings
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.settings.settings import Settings
 from tests.controllers.signal.test_signals import HOME, World
 
 NOW = datetime(2026, 11, 22, 10, tzinfo=UTC)

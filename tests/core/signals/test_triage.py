@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inquest.api.refs import ObjectRef
 from inquest.api.signal import SignalContent
-from inquest.api.types import EffectivenessReason, ObjectRef, Phase, Reason, Resolution, SignalPhase, SubReason
+from inquest.api.types import EffectivenessReason, Phase, Reason, Resolution, SignalPhase, SubReason
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.signals.holds import MAX_BACK_OFF, back_off, failures_in_a_row, next_allowed
 from inquest.core.signals.triage import TRIAGE, earlier_answer, triage

@@ -17,14 +17,14 @@ from sqlalchemy import select
 from hack.postgres import Postgres
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.history.history import UNAVAILABLE
+from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app
 from inquest.datastorage.store import archive
 from inquest.datastorage.store.database import migrate, open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Retryable
-from inquest.ports import seal
 from tests.datastorage.conftest import throwaway_postgres
 from tests.datastorage.served import served, settings_file
 from tests.faults.datastorage.writer import BATCH, STORED, records

@@ -13,9 +13,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
+from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app
 from inquest.datastorage.store.database import migrate, open_database
-from inquest.ports import AuditEvent, seal
+from inquest.ports.datastorage import AuditEvent
 
 BATCH = 5
 STORED = "stored "

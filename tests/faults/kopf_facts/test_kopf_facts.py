@@ -17,7 +17,7 @@ from aiohttp import web
 
 from inquest.adapters.kubernetes.credentials import Login
 from inquest.operator.watcher import Doorbell, Jitter, Plan, Ring, Watched, settings_for
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 GIZMO = ResourceKind("example.com", "v1", "Gizmo", "gizmos", True)
 BOUND = 90.0

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inquest.errors import AmbiguousKind, NotFound, UnknownKind
-from inquest.ports import Json, Listing, ResourceKind
+from inquest.ports.kubernetes import Json, Listing, ResourceKind
 from inquest.replay.selectors import by_labels
 
 Objects = list[Json]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.errors import Forbidden
 from tests.gather.snapshot.support import FakeCluster, made, owner
 from tests.gather.snapshot.test_rules import quiet, taken

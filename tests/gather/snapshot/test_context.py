@@ -10,14 +10,15 @@ import pytest
 
 from inquest.adapters.kubernetes.discovery import LEAST_AGE, Discovery
 from inquest.adapters.kubernetes.transport import Reply, Request
-from inquest.api.types import Detection, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import Detection
 from inquest.core.cluster.detected_labels import ALL_DETECTIONS, Quota
 from inquest.core.cluster.hashes import spec_hash
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError, NotFound, RateLimited, Unavailable
 from inquest.gather.snapshot.collector import ClusterEyes
 from inquest.gather.snapshot.context import ContextReader, owner_chain
-from inquest.ports import ResourceKind
+from inquest.ports.kubernetes import ResourceKind
 from tests.gather.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
 
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")

@@ -8,7 +8,7 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Kube
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import name_of
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.errors import Forbidden

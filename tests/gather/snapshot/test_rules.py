@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inquest.api.manifests.rbac import INVESTIGATOR
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import EvidenceStatus
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor

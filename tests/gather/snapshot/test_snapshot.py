@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.registry import detect
 from inquest.core.diagnosis.health import flags_of, health
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Health

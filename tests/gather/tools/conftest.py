@@ -17,7 +17,7 @@ from inquest.errors import InquestError, Invalid, NotFound, UnknownKind
 from inquest.gather.tools.context import Backends, Desk
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import Tools
-from inquest.ports import Json, Listing, ResourceKind
+from inquest.ports.kubernetes import Json, Listing, ResourceKind
 from inquest.replay.clock import RecordedClock
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from inquest.api.investigation import ClaimVerdict
+from inquest.api.findings import ClaimVerdict
 from inquest.core.diagnosis.claims import NOTES, RawClaim, check_claims
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, digest_of
 from inquest.core.llm.messages import Invocation
 from inquest.gather.tools.toolset import REGISTRY, Tools
-from inquest.ports import Json, Reading
+from inquest.ports.kubernetes import Json, Reading
 from tests.gather.tools.conftest import NOW, Bench, deployment, event, pod
 
 Make = Callable[..., Bench]

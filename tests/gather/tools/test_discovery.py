@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import DetectedLabels
+from inquest.api.refs import DetectedLabels
 from inquest.core.llm.messages import Invocation
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.selection.catalogue import (

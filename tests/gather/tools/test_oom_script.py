@@ -18,6 +18,7 @@ from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, RunTools
 from inquest.core.llm.loop import begin, fold, next_move
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolResult
 from inquest.core.llm.reply.verdicts import RcaReply, SelectionReply
+from inquest.core.redaction.redacted import seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.selection.catalogue import (
     ActionOffer,
@@ -31,7 +32,6 @@ from inquest.errors import NotFound
 from inquest.gather.tools.context import Backends, Desk
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import Tools
-from inquest.ports import seal
 from inquest.replay.clock import RecordedClock
 from tests.gather.tools.conftest import NOW, FakeCluster, deployment, event, pod
 

@@ -17,14 +17,15 @@ from inquest.core.evidence.evidence import EvidenceStatus, Gap, digest_of
 from inquest.core.llm.conversation import Run
 from inquest.core.llm.messages import Invocation, ToolCall
 from inquest.core.llm.tool_calls import submit_tools
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Unavailable
 from inquest.gather.tools.context import Backends, Desk
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import REGISTRY, Tools
-from inquest.ports import Reach, Redacted
+from inquest.ports.model import Reach
 from inquest.replay.clock import RecordedClock
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from inquest.wiring import ToolBench
 from tests.core import cases
 from tests.gather.tools.conftest import NOW, Bench, FakeCluster, configured, deployment, pod, row, run_of

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall, Usage
-from inquest.ports import Redacted
+from inquest.core.redaction.redacted import Redacted
 from tests.scenarios.injection.channels import POD
 from tests.scenarios.injection.payloads import MARK, Goal, Payload
 

@@ -16,7 +16,7 @@ from inquest.core.case.journal import dump
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting import status
 from inquest.replay.player import default_catalogue, playing
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 from tests.core.redaction.corpus import CARRIERS, TOKENS, part_of
 from tests.core.redaction.test_corpus import POSITIVES

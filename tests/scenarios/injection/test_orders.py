@@ -16,15 +16,16 @@ import pytest
 import yaml
 
 from hack.tools import build
-from inquest.adapters.opa.policy import OpaPolicy, OpaServer
+from inquest.adapters.opa.policy import OpaPolicy
+from inquest.adapters.opa.process import OpaServer
 from inquest.api.types import Phase, RulingDecision
 from inquest.core.case import decide, facts
 from inquest.core.case.steps import Rule, View
 from inquest.core.history.history import History
+from inquest.core.redaction.redacted import seal
 from inquest.core.remediation.policy import NO_FACT_TEXT, Ruling, policy_document, ruling
-from inquest.ports import seal
 from inquest.replay.player import Player, Result, default_catalogue, playing
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from tests.scenarios.injection.channels import CHANNELS, planted
 from tests.scenarios.injection.gullible import Arguments, Gullible, evidence_of
 from tests.scenarios.injection.payloads import MARK, PAYLOADS, WORDINGS, Goal, Payload

@@ -12,14 +12,14 @@ import httpx2
 import pytest
 from starlette.datastructures import Headers
 
-from inquest.api.evidence_names import GROUP, ROOT
+from inquest.api.names import GROUP, ROOT
 from inquest.controllers.house import CONFIG_MAP, INVESTIGATION
 from inquest.controllers.journal import Journal
 from inquest.core.case.transitions import fold
 from inquest.core.evidence.evidence import Origin
 from inquest.core.reporting.archive import joined, pieces
 from inquest.errors import AmbiguousKind, Misconfigured, NotFound, Unavailable, UnknownKind
-from inquest.ports import Access, ResourceKind
+from inquest.ports.kubernetes import Access, ResourceKind
 from inquest.server.evidence.app import AT_ONCE, Reading, create_app
 from inquest.server.evidence.caller import FrontProxy, caller_of, front_proxy
 from inquest.server.evidence.case_files import Desk

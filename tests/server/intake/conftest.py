@@ -13,12 +13,13 @@ import httpx2
 import pytest
 
 from inquest.controllers.house import House
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, NotFound, UnknownKind
-from inquest.ports import Redacted, ResourceKind
+from inquest.ports.kubernetes import ResourceKind
 from inquest.server.intake.app import create_app
 from inquest.serving.login import Reviewer
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)

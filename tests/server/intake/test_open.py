@@ -18,7 +18,7 @@ from hack.cluster.certificates import Authority, Subject
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
 from inquest.server.intake.limits import REQUESTS_AT_ONCE
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from inquest.wiring import receiving
 from tests.server.intake.conftest import Opening, Server
 from tests.server.intake.test_notices import ALERTS, alert, batch

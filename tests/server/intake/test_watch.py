@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from inquest.api.manifests.rbac import INVESTIGATOR, OPERATOR
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.house import House
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.signals.events import read_event
 from inquest.core.signals.payload import Circumstances, Firing
 from inquest.errors import Forbidden, InquestError, NotFound, Unavailable
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.server.intake.watch import MOST_HELD, TELL_AGAIN, EventWatch, Lookout
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from tests.server.intake.conftest import NOW, Server
 from tests.server.intake.test_events import POD, event, signals
 

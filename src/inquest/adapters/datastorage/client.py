@@ -39,12 +39,14 @@ from inquest.adapters.datastorage.responses import (
     WorkflowPage,
 )
 from inquest.adapters.datastorage.verify import Chains
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.history.history import UNAVAILABLE, History, checked
 from inquest.core.history.lessons import Endings
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
-from inquest.ports import DATASTORAGE, AuditEvent, Clock, Redacted, Registration
+from inquest.ports.datastorage import DATASTORAGE, AuditEvent, Registration
+from inquest.ports.process import Clock
 
 ClusterId = Callable[[], Awaitable[str]]
 """Uid of the cluster; empty where it cannot be known, Unavailable or RateLimited where it could not be read now."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from inquest.errors import Unavailable
-from inquest.ports import DATASTORAGE
+from inquest.ports.datastorage import DATASTORAGE
 
 API: Final = "/api/v1"
 REGISTRAR: Final = "inquest"

@@ -22,7 +22,7 @@ from inquest.errors import (
     RateLimited,
     Unavailable,
 )
-from inquest.ports import DATASTORAGE
+from inquest.ports.datastorage import DATASTORAGE
 
 READ_SECONDS: Final = 2.0
 WRITE_SECONDS: Final = 5.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from inquest.ports import AuditEvent
+from inquest.ports.datastorage import AuditEvent
 
 ProfileName = Literal["native", "kubernaut-1.4"]
 OWN_EVENTS: Final = "inquest."

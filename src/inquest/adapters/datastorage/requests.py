@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from inquest.adapters.datastorage.convert import REGISTRAR, compact
-from inquest.api.types import DetectedLabels
+from inquest.api.refs import DetectedLabels
 from inquest.core.selection.catalogue import CatalogueFilters
-from inquest.ports import AuditEvent
+from inquest.ports.datastorage import AuditEvent
 
 PAGE: Final = 100
 CASE_ENDED: Final = "inquest.case.ended"

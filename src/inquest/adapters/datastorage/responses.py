@@ -16,7 +16,7 @@ from inquest.core.history.history import History, HistoryEntry
 from inquest.core.history.lessons import Check, Ending, Endings, Key
 from inquest.core.selection.catalogue import Described, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import Unavailable
-from inquest.ports import DATASTORAGE, Registration
+from inquest.ports.datastorage import DATASTORAGE, Registration
 from inquest.telemetry.metrics import DATASTORAGE_UNREADABLE
 
 Item = TypeVar("Item")

@@ -8,7 +8,7 @@ from typing import Final
 from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.transport import Request, Transport, Unknown
 from inquest.errors import Forbidden, Unavailable
-from inquest.ports import Access, Json, ResourceKind
+from inquest.ports.kubernetes import Access, Json, ResourceKind
 
 AUTHENTICATION: Final = "authentication.k8s.io"
 AUTHORIZATION: Final = "authorization.k8s.io"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 
 APPLY: Final = "application/apply-patch+yaml"
 

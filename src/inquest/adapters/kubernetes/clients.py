@@ -28,7 +28,7 @@ from inquest.adapters.kubernetes.objects import KubeStatus
 from inquest.adapters.kubernetes.reader import KubeCluster
 from inquest.adapters.kubernetes.transport import REQUEST_SECONDS, Traffic, Transport
 from inquest.api.base import GROUP
-from inquest.ports import Clock
+from inquest.ports.process import Clock
 
 
 class Kube:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.transport import Request, Transport
-from inquest.api.evidence_names import GROUP, KIND, RECORD, RESOURCE, VERSION
+from inquest.api.names import GROUP, KIND, RECORD, RESOURCE, VERSION
 from inquest.errors import Invalid
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 MOST_PAGES: Final = 1000
 _KIND: Final = ResourceKind(GROUP, VERSION, KIND, RESOURCE, True)

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from inquest.errors import Forbidden, NotFound
-from inquest.ports import Cluster, ResourceKind
+from inquest.ports.kubernetes import Cluster, ResourceKind
 
 log = structlog.stdlib.get_logger(__name__)
 

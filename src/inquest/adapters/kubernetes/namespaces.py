@@ -14,7 +14,7 @@ import structlog
 
 from inquest.api.base import GROUP
 from inquest.errors import Forbidden
-from inquest.ports import Access, ResourceKind
+from inquest.ports.kubernetes import Access, ResourceKind
 from inquest.telemetry.metrics import NAMESPACES_REFUSED
 
 _log = structlog.stdlib.get_logger(__name__)

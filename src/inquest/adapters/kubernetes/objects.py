@@ -12,8 +12,9 @@ from inquest.adapters.kubernetes.namespaces import Places
 from inquest.adapters.kubernetes.reader import PAGE, pages, read_list
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.api.base import FIELD_MANAGER
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
-from inquest.ports import Access, Json, Person, Redacted, ResourceKind, Seen
+from inquest.ports.kubernetes import Access, Json, Person, ResourceKind, Seen
 
 MERGE: Final = "application/merge-patch+json"
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"

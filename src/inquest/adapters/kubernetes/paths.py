@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from inquest.errors import Invalid
-from inquest.ports import ResourceKind
+from inquest.ports.kubernetes import ResourceKind
 
 _WORD: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 """Groups, versions, plurals, namespaces."""

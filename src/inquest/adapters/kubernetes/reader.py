@@ -12,7 +12,7 @@ from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.discovery import Discovery, refuse_secrets
 from inquest.adapters.kubernetes.transport import SYSTEM, Expired, Request, Transport
 from inquest.errors import Unavailable
-from inquest.ports import Json, Listing, ResourceKind
+from inquest.ports.kubernetes import Json, Listing, ResourceKind
 
 PAGE: Final = 500
 WATCH_SECONDS: Final = 300

@@ -30,7 +30,8 @@ from inquest.adapters.kubernetes.bodies import APPLY, apply_body
 from inquest.adapters.kubernetes.credentials import NOBODY_ELSE, Login, Source, given
 from inquest.api.base import GROUP
 from inquest.api.manifests.rbac import INSTALL
-from inquest.ports import Clock, Json
+from inquest.ports.kubernetes import Json
+from inquest.ports.process import Clock
 from inquest.telemetry.metrics import API_REQUESTS, CLOCK_OFFSET
 
 SYSTEM: Final = "the API server"

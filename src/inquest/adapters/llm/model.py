@@ -20,8 +20,10 @@ from inquest.adapters.llm.request import Dialect, body_of, dialect_of
 from inquest.adapters.llm.response import streamed, whole
 from inquest.adapters.llm.text_protocol import out_of_text
 from inquest.core.llm.messages import ModelReply, ModelRequest, Retry
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import ContextOverflow, InquestError, Misconfigured, ModelRefused, RateLimited, Unavailable
-from inquest.ports import MODEL_TROUBLE, Clock, Redacted
+from inquest.ports.model import MODEL_TROUBLE
+from inquest.ports.process import Clock
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 300.0

@@ -8,15 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from inquest.adapters.monitoring.selectors import (
-    STRING,
-    Confinement,
-    Declined,
-    Selector,
-    matchers_of,
-    unreadable,
-    with_matchers,
-)
+from inquest.adapters.monitoring.selectors import STRING, Confinement, Selector, matchers_of, unreadable, with_matchers
+from inquest.errors import Declined
 
 _PIECE: Final = re.compile(rf"(?P<string>{STRING})|(?P<brace>\{{)|(?P<other>[^\"'`{{}}#\\/]+|/(?![/*]))")
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from inquest.adapters.monitoring.http_client import Line, not_understood
 from inquest.adapters.monitoring.logql import confined
 from inquest.adapters.monitoring.selectors import Confinement
-from inquest.ports import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, Reading
 
 SYSTEM: Final = "loki"
 MOST_SERIES: Final = 500

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from inquest.adapters.monitoring.http_client import Line, not_understood
 from inquest.adapters.monitoring.promql import confined, confined_selector, selectors_of
-from inquest.adapters.monitoring.selectors import SECRETS, Confinement, Declined
+from inquest.adapters.monitoring.selectors import SECRETS, Confinement
 from inquest.api.base import rfc3339
-from inquest.ports import Namespaces, Reading
+from inquest.errors import Declined
+from inquest.ports.kubernetes import Namespaces, Reading
 
 SYSTEM: Final = "prometheus"
 MOST_SERIES: Final = 500

@@ -15,12 +15,12 @@ from inquest.adapters.monitoring.selectors import (
     QUOTED,
     SECRETS,
     Confinement,
-    Declined,
     Selector,
     matchers_of,
     unreadable,
     with_matchers,
 )
+from inquest.errors import Declined
 
 MOST_NESTED: Final = 40
 MOST_CHARACTERS: Final = 100_000

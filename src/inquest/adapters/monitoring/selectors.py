@@ -14,7 +14,7 @@ from typing import Final
 
 import re2
 
-from inquest.errors import Invalid
+from inquest.errors import Declined
 
 SECRETS: Final = "kube_secret_"
 """Metrics that name Secrets; names of Secrets are never read."""
@@ -26,14 +26,6 @@ _MATCHER: Final = re.compile(
     rf"\s*(?:(?P<label>{_NAME}|{QUOTED})\s*(?P<op>=~|!~|!=|=)\s*(?P<value>{QUOTED})|(?P<metric>{QUOTED}))\s*"
 )
 _CLOSING: Final = re.compile(r"\s*\}")
-
-
-class Declined(Invalid):
-    """A query that is not sent; `hint` says what would be."""
-
-    def __init__(self, why: str, hint: str) -> None:
-        super().__init__(why)
-        self.hint = hint
 
 
 @dataclass(frozen=True)

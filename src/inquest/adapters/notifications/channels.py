@@ -15,8 +15,9 @@ import httpx2
 import structlog
 
 from inquest.adapters.notifications import text
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Misconfigured, Unavailable
-from inquest.ports import Notice, Redacted
+from inquest.ports.process import Notice
 
 _log = structlog.stdlib.get_logger(__name__)
 

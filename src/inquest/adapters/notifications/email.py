@@ -24,8 +24,9 @@ import structlog
 
 from inquest.adapters.notifications.channels import Begun, Learn, silent
 from inquest.adapters.notifications.text import part_of, parts, title
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Misconfigured, Unavailable
-from inquest.ports import Notice, Redacted
+from inquest.ports.process import Notice
 
 _log = structlog.stdlib.get_logger(__name__)
 

@@ -20,8 +20,10 @@ from inquest.adapters.notifications.channels import LogReceiver, Receiver
 from inquest.adapters.notifications.routes import Routed
 from inquest.api.base import rfc3339
 from inquest.api.notices import NoticeState
+from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
-from inquest.ports import Clock, Json, Notice, Redacted, ResourceKind, Status
+from inquest.ports.kubernetes import Json, ResourceKind, Status
+from inquest.ports.process import Clock, Notice
 from inquest.telemetry.metrics import NOTICES
 
 _log = structlog.stdlib.get_logger(__name__)

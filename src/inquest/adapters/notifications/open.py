@@ -13,7 +13,8 @@ import httpx2
 from inquest.adapters.notifications.channels import Hook, Receiver, SlackReceiver, WebhookReceiver
 from inquest.adapters.notifications.routes import Route, Routed, routed
 from inquest.errors import Misconfigured
-from inquest.settings import HeraldSettings, ReceiverSettings, SmtpSettings, opaque_parts
+from inquest.settings.base import opaque_parts
+from inquest.settings.notifications import HeraldSettings, ReceiverSettings, SmtpSettings
 
 
 async def receivers_of(

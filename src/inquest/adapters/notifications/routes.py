@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from inquest.adapters.notifications.channels import Receiver
 from inquest.core.reporting.notices import Owner
-from inquest.ports import Notice
+from inquest.ports.process import Notice
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from inquest.core.text import shown, visible
-from inquest.ports import Notice
+from inquest.ports.process import Notice
 
 MOST_CHAT: Final = 3000
 """Characters of a section (Slack's own bound)."""

@@ -10,7 +10,8 @@ import asyncio
 from pathlib import Path
 from typing import Final, Self
 
-from inquest.adapters.opa.policy import DEADLINE, WATCH_SECONDS, Endpoint, Notify, hash_of_policy, loaded_hash
+from inquest.adapters.opa.policy import DEADLINE, Endpoint, hash_of_policy, loaded_hash
+from inquest.adapters.opa.process import WATCH_SECONDS, Notify
 
 LOOKS: Final = 3
 """In a row, before a difference counts: OPA may be about to take up what this process has just read."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from inquest.api import evidence_names
+from inquest.api import names as api_names
 from inquest.api.base import GROUP
 from inquest.api.registry import PLURALS
 
@@ -383,9 +383,7 @@ NEVER: Final[tuple[Question, ...]] = (
 # --- what people can be given ------------------------------------------------------------------------------
 
 _READ_ALL: Final = Rule(GROUP, PLURALS, READ)
-_READ_CASES: Final = Rule(
-    evidence_names.GROUP, (evidence_names.RESOURCE, f"{evidence_names.RESOURCE}/{evidence_names.RECORD}"), ("get",)
-)
+_READ_CASES: Final = Rule(api_names.GROUP, (api_names.RESOURCE, f"{api_names.RESOURCE}/{api_names.RECORD}"), ("get",))
 """The text of evidence, as far as the reader may read what it was read from."""
 
 PEOPLE: Final[tuple[PeopleRole, ...]] = (

@@ -20,7 +20,7 @@ from inquest.datastorage.store import archive, bundle
 from inquest.datastorage.store.database import Database, open_database
 from inquest.datastorage.wire.types import instant_from_text, instant_text
 from inquest.errors import Misconfigured, Unavailable
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 audit = App(name="audit", help="Check, export and retire the audit trail.")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from inquest.datastorage.store import backup as store_backup
 from inquest.datastorage.store.backup import CopyFailed, back_up
 from inquest.errors import Misconfigured
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 
 def backup(file: Path, /, *, settings: Path | None = None) -> None:

@@ -10,14 +10,14 @@ from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
 from inquest.api.names import EXECUTION_LABEL
 from inquest.cli.admin.cleanup_blocks import Block, Deed, Remains, blocking, job_namespaces
-from inquest.cli.admin.doctor_checks import place_of
+from inquest.cli.admin.installation import place_of
 from inquest.cli.exits import Exit
 from inquest.cli.options import Connection, Home, Place, at_place
 from inquest.cli.output import machine_text, say
 from inquest.controllers.house import APPROVAL, EXECUTION, INVESTIGATION, JOB, LEASE
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, NotFound, UnknownKind
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 SAFE: Final = frozenset({Deed.CANCEL, Deed.FREE, Deed.DELETE_LEASE})
 """What `--yes` does. A Job that runs is none of it."""

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.admin.doctor_checks import ENDED, REPLICA, is_renewed, place_of, word
+from inquest.cli.admin.doctor_checks import word
+from inquest.cli.admin.installation import ENDED, REPLICA, is_renewed, place_of
 
 Json = Mapping[str, Any]
 

@@ -10,7 +10,8 @@ from cyclopts import Parameter
 
 from inquest import __version__
 from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, SERVICE_ACCOUNT, Question
-from inquest.cli.admin.doctor_checks import Finding, Installation, Level, Listed, Unread, examine, is_running
+from inquest.cli.admin.doctor_checks import Finding, Level, examine
+from inquest.cli.admin.installation import Installation, Listed, Unread, is_running
 from inquest.cli.exits import Exit
 from inquest.cli.options import Connection, Home, Place, at_place
 from inquest.cli.output import machine_text, say
@@ -28,7 +29,7 @@ from inquest.controllers.house import (
 )
 from inquest.errors import Answer, Forbidden, UnknownKind
 from inquest.operator.access import MUST_NOT, WITHOUT_NAMESPACE
-from inquest.ports import Access, Json, Person, ResourceKind
+from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 EVERYWHERE: Final = (

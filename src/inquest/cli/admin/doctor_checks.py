@@ -7,11 +7,11 @@ findings; a part that could not be read is said to be unknown and never taken fo
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from inquest.api.base import GROUP
 from inquest.api.manifests.admission import not_in_force
@@ -20,9 +20,19 @@ from inquest.api.manifests.crd import crds
 from inquest.api.manifests.rbac import CONFINED_BINDING, INSTALL, INVESTIGATOR_ACCOUNT
 from inquest.api.names import FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
 from inquest.api.registry import PLURALS
+from inquest.cli.admin.installation import (
+    ENDED,
+    MOST_NAMED,
+    REPLICA,
+    Installation,
+    Json,
+    Unread,
+    is_renewed,
+    place_of,
+    replicas,
+    time_from,
+)
 from inquest.core.signals.scope import is_managed
-
-Json = Mapping[str, Any]
 
 
 class Level(StrEnum):
@@ -48,50 +58,8 @@ class Finding:
     """The command that mends it, or shows more; empty where the message says all."""
 
 
-@dataclass(frozen=True)
-class Unread:
-    """Why a part could not be read."""
-
-    why: str
-    is_served: bool = True
-    """Whether the API server knows the kind."""
-
-
-Listed = Sequence[Json] | Unread
-"""Objects of one kind, or why there are none to look at."""
-
-
-@dataclass(frozen=True)
-class Installation:
-    """All that was read; names of parts are those of `kubectl get`."""
-
-    now: datetime
-    version: str
-    """Of the program that looks."""
-    namespace: str
-    """Of the operator."""
-    execution_namespace: str
-    account: str
-    """Of the operator."""
-    objects: Mapping[str, Listed] = field(default_factory=dict)
-    """By plural; policies and bindings carry their `kind`."""
-    too_many: Sequence[str] | Unread = ()
-    """Rights that the operator's account has and must not have; asked where no replica says so itself."""
-
-    def items(self, plural: str) -> Sequence[Json]:
-        """What was read; a check whose needs could not be read is not asked."""
-        found = self.objects.get(plural, ())
-        return () if isinstance(found, Unread) else found
-
-
-LEASE_SECONDS: Final = 30
-"""Twice the duration of a replica's Lease."""
 LONG_OPEN: Final = timedelta(hours=1)
 LONG_PENDING: Final = timedelta(minutes=10)
-REPLICA: Final = "inquest-replica-"
-ENDED: Final = frozenset({"Completed", "Failed", "Cancelled"})
-MOST_NAMED: Final = 10
-"""Objects of one check that are named; the rest is a number."""
 
 
 def examine(seen: Installation) -> tuple[Finding, ...]:
@@ -167,7 +135,7 @@ def _policies(seen: Installation) -> Iterator[Finding]:
 
 
 def _operator(seen: Installation) -> Iterator[Finding]:
-    leases = _replicas(seen)
+    leases = replicas(seen)
     alive = [one for one in leases if is_renewed(one, seen.now)]
     if not alive:
         last = max((str(one["spec"].get("renewTime", "")) for one in leases), default="")
@@ -184,23 +152,8 @@ def _operator(seen: Installation) -> Iterator[Finding]:
             yield _reported(seen, one, *line.partition(": ")[::2])
 
 
-def is_running(seen: Installation) -> bool:
-    """Whether a replica proves that it lives."""
-    return any(is_renewed(one, seen.now) for one in _replicas(seen))
-
-
-def _replicas(seen: Installation) -> list[Json]:
-    return [one for one in seen.items("leases") if one["metadata"]["name"].startswith(REPLICA)]
-
-
 def _replica(lease: Json) -> str:
     return str(lease["metadata"]["name"]).removeprefix(REPLICA)
-
-
-def is_renewed(lease: Json, now: datetime) -> bool:
-    """Whether its replica lives."""
-    renewed = _time(lease["spec"].get("renewTime"))
-    return renewed is not None and now - renewed < timedelta(seconds=LEASE_SECONDS)
 
 
 def _reported(seen: Installation, lease: Json, part: str, fault: str) -> Finding:
@@ -332,7 +285,7 @@ def _deciders(seen: Installation) -> Iterator[Finding]:
 
 
 def _is_open(request: Json, now: datetime) -> bool:
-    phase, expires = (request.get("status") or {}).get("phase"), _time(request["spec"].get("expiresAt"))
+    phase, expires = (request.get("status") or {}).get("phase"), time_from(request["spec"].get("expiresAt"))
     is_late = expires is not None and expires <= now
     return phase in (None, "Pending") and not request["spec"].get("decision") and not is_late
 
@@ -424,7 +377,7 @@ def _requests(seen: Installation) -> Iterator[Finding]:
     def told(one: Json) -> Finding | None:
         if ((one.get("status") or {}).get("phase") or "Pending") != "Pending":
             return None
-        expires = _time(one["spec"].get("expiresAt"))
+        expires = time_from(one["spec"].get("expiresAt"))
         if expires is None or expires > seen.now:
             return None
         message = f"{place_of(one)} is past its time and still Pending: nobody works on its case"
@@ -500,11 +453,6 @@ def _some(part: str, items: Iterable[Json], told: Callable[[Json], Finding | Non
         yield Finding(part, Level.WARNING, f"and {len(found) - MOST_NAMED} more")
 
 
-def place_of(one: Json) -> str:
-    """`namespace/name`."""
-    return f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
-
-
 def _describe(short: str, one: Json) -> str:
     return f"kubectl describe {short} -n {word(one['metadata'].get('namespace', ''))} {word(one['metadata']['name'])}"
 
@@ -519,7 +467,7 @@ def _made(one: Json) -> str:
 
 
 def _age(one: Json, now: datetime) -> timedelta:
-    made = _time(one["metadata"].get("creationTimestamp"))
+    made = time_from(one["metadata"].get("creationTimestamp"))
     return now - made if made else timedelta(0)
 
 
@@ -531,24 +479,3 @@ def _span(found: timedelta) -> str:
 def _condition(one: Json, kind: str) -> Json:
     conditions = (one.get("status") or {}).get("conditions") or ()
     return next((found for found in conditions if found.get("type") == kind), {})
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-
-
-__all__ = [
-    "Finding",
-    "Installation",
-    "Level",
-    "Listed",
-    "Unread",
-    "examine",
-    "is_renewed",
-    "is_running",
-    "place_of",
-    "word",
-]

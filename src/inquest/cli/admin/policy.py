@@ -19,13 +19,14 @@ import yaml
 from cyclopts import App, Parameter
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from inquest.adapters.opa.policy import OpaPolicy, OpaServer, find_binary
+from inquest.adapters.opa.policy import OpaPolicy
+from inquest.adapters.opa.process import OpaServer, find_binary
 from inquest.api.types import RulingDecision
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.remediation.policy import Ruling, ruling
 from inquest.errors import Misconfigured
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 from inquest.wiring import default_policy
 
 policy = App(name="policy", help="Try an approval policy without a cluster.")

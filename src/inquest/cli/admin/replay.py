@@ -15,7 +15,7 @@ from inquest.errors import InquestError
 from inquest.replay.player import KNOWN, Player, Result, folders, known_misses, playing
 from inquest.replay.scoring import Judged, Played, Share, Table, tabled
 from inquest.replay.yaml_pages import BadCase
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 OK: Final = 0
 FAILED: Final = 1

@@ -23,7 +23,7 @@ from inquest.cli.output import can_answer, one_line, room, say, warn
 from inquest.controllers.house import APPROVAL, INVESTIGATION
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
-from inquest.ports import Access, Json, Person
+from inquest.ports.kubernetes import Access, Json, Person
 from inquest.presentation.branches import Branch, Section
 from inquest.presentation.drawing import as_sections
 

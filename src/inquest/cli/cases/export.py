@@ -23,7 +23,7 @@ from inquest.errors import Forbidden, Invalid, NotFound, UnknownKind
 from inquest.replay.export import export as write_folder
 from inquest.replay.export import files_of
 from inquest.replay.player import NotHere, named
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 ARCHIVE: Final = Path("-")
 

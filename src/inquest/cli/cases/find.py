@@ -12,21 +12,22 @@ from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.names import approval_name, execution_name, undo_name
+from inquest.api.refs import ObjectRef
 from inquest.api.registry import KINDS
 from inquest.api.signal import Signal
-from inquest.api.types import ObjectRef, Phase
+from inquest.api.types import Phase
 from inquest.cli.exits import Exit
 from inquest.cli.options import Connection
 from inquest.cli.output import warn
 from inquest.controllers.house import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
 from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, Retryable
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.presentation.case import Told
 from inquest.replay.case import CASE
 from inquest.replay.export import RECORDING, read_recording
 from inquest.replay.player import default_catalogue, playing, recorded_investigation
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 T = TypeVar("T")
 PAUSE_FIRST: Final = 1.0

@@ -23,7 +23,7 @@ from inquest.cli.target import target_of
 from inquest.controllers.house import INVESTIGATION, SIGNAL
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, InquestError
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 LEFT_OUT: Final = ("signalRef", "cancel", "feedback")
 """Of the spec of a case that is looked into again: its Signal stays with the first."""

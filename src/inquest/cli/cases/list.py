@@ -13,7 +13,7 @@ from inquest.cli.exits import Exit
 from inquest.cli.options import Connection, Places, at_place
 from inquest.cli.output import machine_text, say, say_table, table_lines, warn
 from inquest.controllers.house import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 What = Literal["investigations", "signals", "approvals", "executions", "workflows", "actiontypes"]
 KINDS_BY_WORD: Final[dict[What, ResourceKind]] = {

@@ -9,16 +9,16 @@ from datetime import datetime
 from pathlib import Path
 
 from inquest.adapters.kubernetes.evidence import withheld_of
-from inquest.api.evidence_names import API_SERVICE
+from inquest.api.names import API_SERVICE
 from inquest.cli.options import Connection
 from inquest.cli.output import warn
 from inquest.core.case.case import Case
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
 from inquest.core.reporting.archive import joined
 from inquest.errors import Forbidden, InquestError, Misconfigured, Unavailable, UnknownKind
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 from inquest.replay.player import NotHere, stored
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from inquest.cli.output import is_terminal, machine_text, room, say, say_table, 
 from inquest.controllers.house import INVESTIGATION
 from inquest.core.evidence.evidence import Evidence
 from inquest.errors import InquestError, Misconfigured, NotFound
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 from inquest.presentation.branches import Mark, Section, branches
 from inquest.presentation.case import Told
 from inquest.presentation.drawing import as_markdown, as_sections, as_tree
@@ -40,7 +40,7 @@ from inquest.presentation.explanation import explained
 from inquest.presentation.stream import news, resumed
 from inquest.presentation.tree import tree
 from inquest.replay.player import recorded_investigation
-from inquest.settings import Settings
+from inquest.settings.settings import Settings
 
 GetOutput = Literal["tree", "wide", "json", "yaml", "name"]
 COLOURS: Final = {

@@ -15,7 +15,8 @@ from inquest.cli.options import Connection, Place, at_place
 from inquest.cli.output import json_line, say, warn
 from inquest.controllers.house import INVESTIGATION
 from inquest.errors import Retryable
-from inquest.ports import Clock, Status
+from inquest.ports.kubernetes import Status
+from inquest.ports.process import Clock
 from inquest.presentation.stream import Event, Reader, Told, news, resumed
 
 SECONDS: Final = 1.0

@@ -24,7 +24,7 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.approval import ApprovalView, Stand, Standing, approval_stands, decided_at
 from inquest.core.remediation.execution import digest_of_execution
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
-from inquest.ports import Access, Person
+from inquest.ports.kubernetes import Access, Person
 
 APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")
 

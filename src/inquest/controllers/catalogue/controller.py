@@ -34,7 +34,8 @@ from inquest.controllers.status import publish
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
 from inquest.core.text import compiled
 from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
-from inquest.ports import Registration, ResourceKind
+from inquest.ports.datastorage import Registration
+from inquest.ports.kubernetes import ResourceKind
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -20,7 +20,8 @@ from inquest.controllers.house import ACTION_TYPE, WORKFLOW
 from inquest.controllers.reading import parsed
 from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
 from inquest.errors import NotFound
-from inquest.ports import Catalogue, Status
+from inquest.ports.datastorage import Catalogue
+from inquest.ports.kubernetes import Status
 
 NO_ACTION_TYPE: Final = "ActionTypeNotFound"
 """Reason of the condition Valid of a workflow whose ActionType was not there."""

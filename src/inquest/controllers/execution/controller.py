@@ -17,6 +17,7 @@ from inquest.api.investigation import Investigation
 from inquest.api.names import target_string
 from inquest.api.notices import Notice as Remembered
 from inquest.api.notices import NoticeState
+from inquest.api.refs import TargetRef
 from inquest.api.types import (
     TERMINAL_PHASES,
     EffectivenessReason,
@@ -24,7 +25,6 @@ from inquest.api.types import (
     FailureReason,
     Mode,
     Purpose,
-    TargetRef,
     VoidReason,
 )
 from inquest.controllers.execution.effect_readings import Gauges
@@ -55,7 +55,7 @@ from inquest.core.remediation.job_result import JobOutcome, job_outcome
 from inquest.core.remediation.proposal import health_before
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 
 JOB_POLL: Final = timedelta(seconds=10)
 BUSY_POLL: Final = timedelta(seconds=30)

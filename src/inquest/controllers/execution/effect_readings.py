@@ -10,12 +10,12 @@ from datetime import datetime
 import structlog
 
 from inquest.api.investigation import Investigation
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.house import House
 from inquest.core.remediation.effect_metrics import STEP, Question, alert_of, is_same, is_within, metric, questions
 from inquest.core.remediation.effectiveness import LOOK_BACK, Metric
 from inquest.errors import InquestError
-from inquest.ports import Metrics
+from inquest.ports.sources import Metrics
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -93,6 +93,7 @@ from inquest.core.case.steps import (
 from inquest.core.case.transitions import advance
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.llm.messages import Invocation, Usage
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.remediation.approval import Standing
 from inquest.core.remediation.effectiveness import POD_OWNERS, Assessment, Component, resolution_of, symptoms_of
 from inquest.core.remediation.guards import Halt, guard
@@ -106,7 +107,8 @@ from inquest.core.reporting.status_budget import trim
 from inquest.core.signals.holds import next_allowed
 from inquest.core.signals.triage_input import EndedCase
 from inquest.errors import Conflict, Fenced, InquestError, NotFound, Retryable, Tampered, Unsettled
-from inquest.ports import MODEL_TROUBLE, Json, Redacted
+from inquest.ports.kubernetes import Json
+from inquest.ports.model import MODEL_TROUBLE
 from inquest.telemetry import tracing
 from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE, count
 

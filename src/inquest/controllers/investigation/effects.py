@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.names import approval_name, execution_name, undo_name
-from inquest.api.types import ObjectRef
+from inquest.api.refs import ObjectRef
 from inquest.controllers.approval.controller import Approvals, requester_of
 from inquest.controllers.guards import bare
 from inquest.controllers.house import APPROVAL, EXECUTION, House
@@ -28,7 +28,7 @@ from inquest.core.remediation.execution import (
 from inquest.core.remediation.proposal import digest_of_proposal
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, NotFound, Retryable, Tampered
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 Recorder = Callable[[Work, facts.Fact], Awaitable[None]]
 

@@ -28,7 +28,8 @@ from inquest.core.reporting import archive, audit
 from inquest.core.signals.retention import Keeping, retiring
 from inquest.core.signals.triage_input import EndedCase, TriageRules
 from inquest.errors import AlreadyExists, Answer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
-from inquest.ports import AuditEvent, Json
+from inquest.ports.datastorage import AuditEvent
+from inquest.ports.kubernetes import Json
 from inquest.telemetry.metrics import JOURNAL_BYTES, UNRECORDED
 
 log = structlog.stdlib.get_logger(__name__)

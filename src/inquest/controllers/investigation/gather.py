@@ -37,7 +37,7 @@ from inquest.core.llm.planning.sufficiency import Sufficiency
 from inquest.core.llm.summary import summarised, summary_request, wants_summary
 from inquest.core.llm.tool_calls import boundary_of
 from inquest.errors import ContextOverflow, ModelRefused, RateLimited, Unavailable
-from inquest.ports import Model, Reach
+from inquest.ports.model import Model, Reach
 from inquest.telemetry.metrics import MODEL_WITHHELD
 
 log = structlog.stdlib.get_logger(__name__)

@@ -18,7 +18,7 @@ from inquest.core.case.case import Case
 from inquest.core.case.journal import load
 from inquest.core.remediation import proposal
 from inquest.errors import OutOfTurn, Tampered
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 
 
 @dataclass

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from inquest.api.approval import UndoPin
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
-from inquest.api.types import PinnedTarget, TargetRef, UndoWhen
+from inquest.api.refs import PinnedTarget, TargetRef
+from inquest.api.types import UndoWhen
 from inquest.controllers.catalogue.live import content_hash, content_of, is_active, newest, versions
 from inquest.controllers.house import House
 from inquest.core.case import concluding, facts, outcome

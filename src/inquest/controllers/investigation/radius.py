@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.house import POD, House
 from inquest.controllers.pods import pods_of, spec_of
 from inquest.core.remediation.blast_radius import blast
 from inquest.core.remediation.policy import Blast
 from inquest.errors import InquestError
-from inquest.ports import Json, ResourceKind
+from inquest.ports.kubernetes import Json, ResourceKind
 
 SERVICE = ResourceKind("", "v1", "Service", "services", True)
 BUDGET = ResourceKind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True)

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from inquest.api.base import ObjectMeta
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.investigation import Investigation, InvestigationSpec
+from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal
-from inquest.api.types import ObjectRef
 from inquest.controllers.catalogue.controller import words_of
 from inquest.controllers.catalogue.live import content_of
 from inquest.controllers.house import House
@@ -36,7 +36,8 @@ from inquest.core.case.transitions import advance
 from inquest.core.llm.messages import Invocation
 from inquest.core.signals.classification import classify, surroundings_of
 from inquest.errors import Invalid
-from inquest.ports import DataStorage, Json
+from inquest.ports.datastorage import DataStorage
+from inquest.ports.kubernetes import Json
 
 LAST: Final = (Rule, Wait, RequestApproval, Execute)
 """Steps that a replay does not take."""

@@ -36,7 +36,7 @@ from inquest.core.remediation.policy import Question, policy_document, ruling
 from inquest.core.selection import selection
 from inquest.core.signals.classification import surroundings_of
 from inquest.errors import Unavailable, Unsettled
-from inquest.ports import DATASTORAGE
+from inquest.ports.datastorage import DATASTORAGE
 
 CATALOGUE_WAIT: Final = timedelta(seconds=60)
 """Longest wait of a case for objects of the catalogue that are not registered yet, from its diagnosis on."""

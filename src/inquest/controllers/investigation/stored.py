@@ -13,7 +13,7 @@ from inquest.controllers.journal import Journal
 from inquest.core.case.case import Case
 from inquest.core.reporting.archive import joined
 from inquest.errors import NotFound
-from inquest.ports import Status
+from inquest.ports.kubernetes import Status
 
 
 class Transcripts(Protocol):

@@ -17,15 +17,15 @@ import heapq
 import itertools
 import random as _random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
-from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Retryable
-from inquest.ports import Clock, Json, ResourceKind
+from inquest.controllers.runtime.request import Due, Key, Lane, Rank, version_number
+from inquest.errors import Conflict, Fenced, RateLimited, Retryable
+from inquest.ports.process import Clock
 from inquest.telemetry.metrics import ATTEMPTS, QUEUE_DEPTH, QUEUE_DROPPED, QUEUE_OLDEST
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -44,86 +44,10 @@ CANCEL_SECONDS: Final = 5.0
 DRAIN_SECONDS: Final = 25.0
 RESORT_SECONDS: Final = 60.0
 """How often waiting keys are sorted anew, for their aging; a fifth of the step is exact enough."""
-
-RESYNC_SECONDS: Final = 60.0
 MEASURE_SECONDS: Final = 5.0
 """Looking at every key costs time in the loop that feeds them."""
 _SLACK: Final = 64
 """Places in a heap that no longer count and are not worth a cleaning."""
-
-
-class Rank(IntEnum):
-    """Severity of what stands behind a key; lower goes first."""
-
-    CRITICAL = 0
-    HIGH = 1
-    MEDIUM = 2
-    LOW = 3
-    INFO = 4
-
-
-_RANKS: Final = {
-    "critical": Rank.CRITICAL,
-    "high": Rank.HIGH,
-    "medium": Rank.MEDIUM,
-    "warning": Rank.MEDIUM,
-    "low": Rank.LOW,
-    "info": Rank.INFO,
-    "unknown": Rank.INFO,
-}
-
-
-def rank_of(kind: str, body: Mapping[str, Any]) -> Rank:
-    """The severity that an object carries; what people or Jobs wait for goes first, the catalogue last."""
-    spec = body.get("spec") or {}
-    if kind == "Signal":
-        return _rank(spec)
-    if kind == "Investigation":
-        return Rank.CRITICAL if spec.get("cancel") else _rank(spec.get("signal") or {})
-    return Rank.LOW if kind in ("ActionType", "RemediationWorkflow") else Rank.CRITICAL
-
-
-def _rank(signal: Mapping[str, Any]) -> Rank:
-    return _RANKS.get(str(signal.get("severity")), Rank.MEDIUM)
-
-
-@dataclass(frozen=True)
-class Key:
-    """One kind of look at one object: kind and uid say which, the rest where it is read."""
-
-    kind: str
-    uid: str
-    namespace: str = field(compare=False)
-    name: str = field(compare=False)
-
-
-@dataclass(frozen=True)
-class Due:
-    """When to look again, in seconds from now; `progress` clears the back-off of the key."""
-
-    seconds: float
-    progress: bool = True
-
-
-Handler = Callable[[Key], Awaitable["Due | None"]]
-"""Looks at one object; None means that there is nothing to wait for."""
-
-
-@dataclass(frozen=True)
-class Lane:
-    """Kinds that share workers."""
-
-    name: str
-    workers: int
-    handlers: Mapping[str, Handler]
-
-
-def flow_of(kind: str, own: str, body: Mapping[str, Any], home: str) -> str:
-    """The namespace whose share an object takes: its own; in the operator's own, `home`, that of its target."""
-    spec = body.get("spec") or {}
-    about = spec if kind == "Signal" else spec.get("signal") or {}
-    return own if own != home else str((about.get("target") or {}).get("namespace") or own)
-
 
 _Order = tuple[float, bool, float]
 """Rank less age, resync after fresh, waiting since."""
@@ -209,9 +133,9 @@ class Dispatcher:
             # Never two workers for one object: the newcomer waits until the cancelled one has let go.
             task.add_done_callback(lambda _: self.offer(key, version, rank, fresh=fresh, flow=flow))
         elif (entry := self._entries.get(key)) is not None:
-            self._again(entry, _number(version), rank, fresh)
+            self._again(entry, version_number(version), rank, fresh)
         else:
-            self._admit(key, _number(version), rank, fresh, flow)
+            self._admit(key, version_number(version), rank, fresh, flow)
 
     def knows(self, key: Key) -> bool:
         """Whether a key waits or is worked on."""
@@ -525,71 +449,6 @@ class Dispatcher:
 
     def _depth(self, lane: str) -> int:
         return sum(map(len, self._ready[lane].values())) + self._running[lane].total()
-
-
-def _number(version: int | str) -> int:
-    """A resourceVersion as a number: Kubernetes promises since 1.35 that they compare; others count as unknown."""
-    return int(version) if str(version).isdigit() else 0
-
-
-Pages = Callable[[ResourceKind, str], AsyncIterator[tuple[Json, ...]]]
-"""Reads the pages of a list, of one namespace or of all where it is empty."""
-
-
-class Resync:
-    """The net under the watch: lists each kind, offers what is there, forgets what is gone (section 3.6).
-
-    Only keys are kept of a page, so that a list of any length costs the memory of one page.
-    """
-
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        pages: Pages,
-        kinds: Iterable[ResourceKind],
-        clock: Clock,
-        *,
-        rank: Callable[[str, Json], int] = rank_of,
-        flow: Callable[[str, Json], str] = lambda kind, item: "",
-        namespaces: Iterable[str] = (),
-        listed: Callable[[str, int], None] = lambda kind, version: None,
-        random: Callable[[], float] = _random.random,
-    ) -> None:
-        self._dispatcher, self._pages, self._kinds, self._clock = dispatcher, pages, tuple(kinds), clock
-        self._rank, self._flow = rank, flow
-        self._namespaces, self._listed, self._random = tuple(namespaces) or ("",), listed, random
-
-    async def run(self) -> None:
-        """Every 60 s ± 20 %, until cancelled; a list that fails is left to the next round."""
-        while True:
-            await self._clock.sleep(RESYNC_SECONDS * (0.8 + 0.4 * self._random()))
-            for kind in self._kinds:
-                try:
-                    await self.once(kind)
-                except InquestError as error:
-                    _log.warning("resync failed", kind=kind.kind, error=str(error))
-
-    async def once(self, kind: ResourceKind) -> None:
-        """One round over one kind."""
-        # What becomes known while the list is read may be younger than the list and prove nothing by its absence.
-        before = dict.fromkeys(self._dispatcher.keys(kind.kind))
-        newest = 0
-        for namespace in self._namespaces:
-            async for page in self._pages(kind, namespace):
-                for item in page:
-                    key, version = key_of(kind.kind, item["metadata"]), item["metadata"].get("resourceVersion", 0)
-                    before.pop(key, None)
-                    newest = max(newest, _number(version))
-                    rank, flow = self._rank(kind.kind, item), self._flow(kind.kind, item)
-                    self._dispatcher.offer(key, version, rank, fresh=False, flow=flow)
-        self._listed(kind.kind, newest)
-        for key in before:
-            self._dispatcher.offer(key, gone=True)
-
-
-def key_of(kind: str, metadata: Mapping[str, Any]) -> Key:
-    """The key of an object."""
-    return Key(kind, str(metadata["uid"]), str(metadata.get("namespace") or ""), str(metadata["name"]))
 
 
 async def _cancel(tasks: Iterable[asyncio.Future[None] | asyncio.Task[bool] | None], seconds: float) -> bool:

@@ -33,17 +33,9 @@ from inquest.api.names import (
 )
 from inquest.api.notices import Notice as Remembered
 from inquest.api.notices import NoticeState
+from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
-from inquest.api.types import (
-    TERMINAL_PHASES,
-    ObjectRef,
-    OwnerRef,
-    Phase,
-    Resolution,
-    SignalPhase,
-    SourceType,
-    TargetRef,
-)
+from inquest.api.types import TERMINAL_PHASES, Phase, Resolution, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, House
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, remembered, tell, unless_late
@@ -57,6 +49,7 @@ from inquest.core.diagnosis.health import health
 from inquest.core.evidence.evidence import Health
 from inquest.core.history import history as history_of
 from inquest.core.history.chain_guards import ChainRules
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting import notices
 from inquest.core.reporting.signal_notices import held, held_key, many_duplicates, sender_of, told_again
 from inquest.core.signals.classification import Surroundings, classify, surroundings_of
@@ -72,7 +65,7 @@ from inquest.core.signals.triage_input import (
     TriageRules,
 )
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
-from inquest.ports import Json, Redacted
+from inquest.ports.kubernetes import Json
 
 RATE_LIMITED: Final = "RateLimited"
 MOST_CARRIERS: Final = 4096

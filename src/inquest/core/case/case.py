@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from inquest.api.investigation import PinnedSignal
+from inquest.api.refs import Business, TargetRef
 from inquest.api.signal import SignalContext
-from inquest.api.types import Business, Environment, Phase, Reason, TargetRef
+from inquest.api.types import Environment, Phase, Reason
 from inquest.core.case import endings, facts, outcome
 from inquest.core.case.facts import (
     Closed,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.case import facts, outcome
 from inquest.core.case.case import (
     Case,

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from inquest.api.refs import TargetRef
 from inquest.api.types import (
     ApprovalState,
     EffectivenessReason,
@@ -14,7 +15,6 @@ from inquest.api.types import (
     Reason,
     Resolution,
     SubReason,
-    TargetRef,
     VoidReason,
 )
 from inquest.core.case.outcome import FALSE, NOTHING_RAN, TRUE, Conditions, Verdict, cut_message

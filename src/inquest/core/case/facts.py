@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from inquest.api.investigation import InvestigationSpec
-from inquest.api.types import ApprovalState, EffectivenessReason, Phase, PinnedTarget, TargetRef, VoidReason
+from inquest.api.refs import PinnedTarget, TargetRef
+from inquest.api.types import ApprovalState, EffectivenessReason, Phase, VoidReason
 from inquest.core.case.outcome import Verdict
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.diagnosis.diagnosis import Diagnosis

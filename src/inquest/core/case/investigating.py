@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
-from inquest.api.types import Phase, SourceType, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import Phase, SourceType
 from inquest.core.case import endings, facts
 from inquest.core.case.case import Case, gaps_of, is_outside, names_of, signal_of, snapshot_of
 from inquest.core.case.conversations import grown, made

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from inquest.api.types import HumanReviewReason, Outcome, SubReason, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import HumanReviewReason, Outcome, SubReason
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import Caution
 from inquest.core.llm.reply.contradictions import contradictions_of

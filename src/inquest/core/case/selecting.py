@@ -8,7 +8,8 @@ from functools import partial
 from typing import Final
 
 from inquest.api.investigation import ChosenWorkflow
-from inquest.api.types import Mode, Phase, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import Mode, Phase
 from inquest.core.case import facts, outcome
 from inquest.core.case.case import (
     Case,

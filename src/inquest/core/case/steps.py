@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.api.types import ExecutionPhase, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import ExecutionPhase
 from inquest.core.case import endings, facts, outcome
 from inquest.core.evidence.evidence import Caution
 from inquest.core.llm.conversation import AskModel, RunTools

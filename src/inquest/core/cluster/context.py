@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from inquest.api.types import DetectedLabels, PinnedTarget, TargetRef
+from inquest.api.refs import DetectedLabels, PinnedTarget, TargetRef
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.evidence.evidence import Gap, Json
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.api.types import DetectedLabels, Detection, GitOpsTool, ServiceMesh, TargetRef
+from inquest.api.refs import DetectedLabels, TargetRef
+from inquest.api.types import Detection, GitOpsTool, ServiceMesh
 from inquest.core.cluster.selectors import annotations_of, drives, labels_of, selects, template_of, value_at
 from inquest.core.evidence.evidence import Json
 

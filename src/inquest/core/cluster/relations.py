@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.hashes import config_map_refs, pod_spec
 from inquest.core.cluster.objects import UNKNOWN_KIND, name_of, namespace_of
 from inquest.core.cluster.selectors import labels_of, selects

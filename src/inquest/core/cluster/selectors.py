@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import Json
 
 

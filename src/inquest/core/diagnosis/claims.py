@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from inquest.api.investigation import ClaimRole, ClaimVerdict
-from inquest.api.types import TargetRef
+from inquest.api.findings import ClaimRole, ClaimVerdict
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import same_object
 from inquest.core.diagnosis.categories import SYMPTOMS, UNKNOWN
 from inquest.core.evidence.evidence import Citation, Evidence, Finding

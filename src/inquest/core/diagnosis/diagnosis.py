@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import same_object
 from inquest.core.diagnosis.categories import UNKNOWN
 from inquest.core.diagnosis.claims import CheckedClaims, RawClaim, check_claims, overall_confidence

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import WINDOW, condition, event_moment, is_recent, is_true, moment, namespace_of
 from inquest.core.cluster.pods import all_statuses, ended_word, state_of, status_word
 from inquest.core.cluster.quantities import quantity

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from inquest.api.investigation import Investigation
+from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal, Urgency
-from inquest.api.types import TargetRef
 from inquest.core.diagnosis.playbooks import Book
 from inquest.core.evidence.evidence import digest_of
 from inquest.core.llm.kubectl_commands import labelled

@@ -26,9 +26,9 @@ from inquest.core.redaction.escapes import FORMS, differing, uncoloured
 from inquest.core.redaction.keys import is_harmless, is_sensitive
 from inquest.core.redaction.keyvalues import hints_in, lowered, without_blocks, without_values
 from inquest.core.redaction.marks import MARK, REDACTED, WITHHELD, places
+from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
 from inquest.core.redaction.structure import SCALARS, EnvValues, Leaves, is_identity
-from inquest.ports import Json, Redacted, seal
 
 T = TypeVar("T")
 
@@ -57,9 +57,9 @@ class Redactor:
     def text(self, text: str) -> Redacted[str]:
         return seal(self._guarded(text))
 
-    def data(self, data: Json) -> Redacted[Json]:
+    def data(self, data: dict[str, Any]) -> Redacted[dict[str, Any]]:
         try:
-            return seal(cast(Json, self._object(data, 0)))
+            return seal(cast(dict[str, Any], self._object(data, 0)))
         except Exception:  # the gate fails closed, whatever went wrong
             return seal({"withheld": WITHHELD})
 

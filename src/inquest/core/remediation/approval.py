@@ -16,9 +16,10 @@ from inquest.api.approval import (
     ProposedAlternative,
     RemediationApprovalRequest,
 )
-from inquest.api.investigation import AlternativeWorkflow, Claim, ClaimVerdict
+from inquest.api.findings import AlternativeWorkflow, Claim, ClaimVerdict
 from inquest.api.names import approval_name
-from inquest.api.types import Decision, ObjectRef, VoidReason
+from inquest.api.refs import ObjectRef
+from inquest.api.types import Decision, VoidReason
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Ruling, confidence_level
 from inquest.core.remediation.preview import MAX_PREVIEW

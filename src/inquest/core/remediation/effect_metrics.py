@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from inquest.api.types import SourceType, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import SourceType
 from inquest.core.remediation.effectiveness import Metric
 from inquest.core.remediation.preview import expand
 from inquest.core.signals.alertmanager import TARGET_LABELS

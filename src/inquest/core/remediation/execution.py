@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from inquest.api.execution import JOB_CLEANUP_FINALIZER, ExecutionSpec, WorkflowExecution
 from inquest.api.names import execution_name, undo_name
-from inquest.api.types import ObjectRef, PinnedTarget, Purpose, UndoWhen
+from inquest.api.refs import ObjectRef, PinnedTarget
+from inquest.api.types import Purpose, UndoWhen
 from inquest.core.remediation.proposal import Manifest, Parent, Proposal, Undoing, child_metadata, proposal_digest
 
 

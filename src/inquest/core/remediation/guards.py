@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.execution import Holder
-from inquest.api.types import HumanReviewReason, Phase, Reason, Resolution, SubReason, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import HumanReviewReason, Phase, Reason, Resolution, SubReason
 from inquest.core.history.chain_guards import RECURRENCE_LIMIT, ChainRules, chain_block
 from inquest.core.history.history import History
 from inquest.core.remediation.proposal import Drift, explained

@@ -25,7 +25,7 @@ from inquest.api.names import (
     label_value,
     target_string,
 )
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.job_result import CONTAINER, job_outcome
 from inquest.core.remediation.proposal import Manifest

@@ -13,11 +13,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.api import investigation as api
+from inquest.api.refs import Business, DetectedLabels, RiskFactor, TargetRef
 from inquest.api.types import (
     ApprovalState,
-    Business,
     ConfidenceLevel,
-    DetectedLabels,
     Environment,
     HumanReviewReason,
     Outcome,
@@ -25,10 +24,8 @@ from inquest.api.types import (
     Priority,
     Reason,
     Resolution,
-    RiskFactor,
     RiskTolerance,
     RulingDecision,
-    TargetRef,
 )
 from inquest.core.history.history import History, ineffective_count
 from inquest.core.text import shown

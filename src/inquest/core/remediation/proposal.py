@@ -14,7 +14,8 @@ from inquest.api.approval import UndoPin
 from inquest.api.base import ObjectMeta, OwnerReference
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.names import HEALTH_ANNOTATION, child_labels
-from inquest.api.types import PinnedTarget, TargetRef, UndoWhen, VoidReason, WorkflowPin
+from inquest.api.refs import PinnedTarget, TargetRef, WorkflowPin
+from inquest.api.types import UndoWhen, VoidReason
 from inquest.core.evidence.evidence import Json
 
 Manifest = dict[str, Any]

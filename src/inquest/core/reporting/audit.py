@@ -14,7 +14,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from inquest.api.base import rfc3339
 from inquest.api.investigation import Feedback
-from inquest.api.types import ApprovalState, EffectivenessReason, Phase, Reason, Resolution, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import ApprovalState, EffectivenessReason, Phase, Reason, Resolution
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.outcome import Verdict

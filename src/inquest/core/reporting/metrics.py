@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from inquest.api.investigation import ClaimVerdict
+from inquest.api.findings import ClaimVerdict
 from inquest.api.types import Phase, Reason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, results_in

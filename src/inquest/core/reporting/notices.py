@@ -10,8 +10,9 @@ from inquest.api.base import rfc3339
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation, PinnedSignal
 from inquest.api.names import read_label
+from inquest.api.refs import TargetRef
 from inquest.api.signal import SignalContext
-from inquest.api.types import Phase, Reason, SubReason, TargetRef
+from inquest.api.types import Phase, Reason, SubReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, signal_of
 from inquest.core.cluster.context import ResourceContext

@@ -9,8 +9,9 @@ from hashlib import sha256
 from typing import Final
 
 from inquest.api.base import rfc3339
+from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal
-from inquest.api.types import SignalPhase, SourceType, TargetRef
+from inquest.api.types import SignalPhase, SourceType
 from inquest.core.reporting.notices import Owner, Told, owner_of_signal
 from inquest.core.signals.triage_input import Decision
 

@@ -13,18 +13,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from inquest.api import findings as api_findings
 from inquest.api import investigation as api
+from inquest.api.findings import Snapshot
 from inquest.api.names import target_display, workflow_display
-from inquest.api.types import (
-    ApprovalState,
-    InvestigationOutcome,
-    ObjectRef,
-    OwnerRef,
-    Phase,
-    Severity,
-    SubReason,
-    TargetRef,
-)
+from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
+from inquest.api.types import ApprovalState, InvestigationOutcome, Phase, Severity, SubReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, replies_in, results_in, told_diagnosis
 from inquest.core.case.investigating import stream_findings
@@ -134,7 +128,7 @@ def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
         "playbooks": tuple(book.name for book in taken.playbooks[:10]),
         "evidence": tuple(_entry(item) for item in _listed(case)),
         "gaps": tuple(_gap(gap) for gap in _gaps(case, scene)[:MAX_GAPS]),
-        "snapshot": api.Snapshot(
+        "snapshot": Snapshot(
             taken_at=snapshot.taken_at,
             has_issues=taken.health is Health.UNHEALTHY,
             has_warnings=any(event.object.get("type") == "Warning" for event in snapshot.of_kind("Event")),
@@ -164,8 +158,8 @@ def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
     return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *memory, *contexts, *calls)))
 
 
-def _gap(gap: Gap) -> api.Gap:
-    return api.Gap(what=shown(gap.what, 253), why=shown(gap.why, 500))
+def _gap(gap: Gap) -> api_findings.Gap:
+    return api_findings.Gap(what=shown(gap.what, 253), why=shown(gap.why, 500))
 
 
 def _gap_of(asked: Asked) -> Gap:
@@ -183,10 +177,10 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
     if case.phase is Phase.INVESTIGATING:
         return {"root_owner": owner}
     quota = {
-        name: api.Quota(hard=shown(found.hard, 63), used=shown(found.used, 63))
+        name: api_findings.Quota(hard=shown(found.hard, 63), used=shown(found.used, 63))
         for name, found in islice(context.quota.items(), MAX_QUOTAS)
     }
-    known = api.ResourceContext(
+    known = api_findings.ResourceContext(
         set_at=resolved.at,
         root_owner=owner,
         spec_hash=context.spec_hash or None,
@@ -206,12 +200,12 @@ def _lessons(case: Case) -> tuple[str, ...]:
     return memory_lines(taken.memory) if taken is not None else ()
 
 
-def _history(resolved: facts.ContextResolved, repeat_threshold: int) -> api.History | None:
+def _history(resolved: facts.ContextResolved, repeat_threshold: int) -> api_findings.History | None:
     found = resolved.history
     if not found.available:
         return None
     warnings = history_warnings(found, repeat_threshold=repeat_threshold)
-    return api.History(
+    return api_findings.History(
         regression_detected=found.regression_detected,
         entries=len(found.recent) + len(found.older),
         ineffective=ineffective_count(found),
@@ -227,7 +221,7 @@ def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
     return {
         "confidence": confidence,
         "model_confidence": found.model_confidence,
-        "root_cause": api.RootCause(
+        "root_cause": api_findings.RootCause(
             summary=shown(found.summary, 2000) or None,
             severity=Severity(found.severity) if found.severity else None,
             signal_type=shown(found.signal_type, 253) or None,
@@ -269,7 +263,7 @@ def _warnings(case: Case) -> Iterator[str]:
 
 def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
     tries = tuple(
-        api.ValidationAttempt(
+        api_findings.ValidationAttempt(
             attempt=min(number, 3),
             workflow_id=shown(tried.reply.choice.workflow_id, 253) if tried.reply.choice else None,
             valid=tried.validation.valid,
@@ -286,12 +280,12 @@ def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
     return changes | {"selected_workflow": chosen, "workflow_display": display}
 
 
-def alternatives_of(case: Case) -> tuple[api.AlternativeWorkflow, ...]:
+def alternatives_of(case: Case) -> tuple[api_findings.AlternativeWorkflow, ...]:
     """What was not chosen, for people; a word that can be no id names nothing."""
     merged = _merged(case)
     named = [other for other in merged.alternatives if _WORKFLOW_ID.fullmatch(other.workflow_id)] if merged else []
     return tuple(
-        api.AlternativeWorkflow(
+        api_findings.AlternativeWorkflow(
             id=other.workflow_id, confidence=_figure(other.confidence), rationale=shown(other.rationale, 500) or None
         )
         for other in named[:5]
@@ -305,12 +299,12 @@ def _figure(confidence: float | None) -> float | None:
     return None if confidence is None else min(1.0, max(0.0, confidence))
 
 
-def _selected_workflow(case: Case) -> api.SelectedWorkflow | None:
+def _selected_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
     selected = case.last(facts.Selected)
     if selected is None:
         return _kept_workflow(case)
     proposal = selected.proposal
-    return api.SelectedWorkflow(
+    return api_findings.SelectedWorkflow(
         **proposal.pin.model_dump(),
         parameters=_shown_parameters(proposal.parameters),
         confidence=proposal.confidence,
@@ -318,7 +312,7 @@ def _selected_workflow(case: Case) -> api.SelectedWorkflow | None:
     )
 
 
-def _kept_workflow(case: Case) -> api.SelectedWorkflow | None:
+def _kept_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
     """What an ended case would have run stays for the person (resources, 4.5); no record, no exact workflow."""
     tried, merged = case.last(facts.Tried), _merged(case)
     workflow = merged.workflow if merged else None
@@ -326,7 +320,7 @@ def _kept_workflow(case: Case) -> api.SelectedWorkflow | None:
         return None
     found = tried.validation.record
     try:
-        return api.SelectedWorkflow(
+        return api_findings.SelectedWorkflow(
             id=(found.content.get("spec") or {}).get("id") or found.name,
             version=found.version,
             workflow_id=found.workflow_id,
@@ -421,17 +415,17 @@ def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
     }
 
 
-def _plan(case: Case, scene: _Scene) -> tuple[api.PlanStep, ...]:
+def _plan(case: Case, scene: _Scene) -> tuple[api_findings.PlanStep, ...]:
     """What the model set out to look at in invocation 1, and how far it came (behaviours, section 8)."""
     ended = case.closed is not None or case.last(facts.Diagnosed) is not None
     found = plan_of((one for one in scene.talk if one.invocation is Invocation.RCA), ended=ended)
-    return tuple(api.PlanStep(step=shown(step.text, 200), state=step.state) for step in found)
+    return tuple(api_findings.PlanStep(step=shown(step.text, 200), state=step.state) for step in found)
 
 
-def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api.ProgressEntry:
+def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api_findings.ProgressEntry:
     arguments = json.dumps(dict(asked.arguments), sort_keys=True, ensure_ascii=False, default=str)
     running = asked.fate is Fate.RUNNING
-    return api.ProgressEntry(
+    return api_findings.ProgressEntry(
         id=number,
         at=one.at,
         tool=shown(asked.tool, 63) or None,
@@ -497,8 +491,8 @@ def shown_target(case: Case) -> TargetRef:
     return resolved.context.root if resolved else case.target
 
 
-def _finding(found: Finding) -> api.Finding:
-    return api.Finding(
+def _finding(found: Finding) -> api_findings.Finding:
+    return api_findings.Finding(
         detector=found.detector,
         category=found.category,
         object=_bare(found.object),
@@ -510,14 +504,14 @@ def _finding(found: Finding) -> api.Finding:
     )
 
 
-def _findings(case: Case, found: tuple[Finding, ...]) -> tuple[api.Finding, ...]:
+def _findings(case: Case, found: tuple[Finding, ...]) -> tuple[api_findings.Finding, ...]:
     streams = tuple(map(_of_stream, stream_findings(case)))
     return (*map(_finding, found[: MAX_FINDINGS - len(streams)]), *streams)
 
 
-def _of_stream(found: StreamFinding) -> api.Finding:
+def _of_stream(found: StreamFinding) -> api_findings.Finding:
     """Beside the detectors', under a name of its own: the words are a model's."""
-    return api.Finding(
+    return api_findings.Finding(
         detector=f"stream/{found.domain}",
         summary=shown(found.hypothesis, 500),
         evidence=found.evidence[:16],
@@ -525,8 +519,8 @@ def _of_stream(found: StreamFinding) -> api.Finding:
     )
 
 
-def _cause(found: Cause) -> api.Cause:
-    return api.Cause(
+def _cause(found: Cause) -> api_findings.Cause:
+    return api_findings.Cause(
         category=found.category or None,
         object=_bare(found.object),
         field=shown(found.field, 253) or None,
@@ -538,8 +532,8 @@ def _cause(found: Cause) -> api.Cause:
     )
 
 
-def _claim(found: CheckedClaim) -> api.Claim:
-    return api.Claim(
+def _claim(found: CheckedClaim) -> api_findings.Claim:
+    return api_findings.Claim(
         text=shown(found.text, 500),
         role=found.role,
         evidence=tuple(name for name in found.evidence if _EVIDENCE_ID.fullmatch(name))[:16],
@@ -553,15 +547,15 @@ _EVIDENCE_ID: Final = re.compile(r"E[1-9][0-9]{0,14}")
 """A model may cite what was never shown to it; the claim's note says so."""
 
 
-def claims_of(case: Case) -> tuple[api.Claim, ...]:
+def claims_of(case: Case) -> tuple[api_findings.Claim, ...]:
     """The checked claims as they stand in the status."""
     fact = case.last(facts.Diagnosed)
     return tuple(_claim(claim) for claim in fact.diagnosis.checked.claims[:24]) if fact else ()
 
 
-def _entry(item: Evidence) -> api.EvidenceEntry:
+def _entry(item: Evidence) -> api_findings.EvidenceEntry:
     arguments = json.dumps(dict(item.arguments), sort_keys=True, default=str)
-    return api.EvidenceEntry(
+    return api_findings.EvidenceEntry(
         id=item.id,
         tool=shown(item.tool, 63),
         args_digest=digest_of(arguments),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from inquest.api.types import DetectedLabels
+from inquest.api.refs import DetectedLabels
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from inquest.api.types import DetectedLabels
+from inquest.api.refs import DetectedLabels
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.cluster.quantities import bytes_from, quantity_from, thousandths_from
 from inquest.core.selection.catalogue import WorkflowRecord

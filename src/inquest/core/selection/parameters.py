@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest.api.catalogue import ParameterSchema
-from inquest.api.types import ParameterType, TargetRef
+from inquest.api.refs import TargetRef
+from inquest.api.types import ParameterType
 from inquest.core.evidence.evidence import Caution
 from inquest.core.selection.catalogue import WorkflowRecord
 from inquest.core.text import compiled, visible

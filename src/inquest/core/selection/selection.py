@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import Caution, Finding
 from inquest.core.llm.reply.verdicts import Choice, SelectionReply
 from inquest.core.selection.catalogue import WorkflowRecord

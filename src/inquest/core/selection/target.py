@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import group, same_kind
 from inquest.core.llm.messages import Invocation, ModelReply
 from inquest.core.llm.prompts.selection import described_target

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 from inquest.api.base import rfc3339
 from inquest.api.conditions import Verdict, false, unknown
 from inquest.api.names import signal_name
+from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal, SignalContent
-from inquest.api.types import SignalPhase, SourceType, TargetRef
+from inquest.api.types import SignalPhase, SourceType
 from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.signals.classification import mode_from_name, severity_from_word
 from inquest.core.signals.payload import (

@@ -11,17 +11,9 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from inquest.api.names import read_label
+from inquest.api.refs import Business
 from inquest.api.signal import SignalContent, SignalContext
-from inquest.api.types import (
-    Business,
-    Criticality,
-    Environment,
-    Mode,
-    Priority,
-    RiskTolerance,
-    Severity,
-    SlaRequirement,
-)
+from inquest.api.types import Criticality, Environment, Mode, Priority, RiskTolerance, Severity, SlaRequirement
 from inquest.core.cluster.context import ResourceContext
 
 Labels = Mapping[str, str]

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from inquest.api.base import GROUP, rfc3339
 from inquest.api.names import event_key, signal_name
+from inquest.api.refs import TargetRef
 from inquest.api.signal import SignalContent
-from inquest.api.types import Severity, SourceType, TargetRef
+from inquest.api.types import Severity, SourceType
 from inquest.core.signals.classification import mode_from_name
 from inquest.core.signals.payload import (
     MOST_NAME,

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.investigation import Investigation
+from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal
-from inquest.api.types import TERMINAL_PHASES, ObjectRef, SignalPhase
+from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.core.cluster.detected_labels import git_ops_tool
 
 HELD: Final = timedelta(hours=24)

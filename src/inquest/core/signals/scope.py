@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from inquest.api.names import fingerprint_of, fingerprint_of_unknown, read_label
+from inquest.api.refs import TargetRef
 from inquest.api.signal import SignalContent
-from inquest.api.types import TargetRef
 from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.signals.classification import Labels
 from inquest.core.signals.triage_input import Observed, TriageRules

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from inquest.api.refs import ObjectRef
 from inquest.api.signal import SignalContent
-from inquest.api.types import EffectivenessReason, ObjectRef, Phase, Reason, Resolution, SignalPhase, SubReason
+from inquest.api.types import EffectivenessReason, Phase, Reason, Resolution, SignalPhase, SubReason
 from inquest.core.history.chain_guards import ChainRules
 from inquest.core.history.history import History
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.changes import recent_changes
 from inquest.core.cluster.context import OwnerChain, ResourceContext
 from inquest.core.cluster.objects import name_of, namespace_of
@@ -47,7 +47,8 @@ from inquest.gather.snapshot.predicates import always
 from inquest.gather.snapshot.reader import Desk
 from inquest.gather.snapshot.state import SYSTEM, Pods, Scene
 from inquest.gather.snapshot.table import ROWS, Row, place_of
-from inquest.ports import Clock, Cluster, Redactor
+from inquest.ports.kubernetes import Cluster
+from inquest.ports.process import Clock, Redactor
 
 PREEMPTED: Final = "Preempted"
 """Reason of the scheduler's event about a pod that had to leave for another one."""

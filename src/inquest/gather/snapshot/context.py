@@ -10,14 +10,15 @@ from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from inquest.api.types import PinnedTarget, TargetRef
+from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.core.cluster.context import OwnerChain, ResourceContext
 from inquest.core.cluster.detected_labels import Surroundings, detected_labels, malformed, quota_details
 from inquest.core.cluster.hashes import config_map_refs, drift_hash, spec_hash
 from inquest.core.cluster.selectors import drives, labels_of
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, NotFound, Retryable, Unavailable, UnknownKind
-from inquest.ports import Clock, Cluster, ResourceKind
+from inquest.ports.kubernetes import Cluster, ResourceKind
+from inquest.ports.process import Clock
 
 T = TypeVar("T")
 

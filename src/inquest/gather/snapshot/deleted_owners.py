@@ -10,14 +10,15 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
 from inquest.core.evidence.evidence import Json
 from inquest.gather.snapshot.context import owner_chain
 from inquest.gather.snapshot.entries import items_of
 from inquest.gather.snapshot.limits import START_PAUSES
 from inquest.gather.snapshot.reader import Desk
-from inquest.ports import Clock, Cluster
+from inquest.ports.kubernetes import Cluster
+from inquest.ports.process import Clock
 
 _MADE: Final = "reason=SuccessfulCreate"
 _MAKERS: Final = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import name_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.evidence.rendering import event_line, event_time

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from inquest.errors import NotKept
-from inquest.ports import Cluster
+from inquest.ports.kubernetes import Cluster
 
 FEWER: Final = 4
 """By how much each next try asks for less."""

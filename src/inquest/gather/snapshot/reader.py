@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import EvidenceStatus, Json, Origin
 from inquest.core.evidence.rendering import kept, line_of, listing, tail
 from inquest.errors import Invalid, NotFound, NotKept, UnknownKind
@@ -27,7 +27,8 @@ from inquest.gather.snapshot.entries import (
 )
 from inquest.gather.snapshot.limits import LOG_BYTES, LOG_LINES, MAX_LINE, MAX_LISTED, MAX_PAGES, MAX_ROWS, MAX_TEXT
 from inquest.gather.snapshot.newest_lines import newest
-from inquest.ports import Cluster, Redactor
+from inquest.ports.kubernetes import Cluster
+from inquest.ports.process import Redactor
 
 T = TypeVar("T")
 Order = Callable[[Json], Any]

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
 from inquest.core.cluster.objects import condition, name_of, namespace_of
 from inquest.core.cluster.pods import state_of

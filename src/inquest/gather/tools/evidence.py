@@ -12,7 +12,7 @@ from inquest.gather.tools.context import Desk, Output
 from inquest.gather.tools.kubernetes import resolved
 from inquest.gather.tools.render import as_json
 from inquest.gather.tools.scope import check_namespace, check_word, namespace_of
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 
 
 async def read_evidence(desk: Desk, given: args.ReadEvidence) -> Output:

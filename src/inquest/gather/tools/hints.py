@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest import errors
-from inquest.adapters.monitoring.selectors import Declined
+from inquest.errors import Declined
 
 ARROW: Final = "→ "
 

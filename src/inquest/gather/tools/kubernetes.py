@@ -26,7 +26,7 @@ from inquest.gather.tools.render import (
     table,
 )
 from inquest.gather.tools.scope import check_kind, check_namespace, check_word, namespace_of
-from inquest.ports import Listing, ResourceKind
+from inquest.ports.kubernetes import Listing, ResourceKind
 
 LIST_ITEMS: Final = 200
 EVENT_ITEMS: Final = 200

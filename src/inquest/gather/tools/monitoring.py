@@ -19,7 +19,8 @@ from inquest.gather.tools import arguments as args
 from inquest.gather.tools.context import Desk, Output
 from inquest.gather.tools.hints import Refused
 from inquest.gather.tools.render import as_json
-from inquest.ports import Logs, Metrics, Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, Reading
+from inquest.ports.sources import Logs, Metrics
 
 PROMETHEUS: Final = "prometheus"
 LOKI: Final = "loki"

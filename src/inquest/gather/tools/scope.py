@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest.gather.tools.hints import Refused
-from inquest.ports import ResourceKind
+from inquest.ports.kubernetes import ResourceKind
 
 SECRET_WORDS: Final = frozenset({"secret", "secrets", "secretlist"})
 SECRET_HINT: Final = (

@@ -15,7 +15,7 @@ from inquest.errors import Misconfigured, Unavailable
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools.context import Desk, Output
 from inquest.gather.tools.render import as_json
-from inquest.ports import Catalogue
+from inquest.ports.datastorage import Catalogue
 
 GITOPS: Final = (
     "The target is managed by GitOps: prefer action types that change the source in git; a change in the cluster "

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from inquest.api.evidence_names import API_VERSION, GROUP, KIND, RECORD, RESOURCE, ROOT
+from inquest.api.names import API_VERSION, GROUP, KIND, RECORD, RESOURCE, ROOT
 from inquest.errors import InquestError, NotFound, NotRecorded, RateLimited, Retryable
-from inquest.ports import Clock
+from inquest.ports.process import Clock
 from inquest.server.evidence.caller import FrontProxy, User, caller_of
 from inquest.server.evidence.case_files import Desk, Told
 from inquest.server.evidence.rights import Kinds, Reviews, Rights

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from starlette.datastructures import Headers
 
 from inquest.errors import Misconfigured
-from inquest.ports import Json
+from inquest.ports.kubernetes import Json
 
 NAME: Final = "extension-apiserver-authentication"
 NAMESPACE: Final = "kube-system"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest.api.base import rfc3339
-from inquest.api.evidence_names import API_VERSION, KIND
+from inquest.api.names import API_VERSION, KIND
 from inquest.controllers.investigation.stored import Transcripts, from_journal, from_records, uid_of
 from inquest.controllers.journal import Journal
 from inquest.core.case.case import Case
@@ -16,7 +16,7 @@ from inquest.core.evidence.evidence import Evidence
 from inquest.core.reporting.archive import pieces
 from inquest.core.reporting.disclosure import Withheld, asked_about, disclosed, withheld
 from inquest.errors import NotFound, NotRecorded
-from inquest.ports import Status
+from inquest.ports.kubernetes import Status
 from inquest.server.evidence.rights import Rights
 
 PAGE_CHARACTERS: Final = 4_000_000

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from inquest.api.evidence_names import GROUP, RESOURCE
+from inquest.api.names import GROUP, RESOURCE
 from inquest.core.evidence.evidence import Origin
 from inquest.errors import AmbiguousKind, UnknownKind
-from inquest.ports import Access, ResourceKind
+from inquest.ports.kubernetes import Access, ResourceKind
 from inquest.server.evidence.caller import User
 
 AT_ONCE: Final = 8

@@ -13,13 +13,13 @@ import structlog
 
 from inquest.controllers.journal import CONFIG_MAP
 from inquest.errors import InquestError, Misconfigured
-from inquest.ports import Clock
+from inquest.ports.process import Clock
 from inquest.server.evidence.app import Reading, create_app
 from inquest.server.evidence.caller import NAME, NAMESPACE, FrontProxy, front_proxy
 from inquest.server.evidence.case_files import Desk
 from inquest.server.evidence.rights import Kinds, Reviews
 from inquest.serving.http import Certificate, serving
-from inquest.settings import EvidenceSettings
+from inquest.settings.server import EvidenceSettings
 
 _log = structlog.stdlib.get_logger(__name__)
 

@@ -15,16 +15,18 @@ from async_lru import alru_cache
 
 from inquest.api.base import FIELD_MANAGER, ObjectMeta, rfc3339
 from inquest.api.names import EVENT_LABEL, MANAGED_BY
+from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal, SignalSpec
-from inquest.api.types import TERMINAL_PHASES, ObjectRef, SignalPhase
+from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.controllers.house import INVESTIGATION, SIGNAL, House
 from inquest.controllers.reading import parsed
 from inquest.controllers.status import publish, sealed
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.signals.alertmanager import MOST_WORDS, Again, is_open, seen_again, sighted_again
 from inquest.core.signals.events import ONE_SIGNAL, onset_again
 from inquest.core.signals.payload import Dropped, Firing, Over, Refused, Served, Sighting, Told, fitted
 from inquest.errors import AlreadyExists, AmbiguousKind, Answer, Conflict, Forbidden, Invalid, NotFound
-from inquest.ports import Json, Redacted
+from inquest.ports.kubernetes import Json
 
 KINDS_SECONDS: Final = 300.0
 SWAP_TRIES: Final = 5

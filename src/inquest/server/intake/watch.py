@@ -20,14 +20,14 @@ from typing import Final
 import structlog
 from async_lru import alru_cache
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.controllers.house import EVENT, NAMESPACE, House
 from inquest.core.signals.events import ONE_SIGNAL, read_event, waits_until
 from inquest.core.signals.payload import Circumstances, Dropped, Firing
 from inquest.core.signals.scope import is_managed
 from inquest.core.signals.triage_input import BUILT_IN_NOISE
 from inquest.errors import InquestError, NotFound
-from inquest.ports import Feed, Json
+from inquest.ports.kubernetes import Feed, Json
 from inquest.server.intake.receive import Receipt, Reception
 from inquest.telemetry.metrics import INTAKE_EVENTS_HELD, INTAKE_NOTICES, INTAKE_WATCH_FAILURES
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import moment
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap, Observed, digest_of
 from inquest.core.evidence.rendering import event_line, line_of

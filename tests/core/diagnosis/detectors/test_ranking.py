@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.causality import EVERY, RELATIONS
 from inquest.core.diagnosis.detectors.links import links
 from inquest.core.diagnosis.detectors.ranking import ranked

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import class_of, is_carrier, settings_named
 from inquest.core.cluster.relations import controller_of, routes_to
 from inquest.core.cluster.selectors import selects

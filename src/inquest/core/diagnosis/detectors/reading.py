@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition, event_moment, moment
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of

@@ -11,7 +11,7 @@ from weakref import ReferenceType, ref
 
 from pydantic import ValidationError
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition, event_moment, is_recent, moment
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of

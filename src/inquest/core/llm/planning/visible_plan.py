@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final, Protocol
 
-from inquest.api.investigation import StepState
+from inquest.api.findings import StepState
 from inquest.core.llm.messages import ModelReply, ToolCall, ToolResult
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.llm.tool_calls import EXEMPT_PREFIX, arguments_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.text import filtered, joined, section
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from inquest.api.investigation import ClaimVerdict
-from inquest.api.types import TargetRef
+from inquest.api.findings import ClaimVerdict
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.categories import UNKNOWN, category_from, squeezed
 from inquest.core.diagnosis.claims import (
     HIGH_CERTAINTY,

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.claims import RawClaim
 from inquest.core.evidence.evidence import Citation
 from inquest.core.llm.messages import Invocation, ModelReply

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.logs.peers import without_token
 from inquest.core.diagnosis.detectors.logs.view import Cause, View, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import Said

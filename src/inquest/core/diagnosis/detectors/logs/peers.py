@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.logs.view import Cause, View, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import Said

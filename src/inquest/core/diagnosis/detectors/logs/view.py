@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.logs.words import Said
 from inquest.core.diagnosis.detectors.network.callee import EXTERNAL, Callee
 from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of

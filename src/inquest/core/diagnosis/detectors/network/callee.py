@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import selects
 from inquest.core.diagnosis.detectors.reading import behind, containers_of, culprit, ref_of
 from inquest.core.diagnosis.detectors.workload_reading import is_ready

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import carrier_logs, complained_words, holds_word, settings_named
 from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.reading import cited, culprit, limited, ref_of

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
     REACHING,

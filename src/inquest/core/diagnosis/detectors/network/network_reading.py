@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.workload_reading import (
     Key,

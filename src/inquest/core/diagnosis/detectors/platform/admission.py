@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import event_moment, is_recent
 from inquest.core.diagnosis.detectors.platform.platform_reading import items_of, platform_finding
 from inquest.core.diagnosis.detectors.reading import cited, pod_field

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition, event_moment, is_recent, moment
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (

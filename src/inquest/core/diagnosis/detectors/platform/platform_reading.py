@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition, is_recent, moment
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import labels_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import annotations_of, labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW

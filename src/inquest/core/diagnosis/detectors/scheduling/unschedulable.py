@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import selectors_added
 from inquest.core.cluster.objects import condition, moment
 from inquest.core.cluster.quantities import quantity

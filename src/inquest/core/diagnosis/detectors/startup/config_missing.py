@@ -13,7 +13,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.platform.bindings import key_field
 from inquest.core.diagnosis.detectors.reading import (
     Container,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import is_recent, moment
 from inquest.core.diagnosis.detectors.logs.causes import cause_of_end, summary_of
 from inquest.core.diagnosis.detectors.logs.view import Cause, command_of, view_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import injected_into
 from inquest.core.cluster.selectors import labels_of, selects
 from inquest.core.diagnosis.detectors.reading import Container, culprit, ref_of

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition, is_recent, moment
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.reading import (

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition, event_moment, moment
 from inquest.core.cluster.quantities import quantity
 from inquest.core.diagnosis.detectors.network.network_reading import lines_of

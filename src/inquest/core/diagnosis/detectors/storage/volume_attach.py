@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.reading import limited
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import is_recent
 from inquest.core.diagnosis.detectors.network.network_reading import lines_of
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.api.types import TargetRef
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.quantities import quantity
 from inquest.core.cluster.selectors import annotations_of, labels_of, selects
 from inquest.core.diagnosis.detectors.reading import cited, limited

@@ -1,0 +1,437 @@
+"""The running operator: its parts, started and ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from starlette.middleware import Middleware
+
+from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
+from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
+from inquest.controllers.house import NAMESPACE
+from inquest.controllers.runtime.dispatcher import Dispatcher
+from inquest.controllers.runtime.request import Due, Handler, Key, Lane, Rank, flow_of, rank_of
+from inquest.controllers.runtime.resync import Resync, key_of
+from inquest.core.redaction.redactor import Redactor
+from inquest.errors import Forbidden, InquestError
+from inquest.operator.access import CHECK_SECONDS, Missing, excess, missing
+from inquest.operator.directory import DELETED, PARTNERS, Directory
+from inquest.operator.health import Line, health_app, measure_lag
+from inquest.operator.lease import ReplicaLease
+from inquest.operator.reload import SettingsFile
+from inquest.operator.supervisor import Supervisor, supervisor_for
+from inquest.operator.watcher import OURS, Ring
+from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.serving.http import metrics_app, serving
+from inquest.serving.loopback import Private
+from inquest.settings.settings import Settings
+from inquest.telemetry.logs import log_from
+from inquest.wiring import Wired, door_for_readers, opened, receiving, watching_events
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+POLICY_SECONDS: Final = 15.0
+"""Between two looks for the approval policy."""
+POLICIES_SECONDS: Final = 60.0
+"""Between two looks for the admission policies."""
+NAMESPACES_SECONDS: Final = 20.0
+"""Between two looks whether the namespaces of the settings can be read."""
+NAMESPACES_ASKED: Final = 20
+"""Managed namespaces in which missing rights are looked for; by name."""
+FILL_SECONDS: Final = 1.0
+"""Between two tries to register the whole catalogue at start."""
+UNFILLED_SECONDS: Final = 0.5
+"""After which an Investigation asks again whether the catalogue is there."""
+SWEEP_SECONDS: Final = 60.0
+READY_LOOK_SECONDS: Final = 0.2
+QUEUE_AGE_SECONDS: Final = 300.0
+
+
+def _kept(refusal: str) -> str:
+    return f"the last good one rules, for {refusal}" if refusal else ""
+
+
+@dataclass
+class Process:
+    """Everything that lives as long as the process does."""
+
+    settings: Settings
+    redactor: Redactor
+    """The one that the log uses: a key that is learned later must be masked there too."""
+    file: Path | None = None
+    """Where the settings came from; None: nothing is looked at again."""
+    directory: Directory = field(default_factory=Directory)
+    dispatcher: Dispatcher | None = None
+    stop_case: Callable[[str, str], None] = lambda namespace, name: None
+    lease: ReplicaLease | None = None
+    too_many: tuple[str, ...] = ("not asked yet",)
+    """Rights that Inquest should not have; while there is one, nothing is claimed."""
+    missing: tuple[Missing, ...] = ()
+    """Rights that its roles should give; what stops working is said, and everything else goes on."""
+    faults: Callable[[], Mapping[str, str]] = dict
+    """What is wrong now, by the line of the readiness probe that says so."""
+    unguarded: tuple[str, ...] = ("not looked for yet",)
+    """Admission policies that are missing or changed; while there is one, no approval is used."""
+    unfilled: str = "not registered yet"
+    """Why the catalogue has not been registered since the start; while there is a reason, no case is worked on."""
+    catalogue_pending: Callable[[], str] = lambda: ""
+    """What of the catalogue could not be registered since."""
+    unruled: str = "not looked for yet"
+    """Why no approval policy would rule; while there is a reason, every ruling asks a person."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set; then everything is let go in order."""
+        async with (
+            opened(self.settings, self.offer, self._must_hold, self.redactor) as wired,
+            AsyncExitStack() as stack,
+        ):
+            await wired.kube.status.look_around()
+            await self._check_rights(wired)
+            self.catalogue_pending = wired.conductor.catalogue.unsettled
+            self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
+            supervisor = self._supervisor(wired)
+            lease = self.lease = self._lease(wired, supervisor)
+            await lease.renew()
+            events, readers = watching_events(wired), door_for_readers(wired)
+            settings = SettingsFile(self.file, self.settings, partial(self._take_up, wired)) if self.file else None
+            await self._serve(
+                stack,
+                wired,
+                supervisor,
+                Line("events", lambda: events.fault if events else "", required=False),
+                Line("settings", lambda: settings.fault() if settings else "", required=False),
+                Line("evidence", lambda: readers.fault if readers else "", required=False),
+            )
+            self.stop_case = wired.conductor.cases.stop
+            tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
+            tasks += [asyncio.create_task(each.run()) for each in (events, readers) if each]
+            tasks += [asyncio.create_task(self._look_around(wired))] if wired.kube.places.confined else []
+            tasks += [asyncio.create_task(settings.run(wired.clock))] if settings else []
+            try:
+                await self.begin(wired, self.dispatcher)
+                await _first(stop.wait(), *tasks)
+            finally:
+                await self._let_go(wired, lease, tasks)
+
+    def _take_up(self, wired: Wired, settings: Settings) -> None:
+        self.settings = settings
+        wired.conductor.house.take_up(settings)
+        log_from(settings.log_level)
+
+    def offer(self, kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
+        """Ring for an object by name; one that was never seen will ring by itself."""
+        key = Key(kind.kind, uid, namespace, name) if uid else self.directory.key(kind.kind, namespace, name)
+        if key is not None and self.dispatcher is not None:
+            self.dispatcher.offer(key, rank=Rank.CRITICAL)
+
+    def _must_hold(self) -> None:
+        if self.lease is not None:
+            self.lease.must_hold()
+
+    # --- parts ------------------------------------------------------------------------------------------------
+
+    def _lanes(self, wired: Wired) -> tuple[Lane, ...]:
+        looks = {kind: self._handler(look) for kind, look in wired.conductor.looks.items()}
+        chosen = self.settings.runner.max_concurrent
+        return (
+            Lane("decisions", 4, {"RemediationApprovalRequest": looks["RemediationApprovalRequest"]}),
+            Lane("signals", 8, {"Signal": looks["Signal"]}),
+            Lane("recommendations", 2, {"Advice": looks["Advice"]}),
+            Lane("executions", 8, {"WorkflowExecution": looks["WorkflowExecution"]}),
+            Lane("investigations", chosen, {"Investigation": looks["Investigation"]}),
+            Lane("catalogue", 2, {kind: looks[kind] for kind in (*PARTNERS, DELETED)}),
+        )
+
+    def _handler(self, look: Callable[[str, str], Awaitable[timedelta | None]]) -> Handler:
+        async def handle(key: Key) -> Due | None:
+            if self.too_many:
+                return Due(30.0, progress=False)
+            if self.unfilled and key.kind == "Investigation":
+                return Due(UNFILLED_SECONDS, progress=False)
+            again = await look(key.namespace, key.name)
+            return Due(again.total_seconds()) if again is not None else None
+
+        return handle
+
+    def _ring(self, ring: Ring) -> None:
+        """What the watch tells, on this event loop."""
+        self.directory.note(ring.key, gone=ring.gone)
+        if self.dispatcher is None:
+            return
+        if ring.key.kind == "Investigation" and (ring.body.get("spec") or {}).get("cancel"):
+            self.stop_case(ring.key.namespace, ring.key.name)
+        if ring.key.kind == "Job":
+            self._ring_for_job(ring)
+            return
+        rank = rank_of(ring.key.kind, ring.body)
+        flow = flow_of(ring.key.kind, ring.key.namespace, ring.body, self.settings.kubernetes.namespace)
+        self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh, flow=flow)
+        if ring.gone:
+            self._ring_for_owners(ring)
+            self._ring_for_catalogue(ring)
+
+    def _ring_for_job(self, ring: Ring) -> None:
+        """A Job changed: its execution is looked at."""
+        uid = ((ring.body.get("metadata") or {}).get("labels") or {}).get(EXECUTION_LABEL, "")
+        found = (place for place, known in self.directory.uids.items() if known == uid)
+        for kind, namespace, name in found:
+            if self.dispatcher is not None:
+                self.dispatcher.offer(Key(kind, uid, namespace, name), rank=Rank.CRITICAL)
+
+    def _ring_for_catalogue(self, ring: Ring) -> None:
+        """Of the catalogue something is gone: it is withdrawn, and who used it, or was used by it, says so."""
+        partner = PARTNERS.get(ring.key.kind)
+        if partner is None or self.dispatcher is None:
+            return
+        self.dispatcher.offer(replace(ring.key, kind=DELETED))
+        for place, uid in self.directory.uids.items():
+            if place[0] == partner:
+                self.dispatcher.offer(Key(place[0], uid, place[1], place[2]))
+
+    def _ring_for_owners(self, ring: Ring) -> None:
+        """An object is gone: whoever made it looks whether it has to be made again."""
+        for owner in (ring.body.get("metadata") or {}).get("ownerReferences") or ():
+            key = self.directory.key(str(owner.get("kind")), ring.key.namespace, str(owner.get("name")))
+            if key is not None and self.dispatcher is not None:
+                self.dispatcher.offer(key, rank=Rank.CRITICAL)
+
+    def _supervisor(self, wired: Wired) -> Supervisor:
+        chosen, execution = self.settings.kubernetes, self.settings.execution.namespace
+        if chosen.namespaces:
+            log.info("looks after single namespaces", namespaces=chosen.namespaces, without=lost_in_namespaces())
+        return supervisor_for(wired.kube, self._ring, wired.clock, execution=execution)
+
+    def _lease(self, wired: Wired, supervisor: Supervisor) -> ReplicaLease:
+        house = wired.conductor.house
+        return ReplicaLease(
+            wired.kube.status,
+            house.redactor,
+            wired.clock,
+            namespace=house.namespace,
+            replica=wired.replica,
+            faults=lambda: self.faults(),
+            written=supervisor.pulse.expects,
+        )
+
+    def _background(self, wired: Wired, supervisor: Supervisor, lease: ReplicaLease) -> tuple[Any, ...]:
+        return (
+            supervisor.run(),
+            lease.run(),
+            self._resync(wired, supervisor).run(),
+            self._fill_catalogue(wired),
+            self._sweep(wired),
+            self._ask_again(wired),
+            self._look_for_policies(wired),
+            self._look_for_policy(wired),
+            self._announce(wired, supervisor),
+            measure_lag(wired.clock),
+        )
+
+    def _resync(self, wired: Wired, supervisor: Supervisor) -> Resync:
+        async def pages(kind: ResourceKind, namespace: str) -> AsyncIterator[tuple[Json, ...]]:
+            async for page in wired.kube.status.pages(kind, namespace):
+                for item in page:
+                    self.directory.note(key_of(kind.kind, item["metadata"]), gone=False)
+                yield page
+
+        if self.dispatcher is None:
+            raise AssertionError("the dispatcher is made first")
+        home = self.settings.kubernetes.namespace
+
+        def flow(kind: str, item: Json) -> str:
+            return flow_of(kind, str(item["metadata"].get("namespace") or ""), item, home)
+
+        return Resync(self.dispatcher, pages, OURS, wired.clock, flow=flow, listed=supervisor.pulse.expects)
+
+    async def _serve(self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor, *others: Line) -> None:
+        alive = (
+            Line("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
+            Line("queue", self._queue_fault),
+            Line("dispatcher", lambda: "" if self.dispatcher and self.dispatcher.alive() else "its loop has ended"),
+            Line("lease", lambda: "a namesake has taken it" if self.lease and self.lease.lost() else ""),
+        )
+        ready = (
+            Line("kinds and watch", supervisor.unready),
+            Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
+            Line("rights", lambda: ", ".join(self.too_many)),
+            Line("catalogue", lambda: self.unfilled),
+            Line("catalogue objects", lambda: self.catalogue_pending(), required=False),
+            Line("missing rights", lambda: "; ".join(one.text for one in self.missing), required=False),
+            Line("namespaces", wired.kube.places.fault, required=False),
+            Line("policy", lambda: self.unruled or _kept(wired.policy_refused()), required=False),
+            Line("admission policies", lambda: ", ".join(self.unguarded), required=False),
+            *others,
+        )
+        self.faults = lambda: {line.name: fault for line in (*alive, *ready) if (fault := line.fault())}
+        server = self.settings.server
+        readers = wired.kube.metrics_readers() if server.asks_for_tokens else None
+        app = health_app(alive=alive, ready=ready, reviewer=readers)
+        health = await stack.enter_async_context(serving(app, server.host, server.health_port))
+        told = metrics_app([Middleware(Private, reviewer=readers)] if readers else [])
+        metrics = await stack.enter_async_context(serving(told, server.host, server.metrics_port))
+        intake = await stack.enter_async_context(receiving(wired, self.redactor))
+        log.info("serving", health=health, metrics=metrics, intake=intake)
+
+    def _queue_fault(self) -> str:
+        oldest = self.dispatcher.oldest() if self.dispatcher else 0.0
+        return f"an object has waited for {oldest:.0f} s" if oldest > QUEUE_AGE_SECONDS else ""
+
+    # --- background -------------------------------------------------------------------------------------------
+
+    async def _check_rights(self, wired: Wired) -> None:
+        house = wired.conductor.house
+        namespaces = (house.namespace, house.execution_namespace, *self.settings.kubernetes.namespaces)
+        self.too_many = await excess(wired.kube.status, namespaces, tolerated=self.settings.access_allow_excess)
+        if self.too_many:
+            log.error("rights that must not be there", rights=self.too_many)
+        await self._check_missing(wired)
+
+    async def _check_missing(self, wired: Wired) -> None:
+        """What an installation took away on purpose is no failure, but what it costs is said once, not case by case."""
+        house, cluster = wired.conductor.house, wired.kube.cluster
+        try:
+            chosen = self.settings.kubernetes.namespaces
+            managed = () if chosen else await self._managed(wired)
+            found = await missing(
+                wired.kube.status,
+                cluster,
+                home=house.namespace,
+                execution=house.execution_namespace,
+                managed=managed,
+                namespaces=chosen,
+                also=(TOKENS,) if self._judges_tokens() else (),
+            )
+        except InquestError as error:
+            log.warning("missing rights could not be asked about", error=str(error))
+            return
+        # What cannot be read at all is said by one line of its own.
+        found = tuple(one for one in found if one.namespace not in wired.kube.places.refused)
+        if found and found != self.missing:
+            log.warning("rights that are missing", rights=[one.text for one in found])
+        self.missing = found
+
+    def _judges_tokens(self) -> bool:
+        """Whether the door for senders asks the API server whose token it is."""
+        door = self.settings.intake
+        return door.enabled and door.authentication == "kubernetes" and door.token_file is None
+
+    async def _managed(self, wired: Wired) -> tuple[str, ...]:
+        try:
+            found = await wired.kube.status.list(NAMESPACE, labels=f"{MANAGED_LABEL}=true")
+        except Forbidden:
+            return ()
+        return tuple(sorted(str(one["metadata"]["name"]) for one in found))[:NAMESPACES_ASKED]
+
+    async def _ask_again(self, wired: Wired) -> None:
+        while True:
+            await wired.clock.sleep(CHECK_SECONDS)
+            try:
+                await self._check_rights(wired)
+            except InquestError as error:
+                log.warning("rights could not be asked about", error=str(error))
+
+    async def _look_around(self, wired: Wired) -> None:
+        """Which of the namespaces of the settings can be read."""
+        while True:
+            await wired.clock.sleep(NAMESPACES_SECONDS)
+            try:
+                await wired.kube.status.look_around()
+            except InquestError as error:
+                log.warning("namespaces could not be asked about", error=str(error))
+
+    async def _look_for_policies(self, wired: Wired) -> None:
+        """At start and every minute (resources, section 6.5)."""
+        while True:
+            try:
+                found = await wired.conductor.unguarded()
+            except InquestError as error:
+                found = (f"could not be read: {error}",)
+            if found and found != self.unguarded:
+                log.error("admission policies are missing or changed: no approval is used", policies=found)
+            self.unguarded = found
+            await wired.clock.sleep(POLICIES_SECONDS)
+
+    async def _look_for_policy(self, wired: Wired) -> None:
+        """The one that rules, in an OPA of our own or elsewhere."""
+        while True:
+            found = await wired.policy_fault()
+            if found and found != self.unruled:
+                log.error("no approval policy: every ruling asks a person", fault=found)
+            self.unruled = found
+            await wired.clock.sleep(POLICY_SECONDS)
+
+    async def begin(self, wired: Wired, dispatcher: Dispatcher) -> None:
+        """Work begins; cases wait for the catalogue, as `unfilled` says."""
+        await self._recall(wired)
+        dispatcher.start()
+
+    async def _recall(self, wired: Wired) -> None:
+        """A restart gives the models no new budget; what cannot be read does not keep cases waiting."""
+        try:
+            await wired.conductor.recall()
+        except InquestError as error:
+            log.warning("what models cost before is not known", error=str(error))
+
+    async def _fill_catalogue(self, wired: Wired) -> None:
+        """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
+        told = False
+        while self.unfilled:
+            if self.too_many:
+                await wired.clock.sleep(FILL_SECONDS)
+                continue
+            try:
+                found = await wired.conductor.catalogue.fill()
+            except InquestError as error:
+                found = str(error) or type(error).__name__
+            if found and not told:
+                log.warning("no case is worked on until the catalogue is registered", waits_for=found)
+                told = True
+            self.unfilled = found
+            if found:
+                await wired.clock.sleep(FILL_SECONDS)
+        await asyncio.Event().wait()
+
+    async def _sweep(self, wired: Wired) -> None:
+        """What is left of objects that went, also while nobody watched."""
+        while True:
+            try:
+                await wired.conductor.sweep()
+            except InquestError as error:
+                log.warning("sweep failed", error=str(error))
+            await wired.clock.sleep(SWEEP_SECONDS)
+
+    async def _announce(self, wired: Wired, supervisor: Supervisor) -> None:
+        """Say once that everything is up; then nothing more."""
+        while supervisor.unready() or self.too_many or self.unfilled:
+            await wired.clock.sleep(READY_LOOK_SECONDS)
+        log.info("operator is ready", replica=wired.replica, model=self.settings.model.provider)
+        await asyncio.Event().wait()
+
+    async def _let_go(self, wired: Wired, lease: ReplicaLease, tasks: list[asyncio.Task[Any]]) -> None:
+        """Work stops, cases are released, the Lease goes; another replica may go on at once."""
+        if self.dispatcher is not None:
+            await self.dispatcher.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await wired.conductor.cases.release_all()
+        await lease.release()
+        traffic = wired.kube.traffic
+        log.info("stopped", reads=traffic.reads, writes=traffic.writes)
+
+
+async def _first(*awaited: Any) -> None:
+    """Until one of them ends; what failed is raised."""
+    tasks = [asyncio.ensure_future(one) for one in awaited]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()

@@ -1,0 +1,70 @@
+"""Redactor, policy, notices and the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from inquest.api.notices import NoticeState
+from inquest.core.redaction.redacted import Redacted, T
+from inquest.core.remediation.policy import Answer
+from inquest.core.reporting.notices import Owner
+from inquest.ports.kubernetes import Json
+
+
+class Redactor(Protocol):
+    """Structure first, then patterns, then encoded text, then known values; fails closed (pipeline, section 17)."""
+
+    def text(self, text: str) -> Redacted[str]: ...
+
+    def data(self, data: Json) -> Redacted[Json]:
+        """Redact a parsed object by structure (kinds, keys, env lists) and text rules."""
+        ...
+
+    def strings(self, data: T) -> Redacted[T]:
+        """Redact every string leaf of JSON-like data by the text rules alone; keys and shape stay."""
+        ...
+
+
+class Policy(Protocol):
+    """OPA. Never raises: what went wrong is in the answer, and a faulty answer means approval."""
+
+    async def ask(self, document: Redacted[Json]) -> Answer: ...
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One message to people; `key` removes repeats (resources, section 13)."""
+
+    key: str
+    type: str
+    priority: str
+    title: str
+    body: str
+    namespace: str
+    name: str
+    owners: tuple[Owner, ...] = ()
+    """Whose targets it is about: the signal's and, where it belongs to others, that of the root cause."""
+
+
+class Herald(Protocol):
+    """Tells people; a failing receiver never changes a phase."""
+
+    async def tell(self, notice: Redacted[Notice]) -> NoticeState:
+        """Once for each key; asked again it says where the notice stands, over all receivers that it is for."""
+        ...
+
+    async def event(self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False) -> None:
+        """Post a Kubernetes Event, aggregated by object and reason; best effort."""
+        ...
+
+
+class Clock(Protocol):
+    """Time as a port: `now` for what is written, `monotonic` for durations (seconds)."""
+
+    def now(self) -> datetime: ...
+
+    def monotonic(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
