@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from inquest.adapters.kubernetes.transport import Bucket, Request, Transport
+from inquest.adapters.kubernetes.transport import Request, TokenBucket, Transport
 from inquest.cli.main import main as inquest
 from inquest.operator import main as operator
 
@@ -60,15 +60,15 @@ def _note_requests(noted: list[list[Any]]) -> None:
 
 def _note_waits(noted: list[list[Any]]) -> None:
     """When a write asked for its token, and how long it waited."""
-    take = Bucket.take
+    take = TokenBucket.take
 
     @functools.wraps(take)
-    async def noting(self: Bucket, *, urgent: bool = False) -> None:
+    async def noting(self: TokenBucket, *, urgent: bool = False) -> None:
         begun = time.monotonic()
         await take(self, urgent=urgent)
         noted.append([begun, time.monotonic() - begun])
 
-    Bucket.take = noting  # type: ignore[method-assign]
+    TokenBucket.take = noting  # type: ignore[method-assign]
 
 
 def _note_lag(noted: list[list[Any]]) -> None:

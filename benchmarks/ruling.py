@@ -21,13 +21,13 @@ import httpx2
 from benchmarks.load import percentile
 from benchmarks.report import Row
 from hack.tools import build
-from inquest.adapters.opa.policy import DEFAULT_QUERY, Endpoint, FixedSource, OpaPolicy
-from inquest.adapters.opa.process import OpaServer
+from inquest.adapters.opa.policy import DEFAULT_QUERY, FixedEndpoint, OpaAddress, OpaPolicy
+from inquest.adapters.opa.process import OpaProcess
 from inquest.api.refs import Business, DetectedLabels, TargetRef
 from inquest.api.types import Environment, Priority
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.remediation.policy import Blast, Question, Tally, policy_document, ruling
+from inquest.core.remediation.policy import Blast, PolicyInput, Tally, policy_document, ruling
 from inquest.wiring import default_policy
 
 ALONE: Final = 500
@@ -45,7 +45,7 @@ EXAMPLES: Final = default_policy().parent / "examples"
 
 Ask = Callable[[], Awaitable[object]]
 
-QUESTION: Final = Question(
+QUESTION: Final = PolicyInput(
     signal_type="KubePodCrashLooping",
     severity="critical",
     target=TargetRef(api_version="v1", kind="Pod", name="service-007-6d5f-x2x", namespace="team-07"),
@@ -130,14 +130,14 @@ async def _measured(opa: str, text: str) -> list[Row]:
     with TemporaryDirectory(prefix="inquest-bench-opa-") as folder:
         policy = Path(folder) / "approval.rego"
         policy.write_text(text)
-        async with OpaServer(opa, policy) as server:
+        async with OpaProcess(opa, policy) as server:
             assert server.endpoint is not None
             return [*await _rulings(server, server.endpoint), *await _loads(server, server.endpoint, policy, text)]
 
 
-async def _rulings(server: OpaServer, endpoint: Endpoint) -> list[Row]:
+async def _rulings(server: OpaProcess, endpoint: OpaAddress) -> list[Row]:
     """Of an OPA of our own, and of one behind a URL, which is asked for its policy before and after each question."""
-    own, other = _whole(OpaPolicy(server)), _whole(OpaPolicy(FixedSource(endpoint)))
+    own, other = _whole(OpaPolicy(server)), _whole(OpaPolicy(FixedEndpoint(endpoint)))
     async with _plain(endpoint) as client:
         path, body = f"/v1/{DEFAULT_QUERY.replace('.', '/')}", {"input": policy_document(QUESTION)}
 
@@ -167,7 +167,7 @@ def _whole(policy: OpaPolicy) -> Ask:
     return rule
 
 
-async def _loads(server: OpaServer, endpoint: Endpoint, policy: Path, text: str) -> list[Row]:
+async def _loads(server: OpaProcess, endpoint: OpaAddress, policy: Path, text: str) -> list[Row]:
     """The file has changed until the new text rules; the baseline puts the same text into the same OPA."""
     took: list[float] = []
     for number in range(LOADS):
@@ -205,7 +205,7 @@ async def _timed(work: Ask) -> float:
     return 1000 * (time.perf_counter() - begun)
 
 
-def _plain(endpoint: Endpoint) -> httpx2.AsyncClient:
+def _plain(endpoint: OpaAddress) -> httpx2.AsyncClient:
     headers: dict[str, Any] = {"authorization": f"Bearer {endpoint.token}"}
     return httpx2.AsyncClient(base_url=f"http://{endpoint.host}:{endpoint.port}", headers=headers, timeout=30.0)
 

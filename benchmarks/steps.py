@@ -18,10 +18,10 @@ from typing import Any
 
 from benchmarks.report import Row
 from inquest.api.refs import TargetRef
-from inquest.controllers.journal import Author, Draft, Log, encode, fold
+from inquest.controllers.journal import Draft, Log, Writer, encode, fold
 from inquest.core.cluster.hashes import spec_hash
 from inquest.core.diagnosis.detectors.registry import detect
-from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Observed, digest_of
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, ObservedObject, digest_of
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 
@@ -60,7 +60,7 @@ def benches() -> tuple[Bench, ...]:
     text, shot = json.dumps(pod(0)), snapshot()
     draft = Draft("Snapshot", Redactor().strings({"log": log}), NOW)
     packed = gzip.compress(json.dumps(log).encode(), 6)
-    slots = encode(Log("u"), draft, Author("r/1", 1), "ns")
+    slots = encode(Log("u"), draft, Writer("r/1", 1), "ns")
     return (
         Bench(
             "redact a 100 KB log", lambda: Redactor().text(log), "one regex over it", lambda: re.sub(r"\d+", "#", log)
@@ -76,7 +76,7 @@ def benches() -> tuple[Bench, ...]:
         ),
         Bench(
             "one journal slot of 100 KB",
-            lambda: encode(Log("u"), draft, Author("r/1", 1), "ns"),
+            lambda: encode(Log("u"), draft, Writer("r/1", 1), "ns"),
             "gzip of it",
             lambda: gzip.compress(log.encode(), 6),
         ),
@@ -111,7 +111,7 @@ def snapshot() -> Snapshot:
         for n, text in enumerate(found, start=1)
     )
     target = TargetRef(api_version="v1", kind="Pod", name="app-0", namespace="shop")
-    objects = tuple(Observed(pod(number), f"E{number + 1}") for number in range(PODS))
+    objects = tuple(ObservedObject(pod(number), f"E{number + 1}") for number in range(PODS))
     return Snapshot(NOW, target, target, root_verified=True, objects=objects, evidence=evidence)
 
 

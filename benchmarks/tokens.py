@@ -19,13 +19,13 @@ import yaml
 
 from benchmarks.report import Row
 from inquest.adapters.playbooks.reader import library
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall
 from inquest.core.llm.tool_calls import boundary_of
 from inquest.core.redaction.redactor import Redactor
-from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import Tools
+from inquest.gather.tools.toolset import Toolset
 from inquest.replay.case import read_case
 from inquest.replay.clock import RecordedClock
 from inquest.replay.cluster import RecordedCluster
@@ -78,9 +78,9 @@ async def _shown(asked: Input) -> str:
         metrics=RecordedMetrics(recorded),
     )
     target = recorded.signal.spec.target
-    run = Run(ToolCall("call-1", asked.tool, json.dumps(asked.arguments)), "E1", boundary_of("seed", "E1"))
-    desk = Desk(backends, Scope(target.namespace or ""))
-    (result,) = await Tools(backends).batch(Invocation.RCA, (run,), desk)
+    run = ToolRun(ToolCall("call-1", asked.tool, json.dumps(asked.arguments)), "E1", boundary_of("seed", "E1"))
+    desk = ToolContext(backends, Scope(target.namespace or ""))
+    (result,) = await Toolset(backends).batch(Invocation.RCA, (run,), desk)
     if result.error:
         raise RuntimeError(f"{asked.tool} on {asked.case}: {result.content}")
     return result.content

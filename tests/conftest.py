@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("house"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "house")
+settings.register_profile("ports", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("ports"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "ports")
 """A machine that is busy must not fail a law: nothing here is timed. CI plays the same examples each time, so that a
 red run tells of the change; whoever works on the code looks for new ones at each run."""
 

@@ -75,7 +75,7 @@ OWN_SETTINGS: Final = {
     "ExecutionSettings": ("namespace",),
     "DataStorageSettings": ("database", "server"),
     "IntakeSettings": ("host", "port", "tls_certificate", "tls_key"),
-    "HeraldSettings": ("webhooks",),
+    "NotificationSettings": ("webhooks",),
 }
 """Settings that the chart sets itself, or that may hold a password: a ConfigMap is no place for one."""
 

@@ -24,7 +24,7 @@ from inquest.api.manifests.rbac import lost_in_namespaces
 from inquest.api.types import Phase
 from inquest.cli.app import app
 from inquest.cli.exits import MEANINGS
-from inquest.core.case.transitions import ENDS, PLOT
+from inquest.core.case.transitions import ENDS, TRANSITIONS
 from inquest.core.diagnosis.detectors.registry import DETECTORS
 from inquest.settings.settings import Leaf, leaves
 from inquest.telemetry.metrics import REGISTRY
@@ -169,7 +169,7 @@ def _condition_table(kind: str) -> str:
 
 
 def _transitions() -> Iterator[str]:
-    for phase, row in PLOT.items():
+    for phase, row in TRANSITIONS.items():
         for fact, following in row.items():
             if following is not None:
                 yield f"    {phase} --> {following}: {fact.__name__}"

@@ -16,16 +16,16 @@ from inquest.core.case.case import Case
 from inquest.core.case.journal import dump
 from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelRequest
-from inquest.core.reporting.audit import records
+from inquest.core.reporting.audit import audit_records
 from inquest.core.reporting.disclosure import origins_of_conclusions
-from inquest.core.reporting.events import announcements
-from inquest.core.reporting.metrics import lines, measures, stretches
+from inquest.core.reporting.events import case_events
+from inquest.core.reporting.metrics import case_measures, case_spans, log_lines
 from inquest.core.reporting.notices import notice_or_self_resolved
 from inquest.core.reporting.status import status_changes
-from inquest.core.reporting.transcript import NO_TOOLS, Offered, exchanges
-from inquest.presentation.case import Told
+from inquest.core.reporting.transcript import NO_TOOLS, Offered, transcript_turns
+from inquest.presentation.case import CaseObjects
 from inquest.presentation.drawing import as_markdown, as_tree
-from inquest.presentation.explanation import explained
+from inquest.presentation.explanation import explanation_of
 from inquest.presentation.tree import tree
 from inquest.replay.player import recorded_investigation
 
@@ -35,20 +35,20 @@ UID = "11111111-0000-4000-8000-000000000001"
 def output_of(case: Case, *, tools: Offered = NO_TOOLS, asked: Sequence[ModelRequest] = ()) -> dict[str, Any]:
     """Everything that is said of a case; `asked` is what its model was sent."""
     steps = [fold(case.facts[:number]) for number in range(len(case.facts) + 1)]
-    told = Told(recorded_investigation(case))
+    told = CaseObjects(recorded_investigation(case))
     return {
         "facts": [dump(fact) for fact in case.facts],
         "phases": [str(step.phase) for step in steps],
         "status": status_changes(case, tools),
         "tree": as_tree(tree(told)),
-        "explanation": as_markdown("case", explained(told)),
-        "events": [[*announcements(before, after)] for before, after in pairwise(steps)],
+        "explanation": as_markdown("case", explanation_of(told)),
+        "events": [[*case_events(before, after)] for before, after in pairwise(steps)],
         "notices": [notice_or_self_resolved(step) for step in steps[1:]],
-        "audit": records(case, UID, {}, tools),
-        "measures": [[*measures(step, tools), *lines(step, tools)] for step in steps[1:]],
-        "spans": [[*stretches(step, UID)] for step in steps[1:]],
+        "audit": audit_records(case, UID, {}, tools),
+        "measures": [[*case_measures(step, tools), *log_lines(step, tools)] for step in steps[1:]],
+        "spans": [[*case_spans(step, UID)] for step in steps[1:]],
         "origins": origins_of_conclusions(case),
-        "exchanges": exchanges(case, tools),
+        "exchanges": transcript_turns(case, tools),
         "prompts": asked,
     }
 

@@ -74,11 +74,11 @@ class Conflict(Retryable):
     reason = "Conflict"
 
 
-class Answer(InquestError):
+class DefiniteAnswer(InquestError):
     """Not a failure: the outside system said how things are."""
 
 
-class NotFound(Answer):
+class NotFound(DefiniteAnswer):
     """The object is not there."""
 
     reason = "NotFound"
@@ -88,19 +88,19 @@ class NotKept(NotFound):
     """The container runtime has taken the log of a container away."""
 
 
-class AlreadyExists(Answer):
+class AlreadyExists(DefiniteAnswer):
     """An object of this name is there already."""
 
     reason = "AlreadyExists"
 
 
-class UnknownKind(Answer):
+class UnknownKind(DefiniteAnswer):
     """No API group of the cluster serves this kind."""
 
     reason = "UnknownKind"
 
 
-class AmbiguousKind(Answer):
+class AmbiguousKind(DefiniteAnswer):
     """Several API groups serve this kind and none was named; `groups` lists `group/version` texts."""
 
     reason = "AmbiguousKind"
@@ -177,7 +177,7 @@ class Fenced(InquestError):
     reason = "Fenced"
 
 
-class OutOfTurn(InquestError):
+class InvalidTransition(InquestError):
     """A fact that the plot has no row for in this phase."""
 
     reason = "OutOfTurn"

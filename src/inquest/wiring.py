@@ -17,41 +17,41 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
 from inquest.adapters.datastorage.client import ClusterId, DataStorageClient, nowhere
 from inquest.adapters.datastorage.http_client import token_of
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig, in_cluster
 from inquest.adapters.kubernetes.identity import ClusterIdentity
 from inquest.adapters.monitoring.alertmanager import Alertmanager
-from inquest.adapters.monitoring.http_client import Address, Line
+from inquest.adapters.monitoring.http_client import StackAddress, StackClient
 from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.prometheus import Prometheus
-from inquest.adapters.notifications.notifier import KubeHerald
-from inquest.adapters.notifications.open import receivers_of
-from inquest.adapters.observed import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
-from inquest.adapters.opa.mounted import MountedPolicy
+from inquest.adapters.notifications.configured import receivers_of
+from inquest.adapters.notifications.notifier import NotificationDispatcher
+from inquest.adapters.opa.mounted import MountedPolicyMonitor
 from inquest.adapters.opa.policy import OpaPolicy
-from inquest.adapters.opa.process import QUIET, Notify, OpaServer, find_binary
+from inquest.adapters.opa.process import QUIET, Notify, OpaProcess, find_binary
 from inquest.adapters.playbooks.reader import library
+from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
 from inquest.api.refs import TargetRef
 from inquest.controllers.budget import HourlyBudget, Metered
 from inquest.controllers.catalogue.live import LiveCatalogue
-from inquest.controllers.conductor import Conductor, Look
-from inquest.controllers.house import House
 from inquest.controllers.investigation.stored import Transcripts
 from inquest.controllers.journal import Journal
+from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reconcilers import Look, Reconcilers
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.diagnosis.playbooks import Book
+from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.history.history import UNAVAILABLE, History, envelope
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, Retry, ToolResult, ToolSchema
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured, Unavailable
-from inquest.gather.snapshot.collector import ClusterEyes
-from inquest.gather.tools.context import Backends, Desk, Place, ResourceContextOf
+from inquest.gather.snapshot.collector import ClusterTargetReader
+from inquest.gather.tools.context import Backends, Place, ResourceContextOf, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import Tools
-from inquest.ports.kubernetes import Eyes, Json, ResourceKind
+from inquest.gather.tools.toolset import Toolset
+from inquest.ports.kubernetes import Json, ResourceKind, TargetReader
 from inquest.ports.model import Model, Reach
-from inquest.ports.process import Herald
+from inquest.ports.process import Notifier
 from inquest.ports.sources import Alerts, Logs, Metrics
 from inquest.server.intake import app as intake_app
 from inquest.server.intake import watch
@@ -66,9 +66,9 @@ from inquest.telemetry import metrics
 from inquest.telemetry.metrics import know
 
 if TYPE_CHECKING:
-    from inquest.adapters.llm.endpoint import Endpoint
+    from inquest.adapters.llm.endpoint import ModelEndpoint
     from inquest.adapters.llm.model import OpenAIModel
-    from inquest.server.evidence.server import Door
+    from inquest.server.evidence.server import EvidenceServer
     from inquest.server.intake.watch import EventWatch
 
 log = structlog.stdlib.get_logger(__name__)
@@ -83,11 +83,11 @@ Offer = Callable[[ResourceKind, str, str, str], None]
 
 
 @dataclass(frozen=True)
-class Wired:
+class Adapters:
     """What is open: the conductor and what the process itself needs of the adapters."""
 
-    conductor: Conductor
-    kube: Kube
+    conductor: Reconcilers
+    kube: Clients
     clock: SystemClock
     replica: str
     policy_fault: Callable[[], Awaitable[str]]
@@ -98,18 +98,18 @@ class Wired:
     """Ended cases."""
 
 
-class ToolBench:
-    """`ports.Tools` over the tool registry: a desk for each batch, with what this case may reach."""
+class CaseTools:
+    """`ports.Toolset` over the tool registry: a desk for each batch, with what this case may reach."""
 
-    def __init__(self, backends: Backends, tools: Tools) -> None:
+    def __init__(self, backends: Backends, tools: Toolset) -> None:
         self._backends = backends
         self._tools = tools
 
     def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]:
         return self._tools.schemas(invocation)
 
-    async def run(self, invocation: Invocation, runs: tuple[Run, ...], reach: Reach) -> tuple[ToolResult, ...]:
-        desk = Desk(
+    async def run(self, invocation: Invocation, runs: tuple[ToolRun, ...], reach: Reach) -> tuple[ToolResult, ...]:
+        desk = ToolContext(
             self._backends,
             Scope(reach.namespace, reach.others),
             reach.filters,
@@ -122,11 +122,11 @@ class ToolBench:
         return await self._tools.batch(invocation, runs, desk, seconds=reach.seconds)
 
 
-def context_tool(eyes: Eyes, datastorage: DataStorageClient) -> ResourceContextOf:
+def context_tool(target_reader: TargetReader, datastorage: DataStorageClient) -> ResourceContextOf:
     """The resource-context tools' answer (pipeline, section 12.3): about the root, gaps by name, never an empty lie."""
 
     async def read(kind: str, name: str, namespace: str) -> Json:
-        context = await eyes.context(TargetRef(kind=kind, name=name, namespace=namespace or None))
+        context = await target_reader.context(TargetRef(kind=kind, name=name, namespace=namespace or None))
         if context.failure:
             raise Unavailable("kubernetes", context.failure)
         known = await datastorage.history(context.root, context.spec_hash) if context.spec_hash else UNAVAILABLE
@@ -163,25 +163,25 @@ def _place(ref: TargetRef) -> Place:
 @asynccontextmanager
 async def opened(
     settings: Settings, offer: Offer, must_hold: Callable[[], None], redactor: Redactor
-) -> AsyncIterator[Wired]:
+) -> AsyncIterator[Adapters]:
     """Everything open; closed in reverse order, whatever happens. The log masks what the same redactor knows."""
     async with AsyncExitStack() as stack:
         clock, redacting = SystemClock(), ObservedRedactor(redactor)
         gauging = Gauging(clock, redacting, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
-        kube = await stack.enter_async_context(Kube(source, clock, namespaces=settings.kubernetes.watched))
+        kube = await stack.enter_async_context(Clients(source, clock, namespaces=settings.kubernetes.watched))
         await kube.login()
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
         told = await receivers_of(settings.herald, redactor.learn, clock.now, stack)
-        herald = KubeHerald(kube.status, clock, told, instance=settings.replica)
-        stack.push_async_callback(herald.aclose)
-        policy, refused = await _policy(settings, _teller(settings, herald, redacting), stack)
+        notifier = NotificationDispatcher(kube.status, clock, told, instance=settings.replica)
+        stack.push_async_callback(notifier.aclose)
+        policy, refused = await _policy(settings, _teller(settings, notifier, redacting), stack)
         # What is made comes after all that may keep the operator from beginning.
         datastorage = await _datastorage(settings, clock, _identity(settings, kube).uid, stack)
-        eyes = ClusterEyes(kube.cluster, redacting, clock)
+        target_reader = ClusterTargetReader(kube.cluster, redacting, clock)
         books = playbooks_of(settings)
         runbooks = {book.name: book.text for book in books}
-        context, blocked = context_tool(eyes, datastorage), frozenset(settings.rca.blocked_kinds)
+        context, blocked = context_tool(target_reader, datastorage), frozenset(settings.rca.blocked_kinds)
         watched = observed("datastorage", datastorage)
         catalogue = LiveCatalogue(watched, kube.status, settings.kubernetes.namespace)
         backends = Backends(kube.cluster, redacting, clock, catalogue, context, runbooks, blocked)
@@ -192,16 +192,16 @@ async def opened(
         know(models=model_names(settings.model), tools=tools.names)
         model = _watched(await model_of(settings.model, clock, redactor.learn, stack), settings.model, gauging)
         budget = HourlyBudget(clock)
-        house = House(
+        ports = ControllerPorts(
             settings=settings,
             cluster=kube.cluster,
-            eyes=observed("eyes", eyes),
-            tools=ToolBench(backends, tools),
+            target_reader=observed("eyes", target_reader),
+            tools=CaseTools(backends, tools),
             status=kube.status,
             policy=observed("policy", policy),
             catalogue=catalogue,
             datastorage=watched,
-            herald=herald,
+            notifier=notifier,
             clock=clock,
             redactor=redacting,
             journal=Journal(kube.status, settings.kubernetes.namespace),
@@ -215,11 +215,11 @@ async def opened(
             metrics=backends.metrics,
             alerts=alerts_of(settings, redactor, stack),
         )
-        yield Wired(_conductor(house), kube, clock, replica, policy.look, refused, datastorage)
+        yield Adapters(_conductor(ports), kube, clock, replica, policy.look, refused, datastorage)
 
 
 @dataclass
-class CountedConductor(Conductor):
+class CountedReconcilers(Reconcilers):
     """The conductor of crash tests: what its looks at cases ask of the ports is counted."""
 
     counter: Counter
@@ -229,16 +229,16 @@ class CountedConductor(Conductor):
         return {kind: self.counter.on_behalf(kind, look) for kind, look in super().looks.items()}
 
 
-def _conductor(house: House) -> Conductor:
-    if house.settings.crash.log is None:
-        return Conductor(house)
-    counter = Counter(house.settings.crash)
-    ports = {name: counter.around(name, getattr(house, name)) for name in PORTS}
-    counted = replace(house, **ports, journal=Journal(ports["status"], house.namespace))
-    return CountedConductor(counted, counter)
+def _conductor(ports: ControllerPorts) -> Reconcilers:
+    if ports.settings.crash.log is None:
+        return Reconcilers(ports)
+    counter = Counter(ports.settings.crash)
+    wrapped = {name: counter.around(name, getattr(ports, name)) for name in PORTS}
+    counted = replace(ports, **wrapped, journal=Journal(wrapped["status"], ports.namespace))
+    return CountedReconcilers(counted, counter)
 
 
-def playbooks_of(settings: Settings) -> tuple[Book, ...]:
+def playbooks_of(settings: Settings) -> tuple[Playbook, ...]:
     """Those of the product and of the user; a file that cannot be used is named, and the others are taken."""
     if not settings.rca.playbooks:
         return ()
@@ -255,13 +255,13 @@ async def _policy(settings: Settings, notify: Notify, stack: AsyncExitStack) -> 
         policy = OpaPolicy.at(chosen.url, query=chosen.query)
         if chosen.file is None:
             return policy, lambda: ""
-        mounted = MountedPolicy.at(chosen.url, chosen.file, notify=notify)
+        mounted = MountedPolicyMonitor.at(chosen.url, chosen.file, notify=notify)
         await stack.enter_async_context(mounted)
         return policy, lambda: mounted.refusal
     binary = find_binary(chosen.opa_binary)
     if binary is None:
         raise Misconfigured(f"policy.opa_binary: there is no program {chosen.opa_binary}, and policy.url is not set")
-    server = OpaServer(binary, chosen.file or default_policy(), notify=notify)
+    server = OpaProcess(binary, chosen.file or default_policy(), notify=notify)
     await stack.enter_async_context(server)
     if chosen.strict and server.fault:
         raise Misconfigured(f"policy.strict: {server.fault}")
@@ -273,7 +273,7 @@ def default_policy() -> Path:
     return PACKAGED_POLICY if PACKAGED_POLICY.exists() else SOURCE_POLICY
 
 
-def _teller(settings: Settings, herald: Herald, redactor: ObservedRedactor) -> Notify:
+def _teller(settings: Settings, notifier: Notifier, redactor: ObservedRedactor) -> Notify:
     """What befalls the policy goes to the log and the metric; what a person should mend is an Event of the pod too."""
     frame = {"name": settings.replica, "namespace": settings.kubernetes.namespace}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": frame}
@@ -284,12 +284,12 @@ def _teller(settings: Settings, herald: Herald, redactor: ObservedRedactor) -> N
             log.info("policy", reason=reason, detail=message)
             return
         log.error("policy", reason=reason, detail=message)
-        await herald.event(pod, reason, redactor.text(message), warning=True)
+        await notifier.event(pod, reason, redactor.text(message), warning=True)
 
     return tell
 
 
-def _identity(settings: Settings, kube: Kube) -> ClusterIdentity:
+def _identity(settings: Settings, kube: Clients) -> ClusterIdentity:
     """Where single namespaces are looked after, that of the operator stands for the cluster."""
     chosen = settings.kubernetes
     return ClusterIdentity(kube.cluster, chosen.namespace) if chosen.namespaces else ClusterIdentity(kube.cluster)
@@ -391,8 +391,8 @@ def _line(
     chosen: PrometheusSettings | LokiSettings | AlertmanagerSettings,
     redactor: Redactor,
     stack: AsyncExitStack,
-) -> Line:
-    address = Address(
+) -> StackClient:
+    address = StackAddress(
         chosen.url,
         token_file=chosen.token_file,
         ca_bundle=chosen.ca_bundle,
@@ -402,7 +402,7 @@ def _line(
         whole=chosen.timeout.total_seconds(),
         on_token=redactor.learn,
     )
-    line = Line(system, address)
+    line = StackClient(system, address)
     stack.push_async_callback(line.aclose)
     return line
 
@@ -421,12 +421,12 @@ def _count_retry(phase: str, retry: Retry) -> None:
     metrics.MODEL_RETRIES.labels(phase, retry.model, retry.reason).inc()
 
 
-def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], None]) -> Endpoint:
-    from inquest.adapters.llm.endpoint import Endpoint
+def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], None]) -> ModelEndpoint:
+    from inquest.adapters.llm.endpoint import ModelEndpoint
     from inquest.adapters.llm.price import Price
 
     price = chosen.price
-    return Endpoint(
+    return ModelEndpoint(
         chosen.endpoint,
         chosen.name,
         chosen.api_key,
@@ -446,15 +446,15 @@ def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], 
 
 
 @asynccontextmanager
-async def receiving(wired: Wired, redactor: Redactor) -> AsyncIterator[int | None]:
+async def receiving(wired: Adapters, redactor: Redactor) -> AsyncIterator[int | None]:
     """The intake, open meanwhile; gives its port, None where it is off. Misconfigured where it cannot be opened."""
-    house = wired.conductor.house
-    chosen = house.settings.intake
+    ports = wired.conductor.ports
+    chosen = ports.settings.intake
     if not chosen.enabled:
         yield None
         return
 
-    app = intake_app.create_app(house, reviewer=_reviewer(chosen, wired.kube, house.namespace, redactor))
+    app = intake_app.create_app(ports, reviewer=_reviewer(chosen, wired.kube, ports.namespace, redactor))
     if chosen.tls_certificate is None and chosen.host not in LOOPBACK:
         log.warning("the intake speaks plain HTTP: tokens can be read on the way", host=chosen.host)
     certificate = (
@@ -464,28 +464,28 @@ async def receiving(wired: Wired, redactor: Redactor) -> AsyncIterator[int | Non
         yield port
 
 
-def watching_events(wired: Wired) -> EventWatch | None:
+def watching_events(wired: Adapters) -> EventWatch | None:
     """The watch of Warning events; None where it is off."""
-    house = wired.conductor.house
-    if not house.settings.intake.events.enabled:
+    ports = wired.conductor.ports
+    if not ports.settings.intake.events.enabled:
         return None
 
-    return watch.EventWatch(house, wired.kube.cluster)
+    return watch.EventWatch(ports, wired.kube.cluster)
 
 
-def door_for_readers(wired: Wired) -> Door | None:
+def door_for_readers(wired: Adapters) -> EvidenceServer | None:
     """The aggregated API by which cases are read; None where it is off."""
-    house = wired.conductor.house
-    if not house.settings.evidence.enabled:
+    ports = wired.conductor.ports
+    if not ports.settings.evidence.enabled:
         return None
-    from inquest.server.evidence.case_files import Desk as Files
-    from inquest.server.evidence.server import Door
+    from inquest.server.evidence.case_files import CaseReader as Files
+    from inquest.server.evidence.server import EvidenceServer
 
-    files = Files(house.status, house.journal, wired.kept)
-    return Door(files, wired.kube.rights(), house.cluster, wired.clock, house.settings.evidence)
+    files = Files(ports.status, ports.journal, wired.kept)
+    return EvidenceServer(files, wired.kube.rights(), ports.cluster, wired.clock, ports.settings.evidence)
 
 
-def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Redactor) -> Reviewer | None:
+def _reviewer(chosen: IntakeSettings, kube: Clients, namespace: str, redactor: Redactor) -> Reviewer | None:
     if chosen.authentication == "none":
         log.warning("the intake has no login: whoever reaches its port may send", host=chosen.host)
         return None
@@ -498,4 +498,4 @@ def _reviewer(chosen: IntakeSettings, kube: Kube, namespace: str, redactor: Reda
     return mounted
 
 
-__all__ = ["Offer", "Redactor", "Wired", "door_for_readers", "opened", "receiving", "watching_events"]
+__all__ = ["Adapters", "Offer", "Redactor", "door_for_readers", "opened", "receiving", "watching_events"]

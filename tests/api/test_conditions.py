@@ -13,8 +13,8 @@ from inquest.api.conditions import (
     CONDITIONS,
     Conditions,
     ConditionType,
+    ConditionValue,
     UnknownCondition,
-    Verdict,
     false,
     initial,
     set_condition,
@@ -28,7 +28,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 KINDS = sorted(CONDITIONS)
 
 
-def verdicts_of(row: ConditionType) -> list[Verdict]:
+def verdicts_of(row: ConditionType) -> list[ConditionValue]:
     """Everything that may be said about a condition."""
     return [
         row.first,
@@ -39,7 +39,7 @@ def verdicts_of(row: ConditionType) -> list[Verdict]:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[str, list[tuple[str, Verdict, int, datetime]]]:
+def histories(draw: st.DrawFn) -> tuple[str, list[tuple[str, ConditionValue, int, datetime]]]:
     """A kind and what is said about its conditions, in any order of conditions, generations and clocks."""
     kind = draw(st.sampled_from(KINDS))
     said = st.sampled_from([(row.name, verdict) for row in CONDITIONS[kind] for verdict in verdicts_of(row)])
@@ -56,7 +56,7 @@ def _said(conditions: Conditions, name: str) -> Condition:
 
 @given(histories())
 def test_every_condition_of_the_kind_is_there_in_the_tables_order(
-    history: tuple[str, list[tuple[str, Verdict, int, datetime]]],
+    history: tuple[str, list[tuple[str, ConditionValue, int, datetime]]],
 ) -> None:
     kind, said = history
     conditions: Conditions = ()
@@ -68,7 +68,7 @@ def test_every_condition_of_the_kind_is_there_in_the_tables_order(
 
 @given(histories())
 def test_the_transition_time_moves_on_a_flip_and_only_then(
-    history: tuple[str, list[tuple[str, Verdict, int, datetime]]],
+    history: tuple[str, list[tuple[str, ConditionValue, int, datetime]]],
 ) -> None:
     kind, said = history
     conditions = initial(kind, generation=1, now=NOON)
@@ -84,7 +84,7 @@ def test_the_transition_time_moves_on_a_flip_and_only_then(
 
 @given(histories())
 def test_the_observed_generation_never_falls_and_the_others_stay_untouched(
-    history: tuple[str, list[tuple[str, Verdict, int, datetime]]],
+    history: tuple[str, list[tuple[str, ConditionValue, int, datetime]]],
 ) -> None:
     kind, said = history
     conditions = initial(kind, generation=1, now=NOON)
@@ -99,7 +99,9 @@ def test_the_observed_generation_never_falls_and_the_others_stay_untouched(
 
 
 @given(histories())
-def test_saying_it_twice_is_saying_it_once(history: tuple[str, list[tuple[str, Verdict, int, datetime]]]) -> None:
+def test_saying_it_twice_is_saying_it_once(
+    history: tuple[str, list[tuple[str, ConditionValue, int, datetime]]],
+) -> None:
     kind, said = history
     for name, verdict, generation, now in said:
         once = set_condition((), kind, name, verdict, generation=generation, now=now)
@@ -151,7 +153,7 @@ def test_a_long_message_is_cut_to_what_the_schema_takes() -> None:
         ("Pod", "Ready", true("Ready"), "no conditions are known for kind Pod"),
     ],
 )
-def test_what_the_table_does_not_have_is_refused(kind: str, name: str, verdict: Verdict, says: str) -> None:
+def test_what_the_table_does_not_have_is_refused(kind: str, name: str, verdict: ConditionValue, says: str) -> None:
     with pytest.raises(UnknownCondition, match=says):
         set_condition((), kind, name, verdict, generation=1, now=NOON)
 

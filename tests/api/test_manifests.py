@@ -16,7 +16,7 @@ from inquest.api.manifests.rbac import (
     PEOPLE,
     REVIEWS,
     WATCHED,
-    Rule,
+    AccessRule,
     lost_in_namespaces,
     render_confined,
     render_datastorage,
@@ -187,4 +187,8 @@ def test_an_exception_is_a_difference(which: int, path: tuple[str | int, ...], e
 
 
 def test_a_rule_is_written_as_kubernetes_wants_it() -> None:
-    assert Rule("", ("pods",), ("get",)).manifest() == {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    assert AccessRule("", ("pods",), ("get",)).manifest() == {
+        "apiGroups": [""],
+        "resources": ["pods"],
+        "verbs": ["get"],
+    }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from inquest.api.base import duration_from_timedelta, rfc3339, timedelta_from_duration
-from inquest.api.findings import Cause
+from inquest.api.findings import CauseEntry
 from inquest.api.investigation import Investigation, InvestigationStatus, Limits
 from inquest.api.refs import DetectedLabels, ObjectRef, TargetRef
 from inquest.api.registry import BY_KIND
@@ -87,7 +87,7 @@ def test_confidence_is_rounded_when_written_and_not_before(given_: float, writte
 @pytest.mark.parametrize("wrong", [-0.01, 1.01, float("nan")])
 def test_confidence_lies_between_none_and_certainty(wrong: float) -> None:
     with pytest.raises(ValidationError):
-        Cause(confidence=wrong)
+        CauseEntry(confidence=wrong)
 
 
 def test_a_time_is_written_in_utc_and_whole_seconds() -> None:
@@ -129,7 +129,7 @@ def test_a_duration_text_means_its_whole_seconds(span: timedelta) -> None:
 
 
 def test_a_set_has_no_duplicates() -> None:
-    assert Cause(evidence=("E2", "E1", "E2")).evidence == ("E2", "E1")
+    assert CauseEntry(evidence=("E2", "E1", "E2")).evidence == ("E2", "E1")
 
 
 def test_medium_is_warning_and_low_is_info() -> None:

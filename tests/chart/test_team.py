@@ -12,7 +12,7 @@ import pytest
 from hack.demo.play import Timetable, play
 from hack.demo.release import ReleaseStage
 from hack.rights.judging import Refusal
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, INVESTIGATOR, Rule, of_namespaces, of_the_cluster
+from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, INVESTIGATOR, AccessRule, of_namespaces, of_the_cluster
 from tests.chart.chart import ADMINISTRATOR, CHART, NAMESPACE, TEAM, Object, helm, values_of
 from tests.chart.conftest import WAIT, Site, released
 from tests.chart.rights import forbidden, listed, recorded
@@ -25,7 +25,7 @@ ADMIN = "inquest-admin"
 PHASE_SECONDS = 300.0
 
 
-def _not_seen(rules: tuple[Rule, ...], where: str) -> Iterator[Refusal]:
+def _not_seen(rules: tuple[AccessRule, ...], where: str) -> Iterator[Refusal]:
     why = "a read that no Role of the release grants is sent, and its refusal is the gap of the case"
     for rule in rules:
         yield Refusal(f"{NAMESPACE}:inquest", ("get", "list"), rule.group, rule.resources, where, why)

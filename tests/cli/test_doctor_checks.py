@@ -16,7 +16,7 @@ from inquest.api.manifests.crd import crds as rendered
 from inquest.api.manifests.rbac import INSTALL
 from inquest.api.registry import PLURALS
 from inquest.cli.admin import doctor_checks
-from inquest.cli.admin.doctor_checks import Finding, Level, examine
+from inquest.cli.admin.doctor_checks import CheckResult, Level, examine
 from inquest.cli.admin.installation import Installation, Unread
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -288,7 +288,7 @@ CASES: dict[str, tuple[Callable[[Installation], Installation], Level, str, str]]
 }
 
 
-def wrong(seen: Installation) -> list[Finding]:
+def wrong(seen: Installation) -> list[CheckResult]:
     return [one for one in examine(seen) if one.level is not Level.OK]
 
 

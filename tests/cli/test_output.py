@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest import errors
-from inquest.adapters.kubernetes.credentials import Persona, from_kubeconfig, namespace_of, usual_kubeconfig
+from inquest.adapters.kubernetes.credentials import Impersonation, from_kubeconfig, namespace_of, usual_kubeconfig
 from inquest.api.registry import KINDS
 from inquest.cli.cases.list import SPARE, columns
 from inquest.cli.exits import MEANINGS, Exit, exit_of
@@ -187,11 +187,11 @@ async def test_a_kubeconfig_that_acts_as_somebody_never_acts_as_itself(tmp_path:
     nobody = _kubeconfig(tmp_path / "nobody", "nobody", {"as-groups": ["ops"]})
     extra = _kubeconfig(tmp_path / "extra", "extra", {"as": "jane", "as-user-extra": {"reason": ["why"]}})
 
-    assert (await from_kubeconfig(plain)()).impersonate == Persona("jane")
-    assert (await from_kubeconfig(plain, impersonate=Persona("bob"))()).impersonate == Persona("bob")
-    assert (await from_kubeconfig(groups)()).impersonate == Persona("jane", ("ops", "sre"), "7")
+    assert (await from_kubeconfig(plain)()).impersonate == Impersonation("jane")
+    assert (await from_kubeconfig(plain, impersonate=Impersonation("bob"))()).impersonate == Impersonation("bob")
+    assert (await from_kubeconfig(groups)()).impersonate == Impersonation("jane", ("ops", "sre"), "7")
     # Whoever names another user does not take that one's groups along.
-    assert (await from_kubeconfig(groups, impersonate=Persona("bob"))()).impersonate == Persona("bob")
+    assert (await from_kubeconfig(groups, impersonate=Impersonation("bob"))()).impersonate == Impersonation("bob")
     with pytest.raises(errors.Misconfigured, match="need a user"):
         await from_kubeconfig(nobody)()
     with pytest.raises(errors.Misconfigured, match="as-user-extra"):

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from inquest.api.investigation import Investigation
 from inquest.controllers.budget import HourlyBudget, Metered
-from inquest.controllers.house import House
 from inquest.controllers.investigation.gather import Inquiries
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts
 from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelReply, Usage
-from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.conditions import condition_values
 from inquest.ports.process import Clock
 from inquest.settings.settings import Settings
 from tests.controllers.signal.test_recommend import Desk
@@ -100,26 +100,26 @@ def test_a_restart_gives_no_new_budget() -> None:
 def test_a_case_that_begins_then_goes_without_a_model_and_says_why() -> None:
     clock = Seconds()
     spending = budget(clock)
-    house = Desk().house()
+    ports = Desk().ports()
     chosen = Settings(
         model={"provider": "openai", "endpoint": "http://m", "name": "m"}, budget={"tokens_per_hour": MOST}
     )
-    house = replace(house, settings=chosen, model=cast(Any, object()), budget=spending, random=cast(Any, _Chance()))
+    ports = replace(ports, settings=chosen, model=cast(Any, object()), budget=spending, random=cast(Any, _Chance()))
 
-    before = _pinned(house)
+    before = _pinned(ports)
     spending.spend(MOST)
-    after = _pinned(house)
+    after = _pinned(ports)
     case = fold((replace(cases.opened(), pinned=after),))
 
     assert (before.model, before.model_withheld) == ("m", "")
     assert after.model == ""
-    told = verdicts(case)["ModelAvailable"]
+    told = condition_values(case)["ModelAvailable"]
     assert (str(told.status), told.reason) == ("False", "BudgetExhausted")
     assert "budget.tokens_per_hour" in told.message
 
 
-def _pinned(house: House) -> facts.Pinned:
-    return Inquiries(house)._pinned(ended(None, 0))
+def _pinned(ports: ControllerPorts) -> facts.CaseOptions:
+    return Inquiries(ports)._pinned(ended(None, 0))
 
 
 class _Chance:
@@ -131,7 +131,7 @@ async def test_a_recommendation_falls_to_the_playbooks_and_asks_again_later() ->
     clock, desk = Seconds(), Desk()
     spending = budget(clock)
     chosen = Settings(budget={"tokens_per_hour": MOST})
-    object.__setattr__(desk.advising, "house", replace(desk.advising.house, settings=chosen, budget=spending))
+    object.__setattr__(desk.advising, "ports", replace(desk.advising.ports, settings=chosen, budget=spending))
     spending.spend(MOST)
     desk.accepted("one", "disk 91% full")
     desk.case("one")

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.controllers.journal import MAX_PART_BYTES, Author, Draft, Journal, Log, encode, fold
+from inquest.controllers.journal import MAX_PART_BYTES, Draft, Journal, Log, Writer, encode, fold
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AlreadyExists, Fenced, Invalid, Tampered
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-ME = Author("inquest-0/9c1f", 3)
+ME = Writer("inquest-0/9c1f", 3)
 
 
 class Slots:
@@ -110,7 +110,7 @@ async def test_slots_are_immutable_and_named_by_uid_and_number(journal: Journal,
 @pytest.mark.parametrize((), [()], ids=["FA-06"])
 async def test_a_number_taken_by_another_replica_fences_the_sleeper(journal: Journal) -> None:
     log = await written(journal, 1)
-    await journal.add(log, draft(n="the other's"), Author("inquest-1/aaaa", 4), yes)
+    await journal.add(log, draft(n="the other's"), Writer("inquest-1/aaaa", 4), yes)
 
     with pytest.raises(Fenced):
         await journal.add(log, draft(n="mine"), ME, no)
@@ -150,7 +150,7 @@ async def test_a_journal_that_does_not_hold_is_refused(journal: Journal, slots: 
 
 async def test_a_falling_epoch_is_refused(journal: Journal) -> None:
     log = await written(journal, 1)
-    stale = encode(log, draft(), Author("inquest-1/b", 2), "inquest-system")
+    stale = encode(log, draft(), Writer("inquest-1/b", 2), "inquest-system")
 
     with pytest.raises(Tampered, match="falling epoch"):
         fold(UID, [*(await journal._status.list(None)), *stale])  # type: ignore[arg-type]

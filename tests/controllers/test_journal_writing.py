@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inquest.controllers.journal import Author, Journal, Log
+from inquest.controllers.journal import Journal, Log, Writer
 from inquest.controllers.journal_writing import FIRST_PAUSE, KEPT_SECONDS, LONGEST_PAUSE, enter
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Fenced, Forbidden, RateLimited, Unavailable
@@ -70,17 +70,17 @@ class Owner:
 
 
 class Desk:
-    """As much of a house as a slot needs."""
+    """As much of the ports as a slot needs."""
 
     def __init__(self, slots: Slots, owner: Owner | None = None) -> None:
         self.clock, self.journal = Clock(), Journal(slots, "inquest-system")  # type: ignore[arg-type]
         self.owner = owner or Owner()
-        self.house: Any = SimpleNamespace(journal=self.journal, clock=self.clock, random=Random(7))
+        self.ports: Any = SimpleNamespace(journal=self.journal, clock=self.clock, random=Random(7))
 
     async def enter(self, log: Log, **payload: Any) -> Log:
         claim = SimpleNamespace(author=ME)
         work: Any = SimpleNamespace(claim=claim, journal=log, investigation=SimpleNamespace(name="inv-1", uid=UID))
-        return await enter(self.house, self.owner, work, draft(**payload))  # type: ignore[arg-type]
+        return await enter(self.ports, self.owner, work, draft(**payload))  # type: ignore[arg-type]
 
 
 FAULTS: dict[str, tuple[tuple[str, Exception], ...]] = {
@@ -124,7 +124,7 @@ async def test_who_lost_the_case_meanwhile_writes_nothing_more() -> None:
 async def test_a_slot_of_a_predecessor_is_gone_on_from() -> None:
     slots = Shaky()
     desk = Desk(slots)
-    elder = Author("inquest-1/aaaa", 2)
+    elder = Writer("inquest-1/aaaa", 2)
     await Journal(slots, "inquest-system").add(Log(UID), draft(n="the other's"), elder, yes)  # type: ignore[arg-type]
     slots.faults = [("before", LOST)]
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from inquest.api.refs import TargetRef
-from inquest.controllers.execution.controller import Executions
-from inquest.controllers.investigation.radius import Radius
+from inquest.controllers.execution.controller import ExecutionController
+from inquest.controllers.investigation.radius import BlastRadius
 from inquest.ports.kubernetes import Json, ResourceKind
 
 WORKLOAD = TargetRef(kind="Deployment", name="cart", namespace="shop")
@@ -62,10 +62,10 @@ SPECS: dict[str, tuple[Any, list[str] | None]] = {
 @pytest.mark.parametrize(("spec", "names"), SPECS.values(), ids=SPECS.keys())
 def test_a_workload_has_the_pods_that_its_whole_selector_takes(spec: Any, names: list[str] | None) -> None:
     cluster = Cluster({"spec": spec})
-    house = cast(Any, SimpleNamespace(cluster=cluster))
+    ports = cast(Any, SimpleNamespace(cluster=cluster))
 
-    found = asyncio.run(Executions(house)._pods(WORKLOAD, cluster.shown))
-    reached = asyncio.run(Radius(house).of(WORKLOAD))
+    found = asyncio.run(ExecutionController(ports)._pods(WORKLOAD, cluster.shown))
+    reached = asyncio.run(BlastRadius(ports).of(WORKLOAD))
 
     assert (None if found is None else [one["metadata"]["name"] for one in found]) == names
     assert reached.pods == (None if names is None else len(names))
@@ -73,7 +73,7 @@ def test_a_workload_has_the_pods_that_its_whole_selector_takes(spec: Any, names:
 
 def test_a_list_that_was_cut_is_no_answer() -> None:
     cluster = Cluster({"spec": {"selector": {"matchLabels": {"app": "cart"}}}}, complete=False)
-    house = cast(Any, SimpleNamespace(cluster=cluster))
+    ports = cast(Any, SimpleNamespace(cluster=cluster))
 
-    assert asyncio.run(Executions(house)._pods(WORKLOAD, cluster.shown)) is None
-    assert asyncio.run(Radius(house).of(WORKLOAD)).pods is None
+    assert asyncio.run(ExecutionController(ports)._pods(WORKLOAD, cluster.shown)) is None
+    assert asyncio.run(BlastRadius(ports).of(WORKLOAD)).pods is None

@@ -12,8 +12,8 @@ import pytest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.types import ExecutionPhase, Phase
-from inquest.controllers.house import EXECUTION, INVESTIGATION
-from inquest.controllers.status import least_status, publish
+from inquest.controllers.ports import EXECUTION, INVESTIGATION
+from inquest.controllers.status import minimal_status, publish
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Invalid
@@ -53,8 +53,8 @@ def investigation(status: Mapping[str, Any]) -> Investigation:
 
 async def published(found: Investigation, changes: Mapping[str, Any], told: list[str]) -> Server:
     server = Server()
-    house: Any = SimpleNamespace(redactor=Redactor(), status=server)
-    await publish(house, INVESTIGATION, found, changes, {}, now=NOW, on_refusal=told.append)
+    ports: Any = SimpleNamespace(redactor=Redactor(), status=server)
+    await publish(ports, INVESTIGATION, found, changes, {}, now=NOW, on_refusal=told.append)
     return server
 
 
@@ -92,10 +92,10 @@ async def test_nothing_is_left_out_of_a_status_that_is_read_back() -> None:
     made["metadata"] = {"name": "run", "namespace": "shop", "uid": "u-1", "resourceVersion": "1", "generation": 1}
     found = WorkflowExecution.from_object({**made, "status": {"phase": "Running", "message": BAD}})
 
-    house: Any = SimpleNamespace(redactor=Redactor(), status=Refusing())
+    ports: Any = SimpleNamespace(redactor=Redactor(), status=Refusing())
 
     with pytest.raises(Invalid):
-        await publish(house, EXECUTION, found, {"phase": ExecutionPhase.FAILED}, {}, now=NOW)
+        await publish(ports, EXECUTION, found, {"phase": ExecutionPhase.FAILED}, {}, now=NOW)
 
 
 async def test_the_least_form_is_written_once() -> None:
@@ -113,6 +113,6 @@ def test_only_a_condition_that_is_as_it_was_keeps_its_message() -> None:
     stored = {"type": "Recorded", "status": "Unknown", "reason": "Pending", "message": "waits"}
     refused = {"conditions": [{**ready, "message": "at work"}, {**stored, "status": "True", "message": "done"}]}
 
-    found = least_status({"conditions": [ready, stored]}, refused)
+    found = minimal_status({"conditions": [ready, stored]}, refused)
 
     assert found["conditions"] == [ready, {**stored, "status": "True", "message": ""}]

@@ -27,29 +27,29 @@ from inquest.api.types import (
 from inquest.core.case import decide, endings, facts, outcome
 from inquest.core.case.case import Case
 from inquest.core.case.concluding import seen_again
-from inquest.core.case.facts import Fact, Pinned
+from inquest.core.case.facts import CaseOptions, Fact
 from inquest.core.case.merging import merge
 from inquest.core.case.steps import (
-    Ask,
     AskGroup,
+    AskPolicy,
+    BeginCase,
+    BindProposal,
+    CallModel,
     ChooseByCode,
     Execute,
-    ExecutionSeen,
-    LookAgain,
-    LookUp,
-    Open,
+    ExecuteUndo,
+    Observed,
+    ObservedExecution,
     PlanUndo,
-    Propose,
-    Record,
+    RecheckTarget,
+    RecordFact,
     RequestApproval,
     ResolveContext,
-    Rule,
-    RunBatch,
+    RunToolBatch,
     SeekTarget,
     Step,
     TakeSnapshot,
-    Undo,
-    View,
+    ValidateSelection,
     Wait,
 )
 from inquest.core.case.transitions import advance
@@ -57,31 +57,31 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.diagnosis.claims import RawClaim, check_claims
 from inquest.core.diagnosis.diagnosis import Cause, diagnose
-from inquest.core.diagnosis.playbooks import Playbook
+from inquest.core.diagnosis.playbooks import PlaybookMatch
 from inquest.core.evidence.evidence import (
-    Caution,
+    CaseWarning,
     Citation,
     Evidence,
     EvidenceStatus,
     Finding,
     Gap,
     Health,
-    Observed,
+    ObservedObject,
     digest_of,
 )
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 from inquest.core.history.history import History, HistoryEntry
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
-from inquest.core.llm.planning.prepare import Brief
-from inquest.core.llm.planning.tools import Score, ToolPlan
-from inquest.core.llm.reply.verdicts import Choice, SelectionReply
-from inquest.core.remediation.approval import Stand, Standing
-from inquest.core.remediation.guards import Halt
+from inquest.core.llm.planning.prepare import Preparation
+from inquest.core.llm.planning.tools import ToolPlan, ToolScore
+from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
+from inquest.core.remediation.approval import ApprovalCheck, ApprovalStanding
+from inquest.core.remediation.guards import GuardResult
 from inquest.core.remediation.policy import Ruling
 from inquest.core.remediation.proposal import Drift, Proposal, Undoing
-from inquest.core.selection.catalogue import Described, WorkflowRecord
-from inquest.core.selection.selection import Fault, Validation
+from inquest.core.selection.catalogue import Workflow, WorkflowDescription
+from inquest.core.selection.selection import SelectionCheck, SelectionFault
 
 AT: Final = datetime(2026, 11, 22, 10, tzinfo=UTC)
 TIMEOUT: Final = timedelta(minutes=15)
@@ -115,7 +115,7 @@ def spec(**changes: Any) -> InvestigationSpec:
     return InvestigationSpec.from_object({"signal": {**signal, **changes}, "limits": {"timeout": "15m"}})
 
 
-def pinned(**changes: Any) -> Pinned:
+def pinned(**changes: Any) -> CaseOptions:
     settings: dict[str, Any] = {
         "model": "",
         "max_turns": 20,
@@ -129,7 +129,7 @@ def pinned(**changes: Any) -> Pinned:
         "dry_run": False,
         "verify": True,
     }
-    return Pinned(**{**settings, **changes})
+    return CaseOptions(**{**settings, **changes})
 
 
 def opened(**settings: Any) -> facts.Opened:
@@ -182,8 +182,8 @@ def snapshot(**changes: Any) -> Snapshot:
         chain=(DEPLOYMENT,),
         root_verified=True,
         objects=(
-            Observed({"kind": "Pod", "metadata": {"name": "api-1", "namespace": "shop"}, "status": {}}, "E1"),
-            Observed({"kind": "Event", "type": "Warning", "metadata": {"name": "e"}}, "E1"),
+            ObservedObject({"kind": "Pod", "metadata": {"name": "api-1", "namespace": "shop"}, "status": {}}, "E1"),
+            ObservedObject({"kind": "Event", "type": "Warning", "metadata": {"name": "e"}}, "E1"),
         ),
         logs=(LogTail("shop", "api-1", "app", True, "out of memory\n", "E1"),),
         evidence=(evidence(),),
@@ -218,8 +218,8 @@ def history() -> History:
 
 def briefed(**changes: Any) -> facts.Briefed:
     """What invocation 1 begins with where it is offered `TOOLS`."""
-    score = Score("get", 100, ("+100 core is where one looks",))
-    made = Brief(TOOLS[Invocation.RCA], ToolPlan("memory", (score,)), doubt="NoQuestion")
+    score = ToolScore("get", 100, ("+100 core is where one looks",))
+    made = Preparation(TOOLS[Invocation.RCA], ToolPlan("memory", (score,)), doubt="NoQuestion")
     return facts.Briefed(replace(made, **changes), AT + timedelta(seconds=3))
 
 
@@ -276,8 +276,8 @@ def declined(**changes: Any) -> ModelReply:
     return reply("", call("submit_result_no_workflow", **{**body, **changes}))
 
 
-def record(**changes: Any) -> WorkflowRecord:
-    made = WorkflowRecord(
+def record(**changes: Any) -> Workflow:
+    made = Workflow(
         workflow_id=WORKFLOW_ID,
         name="raise-memory",
         version="1.0.0",
@@ -285,7 +285,7 @@ def record(**changes: Any) -> WorkflowRecord:
         content_hash=CATALOGUE_HASH,
         status="Active",
         latest=True,
-        description=Described("raises the limit", "after an OOM kill"),
+        description=WorkflowDescription("raises the limit", "after an OOM kill"),
         engine="job",
         bundle=f"registry.example/raise@{SHA}",
         bundle_digest=SHA,
@@ -297,12 +297,12 @@ def record(**changes: Any) -> WorkflowRecord:
     return replace(made, **changes)
 
 
-def choice(workflow_id: str = WORKFLOW_ID, confidence: float = 0.95) -> Choice:
-    return Choice(workflow_id, confidence, "fits", {"MEMORY_LIMIT": "256Mi"})
+def choice(workflow_id: str = WORKFLOW_ID, confidence: float = 0.95) -> WorkflowChoice:
+    return WorkflowChoice(workflow_id, confidence, "fits", {"MEMORY_LIMIT": "256Mi"})
 
 
-def selection(**changes: Any) -> SelectionReply:
-    made = SelectionReply(
+def selection(**changes: Any) -> SelectionVerdict:
+    made = SelectionVerdict(
         summary="the memory limit is too low",
         target=DEPLOYMENT,
         choice=choice(),
@@ -313,15 +313,15 @@ def selection(**changes: Any) -> SelectionReply:
     return replace(made, **changes)
 
 
-def valid() -> Validation:
-    return Validation(record(), {"MEMORY_LIMIT": "256Mi"}, (), (Caution("TargetScope", "outside"),))
+def valid() -> SelectionCheck:
+    return SelectionCheck(record(), {"MEMORY_LIMIT": "256Mi"}, (), (CaseWarning("TargetScope", "outside"),))
 
 
-def invalid(code: str = "workflow_not_found", text: str = "no such workflow") -> Validation:
-    return Validation(None, faults=(Fault(code, text),))
+def invalid(code: str = "workflow_not_found", text: str = "no such workflow") -> SelectionCheck:
+    return SelectionCheck(None, faults=(SelectionFault(code, text),))
 
 
-def tried(number: int = 1, validation: Validation | None = None, **changes: Any) -> facts.Tried:
+def tried(number: int = 1, validation: SelectionCheck | None = None, **changes: Any) -> facts.Tried:
     return facts.Tried(number, selection(**changes), validation or valid(), AT + timedelta(seconds=9))
 
 
@@ -384,8 +384,8 @@ def created() -> facts.ExecutionCreated:
     return facts.ExecutionCreated("wfe-inv-1", "u-wfe", AT + timedelta(seconds=30))
 
 
-def effect(**changes: Any) -> endings.Effect:
-    return replace(endings.Effect(Resolution.REMEDIATED, EffectivenessReason.FULL, 0.9), **changes)
+def effect(**changes: Any) -> endings.VerifiedEffect:
+    return replace(endings.VerifiedEffect(Resolution.REMEDIATED, EffectivenessReason.FULL, 0.9), **changes)
 
 
 # --- what is seen -----------------------------------------------------------------------------------------
@@ -399,24 +399,28 @@ TOOLS: Final[Mapping[Invocation, tuple[ToolSchema, ...]]] = {
 }
 
 
-def view(seconds: float = 60, **changes: Any) -> View:
+def view(seconds: float = 60, **changes: Any) -> Observed:
     """What is seen, a minute after the work began; where a person was asked, nobody has decided."""
-    return View(**{"now": AT + timedelta(seconds=seconds), "tools": TOOLS, "stand": PENDING, **changes})
+    return Observed(**{"now": AT + timedelta(seconds=seconds), "tools": TOOLS, "stand": PENDING, **changes})
 
 
-def stand(standing: Standing, message: str = "", void: VoidReason | None = None, drift: Drift | None = None) -> Stand:
-    return Stand(standing, message, void, drift)
+def stand(
+    standing: ApprovalStanding, message: str = "", void: VoidReason | None = None, drift: Drift | None = None
+) -> ApprovalCheck:
+    return ApprovalCheck(standing, message, void, drift)
 
 
 DRIFTED: Final = Drift(VoidReason.TARGET_DRIFTED, f"sha256:{'1' * 64}", f"sha256:{'2' * 64}")
-PENDING: Final = Stand(Standing.PENDING)
-APPROVED: Final = Stand(Standing.STANDS)
-SUCCEEDED: Final = ExecutionSeen(ExecutionPhase.SUCCEEDED, done=endings.Effect(Resolution.REMEDIATED, None, None))
+PENDING: Final = ApprovalCheck(ApprovalStanding.PENDING)
+APPROVED: Final = ApprovalCheck(ApprovalStanding.STANDS)
+SUCCEEDED: Final = ObservedExecution(
+    ExecutionPhase.SUCCEEDED, done=endings.VerifiedEffect(Resolution.REMEDIATED, None, None)
+)
 
 
-def halt(word: SubReason = SubReason.OUT_OF_SCOPE) -> Halt:
+def halt(word: SubReason = SubReason.OUT_OF_SCOPE) -> GuardResult:
     """A guard that ends the case."""
-    return Halt(
+    return GuardResult(
         str(word),
         "Deployment/api is out of scope",
         Phase.FAILED,
@@ -427,8 +431,8 @@ def halt(word: SubReason = SubReason.OUT_OF_SCOPE) -> Halt:
     )
 
 
-def resolved_halt() -> Halt:
-    return Halt(
+def resolved_halt() -> GuardResult:
+    return GuardResult(
         "SignalResolved",
         "the signal is resolved",
         Phase.COMPLETED,
@@ -452,7 +456,7 @@ class World:
     contexts: Callable[[TargetRef], ResourceContext] = field(default=lambda target: context(target=target))
     replies: Iterator[ModelReply] = field(default_factory=lambda: iter(()))
     code: Callable[[], Fact] = field(default=lambda: tried())
-    validations: Iterator[Validation] = field(default_factory=lambda: iter(()))
+    validations: Iterator[SelectionCheck] = field(default_factory=lambda: iter(()))
     decision: str = "ApprovalRequired"
     later: Callable[[], facts.SnapshotTaken] | None = None
     """What a second look gives; the same as the first where nothing is said."""
@@ -473,17 +477,17 @@ class World:
 
     def perform(self, step: Step, now: datetime) -> Fact:
         match step:
-            case Open():
+            case BeginCase():
                 asked = spec(**self.signal).model_copy(update={"workflow": self.wish})
                 return replace(opened(**self.settings), spec=asked)
             case TakeSnapshot():
                 return taken(*self.findings, health=self.health, gaps=self.gaps)
             case ResolveContext(target):
                 return facts.ContextResolved(self.contexts(target), history(), now)
-            case Ask(invocation, move):
+            case CallModel(invocation, move):
                 kind = facts.Turned if invocation is Invocation.RCA else facts.SelectionTurned
                 return kind(move.stamp(next(self.replies)), now)
-            case RunBatch(invocation, move):
+            case RunToolBatch(invocation, move):
                 return facts.ToolsRan(invocation, tuple(self.ran(run) for run in move.runs), now)
             case AskGroup(move):
                 return facts.SelectionTurned(move.stamp(next(self.replies)), now, Invocation.RCA)
@@ -497,11 +501,11 @@ class World:
         match step:
             case ChooseByCode():
                 return self.code() if self.findings else facts.Unchosen("no detector found anything", now)
-            case LookUp(answer, _, _, number):
+            case ValidateSelection(answer, _, _, number):
                 return facts.Tried(number, answer, next(self.validations, valid()), now)
-            case Propose(verdict, _):
+            case BindProposal(verdict, _):
                 return facts.Selected(verdict, proposal(undoing=self.undoing), now)
-            case Rule():
+            case AskPolicy():
                 return facts.Ruled(ruling(self.decision), now)
             case RequestApproval():
                 return requested()
@@ -511,29 +515,29 @@ class World:
                 return (
                     facts.UndoLeft("changed since", now) if self.changed else facts.UndoPlanned(PINNED_DEPLOYMENT, now)
                 )
-            case Undo():
+            case ExecuteUndo():
                 return undone()
-            case Record(fact):
+            case RecordFact(fact):
                 return fact
             case _:
                 raise AssertionError(f"{step} is not performed")
 
-    def ran(self, run: Run) -> ToolResult:
+    def ran(self, run: ToolRun) -> ToolResult:
         return failed(run) if run.call.name in self.away else replace(ran(run), suspect=self.suspect)
 
     def look_again(self, case: Case, now: datetime) -> facts.LookedAgain:
         first = taken(*self.findings, health=self.health, gaps=self.gaps)
         return seen_again(case, self.later() if self.later else first, now)
 
-    def step(self, case: Case, seen: View) -> tuple[Case, Step]:
+    def step(self, case: Case, seen: Observed) -> tuple[Case, Step]:
         step = decide.next_step(case, seen)
         if isinstance(step, Wait):
             return case, step
-        if isinstance(step, LookAgain):
+        if isinstance(step, RecheckTarget):
             return advance(case, self.look_again(case, seen.now)), step
         return advance(case, self.perform(step, seen.now)), step
 
-    def run(self, seen: View, case: Case | None = None, *, until: Phase | None = None) -> Case:
+    def run(self, seen: Observed, case: Case | None = None, *, until: Phase | None = None) -> Case:
         """Step after step until the case waits, ends, or reaches a phase."""
         case = case or Case()
         for _ in range(100):
@@ -545,12 +549,12 @@ class World:
         raise AssertionError("the case does not come to rest")
 
 
-def ran(run: Run) -> ToolResult:
+def ran(run: ToolRun) -> ToolResult:
     number = int(run.evidence_id[1:])
     return ToolResult(run.call.id, run.call.name, "said", evidence(number, f"text of {run.evidence_id}"))
 
 
-def failed(run: Run) -> ToolResult:
+def failed(run: ToolRun) -> ToolResult:
     """What a call comes to when nobody answers."""
     gap = evidence(int(run.evidence_id[1:]), "error", status=EvidenceStatus.GAP)
     return ToolResult(run.call.id, run.call.name, "error", gap, error=True, away=True)
@@ -578,7 +582,7 @@ ENDED: Final = (Phase.COMPLETED,)
 AFTER_APPROVAL: Final = (Phase.EXECUTING, Phase.VERIFYING, *ENDED)
 
 
-def closing(verdict: outcome.Verdict, case: Case | None = None, seconds: float = 60) -> Case:
+def closing(verdict: outcome.Conclusion, case: Case | None = None, seconds: float = 60) -> Case:
     """The case, ended by a verdict."""
     return advance(case or Case(), facts.Closed(verdict, AT + timedelta(seconds=seconds)))
 
@@ -593,7 +597,7 @@ def one_of_each() -> tuple[Fact, ...]:
     diagnosis = replace(
         diagnose((found,), Health.UNHEALTHY, (evidence(),)),
         checked=check_claims(claims, (evidence(),)),
-        warnings=(Caution("NoClaims", "none"),),
+        warnings=(CaseWarning("NoClaims", "none"),),
         causes=(Cause("OOMKilled", DEPLOYMENT, "f", "v", "s", 0.9, ("E1",), ("x",)),),
     )
     merged = merge(diagnosis, selection(), signal_severity="critical")
@@ -603,7 +607,7 @@ def one_of_each() -> tuple[Fact, ...]:
         opened(model="m-1", timeout=timedelta(hours=1, seconds=1.5)),
         taken(found, gaps=(Gap("pods", "forbidden"),), cut=("events",)),
         resolved(gaps=(Gap("quota", "forbidden"),)),
-        briefed(playbooks=(Playbook("OOMKilled", ("look",), ("137",), "status", ("E1",)),)),
+        briefed(playbooks=(PlaybookMatch("OOMKilled", ("look",), ("137",), "status", ("E1",)),)),
         facts.Turned(reply("", call("get", kind="pod"), reserved="TurnBudgetSpent"), AT),
         facts.SelectionTurned(declined(), AT),
         facts.SelectionTurned(reply("apps/v1"), AT, Invocation.RCA),

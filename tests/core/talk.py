@@ -10,9 +10,9 @@ from typing import Final
 from inquest.api.types import Phase
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.steps import RunBatch, Step, Wait
+from inquest.core.case.steps import RunToolBatch, Step, Wait
 from inquest.core.evidence.evidence import EvidenceStatus, digest_of
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.tool_calls import error_text
 from tests.core import cases
@@ -26,7 +26,7 @@ REFUSED: Final = error_text("[refused] kind Secret is blocked", "look at the pod
 LATE: Final = error_text("[timed out after 60 s]", "ask for less")
 
 
-def answered(run: Run) -> ToolResult:
+def answered(run: ToolRun) -> ToolResult:
     """What the tools would say: a Secret is refused, `logs` takes too long, all else is read in 40 ms."""
     made = replace(cases.ran(run), milliseconds=40)
     assert made.evidence is not None
@@ -56,7 +56,7 @@ class Talking(cases.World):
     """The world of a case with a model, whose tools answer as `answered` says; a second passes with every step."""
 
     def perform(self, step: Step, now: datetime) -> facts.Fact:
-        if isinstance(step, RunBatch):
+        if isinstance(step, RunToolBatch):
             return facts.ToolsRan(step.invocation, tuple(answered(run) for run in step.move.runs), now)
         return super().perform(step, now)
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sqlalchemy import Connection, Update, delete, insert, select, text, update
 
 from inquest.datastorage.store import archive, bundle
-from inquest.datastorage.store.audit import Ledger
+from inquest.datastorage.store.audit import AuditLog
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import audit_events
 from inquest.datastorage.wire.audit_events import event_from_body
@@ -163,7 +163,7 @@ async def test_an_event_with_every_member_holds_in_an_export(site: Site, tmp_pat
     members |= {"error_code": "E7", "error_message": "no", "severity": "high", "retention_days": 30}
     sent = event_from_body(llm_request("rr-1"), now=NOW, new_id=lambda: EVENT)
     database = site.database
-    await Ledger(database).append([replace(sent, **members)])
+    await AuditLog(database).append([replace(sent, **members)])
 
     await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
 

@@ -15,9 +15,9 @@ from inquest.datastorage.domain import hash_chain
 from inquest.datastorage.domain.content import ContentError, workflow_from_content
 from inquest.datastorage.domain.effectiveness import fold
 from inquest.datastorage.domain.identity import content_hash, workflow_id
-from inquest.datastorage.domain.registration import Act, Held, decide
+from inquest.datastorage.domain.registration import RegistrationAct, StoredRow, decide
 from inquest.datastorage.store.audit import chain_lock_key
-from inquest.datastorage.wire.audit_events import Event, EventError, event_from_body
+from inquest.datastorage.wire.audit_events import EventError, StoredEvent, event_from_body
 from inquest.datastorage.wire.types import duration_from_text, duration_text, instant_from_text, instant_text
 from tests.datastorage.conftest import NOW
 from tests.datastorage.samples import LABELS, content, llm_request
@@ -43,7 +43,7 @@ FIRST_TEXT = (
     '"legal_hold_placed_at":null,"event_data":{"event_type":"aiagent.llm.request","f":0.5,"n":1,'
     '"s":"\\u003ca\\u0026b\\u003e"}}'
 )
-FIRST = Event(
+FIRST = StoredEvent(
     event_id="11111111-1111-4111-8111-111111111111",
     event_timestamp=datetime(2026, 5, 13, 10, 20, 30, 123456, tzinfo=UTC),
     event_type="aiagent.llm.request",
@@ -88,12 +88,12 @@ def test_canonical_text(value: Any, text: str) -> None:
     assert hash_chain.canonical(value) == text
 
 
-def _chain(length: int) -> list[hash_chain.Link]:
-    links: list[hash_chain.Link] = []
+def _chain(length: int) -> list[hash_chain.ChainedEvent]:
+    links: list[hash_chain.ChainedEvent] = []
     for number in range(length):
         previous = links[-1].event_hash if links else ""
         event = replace(FIRST, event_data={"n": number})
-        links.append(hash_chain.Link(event, hash_chain.next_hash(previous, event), previous))
+        links.append(hash_chain.ChainedEvent(event, hash_chain.next_hash(previous, event), previous))
     return links
 
 
@@ -167,7 +167,7 @@ def test_an_instant_needs_a_zone(text: str) -> None:
         instant_from_text(text)
 
 
-def _event(body: Any) -> Event:
+def _event(body: Any) -> StoredEvent:
     return event_from_body(body, now=NOW, new_id=lambda: "22222222-2222-4222-8222-222222222222")
 
 
@@ -262,26 +262,28 @@ def test_a_text_score_leaves_the_earlier_one_and_false_never_unsets() -> None:
     assert (health.assessed, health.score, health.details) == (True, 1.0, "odd")
 
 
-def _held(version: str, content: str, status: str) -> Held:
-    return Held(f"id-{content}", version, content, status)
+def _held(version: str, content: str, status: str) -> StoredRow:
+    return StoredRow(f"id-{content}", version, content, status)
 
 
 @pytest.mark.parametrize(
     ("held", "act", "status", "superseded"),
     [
-        ([], Act.INSERT, 201, ()),
-        ([_held("1", "A", "Active")], Act.KEEP, 200, ()),
-        ([_held("1", "B", "Active")], Act.REFUSE, 409, ()),
-        ([_held("1", "A", "Disabled")], Act.REVIVE, 200, ()),
-        ([_held("1", "B", "Disabled")], Act.INSERT, 201, ()),
-        ([_held("0", "B", "Active")], Act.INSERT, 201, ("id-B",)),
-        ([_held("0", "B", "Active"), _held("1", "A", "Superseded")], Act.REVIVE, 201, ("id-B",)),
-        ([_held("1", "A", "Superseded")], Act.REVIVE, 200, ()),
-        ([_held("1", "A", "Deprecated")], Act.REVIVE, 200, ()),
-        ([_held("0", "B", "Active"), _held("1", "A", "Disabled")], Act.REVIVE, 200, ("id-B",)),
+        ([], RegistrationAct.INSERT, 201, ()),
+        ([_held("1", "A", "Active")], RegistrationAct.KEEP, 200, ()),
+        ([_held("1", "B", "Active")], RegistrationAct.REFUSE, 409, ()),
+        ([_held("1", "A", "Disabled")], RegistrationAct.REVIVE, 200, ()),
+        ([_held("1", "B", "Disabled")], RegistrationAct.INSERT, 201, ()),
+        ([_held("0", "B", "Active")], RegistrationAct.INSERT, 201, ("id-B",)),
+        ([_held("0", "B", "Active"), _held("1", "A", "Superseded")], RegistrationAct.REVIVE, 201, ("id-B",)),
+        ([_held("1", "A", "Superseded")], RegistrationAct.REVIVE, 200, ()),
+        ([_held("1", "A", "Deprecated")], RegistrationAct.REVIVE, 200, ()),
+        ([_held("0", "B", "Active"), _held("1", "A", "Disabled")], RegistrationAct.REVIVE, 200, ("id-B",)),
     ],
 )
-def test_duplicate_decision(held: list[Held], act: Act, status: int, superseded: tuple[str, ...]) -> None:
+def test_duplicate_decision(
+    held: list[StoredRow], act: RegistrationAct, status: int, superseded: tuple[str, ...]
+) -> None:
     """Version 1 with content A is posted."""
     decision = decide(held, workflow_id="id-A", version="1", content_hash="A")
 

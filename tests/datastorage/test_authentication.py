@@ -12,7 +12,7 @@ import pytest
 
 from inquest.datastorage.app import create_app
 from inquest.datastorage.authentication import DOOR
-from inquest.serving.login import KEPT_SECONDS, MOST_KEPT, REVIEWS_AT_ONCE, Login
+from inquest.serving.login import KEPT_SECONDS, MOST_KEPT, REVIEWS_AT_ONCE, LoginMiddleware
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import API, llm_request
 from tests.serving.reviews import Reviews
@@ -82,7 +82,7 @@ async def test_a_body_that_nobody_would_take_is_refused_before_anybody_is_asked(
 
 async def test_a_good_token_is_asked_about_once_a_minute_and_a_bad_one_every_time(site: Site) -> None:
     at, reviewer = [0.0], reviews()
-    app = Login(create_app(site.database, now=site.clock.now), reviewer, DOOR, clock=lambda: at[0])
+    app = LoginMiddleware(create_app(site.database, now=site.clock.now), reviewer, DOOR, clock=lambda: at[0])
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://guarded") as http:
 
         async def ask(token: str) -> int:
@@ -152,7 +152,7 @@ async def test_the_name_is_the_reviewed_one_whatever_the_caller_claims(site: Sit
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
-    transport = httpx2.ASGITransport(app=Login(inner, reviews(), DOOR))
+    transport = httpx2.ASGITransport(app=LoginMiddleware(inner, reviews(), DOOR))
     async with httpx2.AsyncClient(transport=transport, base_url="http://guarded") as http:
         claims = [("Authorization", "Bearer good"), ("X-Auth-Request-User", "root"), ("x-auth-request-user", "admin")]
         await http.get("/", headers=claims)

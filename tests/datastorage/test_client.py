@@ -15,7 +15,14 @@ import httpx2
 import pytest
 
 from inquest.adapters.datastorage.client import DataStorageClient
-from inquest.adapters.datastorage.http_client import OPEN_AFTER_FAILURES, PATIENT, READ_SECONDS, Box, Breaker, token_of
+from inquest.adapters.datastorage.http_client import (
+    OPEN_AFTER_FAILURES,
+    PATIENT,
+    READ_SECONDS,
+    CallTimeouts,
+    CircuitBreaker,
+    token_of,
+)
 from inquest.adapters.datastorage.kubernaut import NotExpressible, peer_content
 from inquest.adapters.datastorage.requests import detected_parameter, discovery_parameters, event_body
 from inquest.api.refs import DetectedLabels, TargetRef
@@ -752,7 +759,7 @@ class Hanging(httpx2.AsyncBaseTransport):
 async def test_a_server_that_never_answers_costs_the_box_and_then_nothing() -> None:
     time, transport = Time(), Hanging()
     http = httpx2.AsyncClient(transport=transport, base_url="http://ds")
-    client = DataStorageClient(http, clock=time, box=Box(read=0.01))
+    client = DataStorageClient(http, clock=time, box=CallTimeouts(read=0.01))
 
     histories = [await client.history(TARGET, "A") for _ in range(OPEN_AFTER_FAILURES + 3)]
 
@@ -799,7 +806,7 @@ async def test_a_server_that_is_away_is_a_gap_and_later_each_record_is_stored_on
 @pytest.mark.parametrize((), [()], ids=["FA-15"])
 def test_the_circuit_opens_after_five_failures_lets_one_try_and_closes_on_success() -> None:
     time = Time()
-    breaker = Breaker(time.monotonic)
+    breaker = CircuitBreaker(time.monotonic)
     for _ in range(4):
         breaker.failed()
     breaker.admit()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from inquest.datastorage.domain.scoring import (
     BOOLEAN_LABELS,
     TEXT_LABELS,
-    Labels,
     Offer,
     Query,
-    Score,
+    WorkflowLabelSet,
+    WorkflowScore,
     is_gated,
     matches_mandatory,
     page_of,
@@ -62,11 +62,11 @@ def test_points_of_a_workflow(
     penalty: int,
     final: int,
 ) -> None:
-    query, labels = Query(detected=asked, custom=asked_custom), Labels(custom=stored_custom, detected=stored)
+    query, labels = Query(detected=asked, custom=asked_custom), WorkflowLabelSet(custom=stored_custom, detected=stored)
 
     assert passes(labels, query) is (detected >= 0)
     if detected >= 0:
-        assert score(labels, query) == Score(detected, custom, penalty)
+        assert score(labels, query) == WorkflowScore(detected, custom, penalty)
         assert score(labels, query).final == final
 
 
@@ -91,7 +91,7 @@ FILTERS: list[tuple[str, Mapping[str, str], Mapping[str, Any], bool]] = [
     ("asked", "changed", "expected"), [pytest.param(*row[1:], id=f"datastorage-16.2-{row[0]}") for row in FILTERS]
 )
 def test_mandatory_filters(asked: Mapping[str, str], changed: Mapping[str, Any], expected: bool) -> None:
-    assert matches_mandatory(Labels({**STORED, **changed}), _query(asked)) is expected
+    assert matches_mandatory(WorkflowLabelSet({**STORED, **changed}), _query(asked)) is expected
 
 
 def _query(asked: Mapping[str, str]) -> Query:
@@ -102,16 +102,16 @@ def _query(asked: Mapping[str, str]) -> Query:
 
 @pytest.mark.parametrize("stored", [{}, {"severity": []}, {"severity": 7}, {"severity": None}])
 def test_a_workflow_without_the_label_never_matches(stored: Mapping[str, Any]) -> None:
-    assert not matches_mandatory(Labels(stored), Query(severity="critical"))
-    assert matches_mandatory(Labels(stored), Query())
+    assert not matches_mandatory(WorkflowLabelSet(stored), Query(severity="critical"))
+    assert matches_mandatory(WorkflowLabelSet(stored), Query())
 
 
 def test_a_stored_text_counts_as_a_list_of_one() -> None:
-    assert matches_mandatory(Labels({"severity": "critical", "component": "Node"}), Query("critical", "node"))
+    assert matches_mandatory(WorkflowLabelSet({"severity": "critical", "component": "Node"}), Query("critical", "node"))
 
 
 def test_detected_labels_filter_on_the_side_of_the_workflow() -> None:
-    hidden = Labels(detected={"gitOpsTool": "flux"})
+    hidden = WorkflowLabelSet(detected={"gitOpsTool": "flux"})
 
     assert not passes(hidden, Query(detected={"gitOpsTool": "argocd"}))
     assert not passes(hidden, Query(detected={"gitOpsTool": "*"}))
@@ -122,13 +122,13 @@ def test_detected_labels_filter_on_the_side_of_the_workflow() -> None:
 def test_a_text_beyond_the_known_ones_passes_but_earns_nothing() -> None:
     consul = Query(detected={"serviceMesh": "consul"})
 
-    assert passes(Labels(detected={"serviceMesh": "*"}), consul)
-    assert score(Labels(detected={"serviceMesh": "*"}), consul).detected == 0
-    assert score(Labels(detected={"serviceMesh": "consul"}), consul).detected == 0
+    assert passes(WorkflowLabelSet(detected={"serviceMesh": "*"}), consul)
+    assert score(WorkflowLabelSet(detected={"serviceMesh": "*"}), consul).detected == 0
+    assert score(WorkflowLabelSet(detected={"serviceMesh": "consul"}), consul).detected == 0
 
 
 def test_the_gate_opens_when_no_mandatory_filter_has_a_value() -> None:
-    staging = Labels(mandatory={"environment": ["staging"]}, detected={"gitOpsTool": "flux"})
+    staging = WorkflowLabelSet(mandatory={"environment": ["staging"]}, detected={"gitOpsTool": "flux"})
 
     assert not is_gated(staging, Query(detected={"gitOpsTool": "argocd"}))
     assert is_gated(staging, Query(environment="staging", detected={"gitOpsTool": "argocd"}))
@@ -154,7 +154,7 @@ custom_sets = st.dictionaries(st.sampled_from(["team", "tier"]), st.lists(st.sam
 def test_a_score_lies_between_480_and_1000(
     asked: dict[str, Any], stored: dict[str, Any], custom: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    points = score(Labels(custom=custom, detected=stored), Query(detected=asked, custom=other))
+    points = score(WorkflowLabelSet(custom=custom, detected=stored), Query(detected=asked, custom=other))
 
     assert 480 <= points.final <= 1000
     assert 0 <= points.detected <= 39
@@ -164,7 +164,7 @@ def test_a_score_lies_between_480_and_1000(
 def test_the_order_is_total_and_pages_neither_overlap_nor_leave_gaps(
     stored: list[tuple[Any, dict[str, Any]]], asked: dict[str, Any], random: Any
 ) -> None:
-    offers = [Offer(str(key), "A", Labels(detected=labels)) for key, labels in stored]
+    offers = [Offer(str(key), "A", WorkflowLabelSet(detected=labels)) for key, labels in stored]
     shuffled = random.sample(offers, len(offers))
     query = Query(detected=asked)
 

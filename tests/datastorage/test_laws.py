@@ -10,27 +10,27 @@ from uuid import UUID, uuid4
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from inquest.datastorage.domain.scoring import Labels, Offer, Query, is_gated, ranked_offers
+from inquest.datastorage.domain.scoring import Offer, Query, WorkflowLabelSet, is_gated, ranked_offers
 from inquest.datastorage.store import archive
-from inquest.datastorage.store.audit import Ledger
+from inquest.datastorage.store.audit import AuditLog
 from inquest.datastorage.store.database import open_database
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.audit_events import StoredEvent
 from tests.datastorage.conftest import NOW, Site
 
 FEW = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 """Each example is a database at work."""
 
 
-def _event(correlation_id: str, number: int) -> Event:
+def _event(correlation_id: str, number: int) -> StoredEvent:
     data = {"event_type": "aiagent.llm.request", "n": number}
     kind = ("aiagent.llm.request", "1.0", "aiagent", "llm_request", "success")
-    return Event(str(UUID(int=number + 1)), NOW, *kind, correlation_id, data)
+    return StoredEvent(str(UUID(int=number + 1)), NOW, *kind, correlation_id, data)
 
 
-def _renamed(event: Event, run: str) -> Event:
+def _renamed(event: StoredEvent, run: str) -> StoredEvent:
     """Of this example alone: a database is shared by all of them."""
     own = UUID(int=UUID(run).int ^ UUID(event.event_id).int)
-    return Event(**{**vars(event), "event_id": str(own), "correlation_id": f"{run}/{event.correlation_id}"})
+    return StoredEvent(**{**vars(event), "event_id": str(own), "correlation_id": f"{run}/{event.correlation_id}"})
 
 
 batches = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), min_size=1, max_size=8)
@@ -45,7 +45,7 @@ async def test_the_chains_hold_after_any_interleaving_of_writers(
     """Two replicas, each with a pool of its own."""
     run, numbers = str(uuid4()), iter(range(1000))
     database = open_database(site.url)
-    ledgers = [Ledger(site.database), Ledger(database)]
+    ledgers = [AuditLog(site.database), AuditLog(database)]
     sent = [[_renamed(_event(f"rr-{chain}", next(numbers)), run) for chain in batch] for batch in written]
     order.shuffle(sent)
 
@@ -67,7 +67,7 @@ async def test_the_chains_hold_after_any_interleaving_of_writers(
 async def test_a_batch_counts_once_however_often_and_however_cut_it_is_sent(
     site: Site, count: int, repeats: Sequence[tuple[int, int]], at_once: bool
 ) -> None:
-    run, ledger = str(uuid4()), Ledger(site.database)
+    run, ledger = str(uuid4()), AuditLog(site.database)
     whole = [_renamed(_event("rr", number), run) for number in range(count)]
     again = [cut for start, size in repeats if (cut := whole[start : start + size])]
 
@@ -86,7 +86,7 @@ async def test_a_batch_counts_once_however_often_and_however_cut_it_is_sent(
 texts = st.sampled_from(["critical", "CRITICAL", "low", "*", "", "prod", "Node"])
 shapes = st.one_of(st.none(), texts, st.lists(texts, max_size=3), st.integers())
 labels = st.builds(
-    Labels,
+    WorkflowLabelSet,
     mandatory=st.dictionaries(st.sampled_from(["severity", "component", "environment", "priority"]), shapes),
     detected=st.dictionaries(
         st.sampled_from(["gitOpsManaged", "gitOpsTool", "serviceMesh"]), st.one_of(st.booleans(), texts)
@@ -103,7 +103,7 @@ questions = st.builds(
 
 @given(stored=st.lists(st.tuples(st.uuids(), labels), max_size=6, unique_by=lambda pair: pair[0]), query=questions)
 def test_what_is_offered_passes_the_gate_and_what_is_not_never_does(
-    stored: list[tuple[UUID, Labels]], query: Query
+    stored: list[tuple[UUID, WorkflowLabelSet]], query: Query
 ) -> None:
     offers = [Offer(str(key), "A", held) for key, held in stored]
 

@@ -21,7 +21,7 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import ClusterId, DataStorageClient
 from inquest.api.refs import TargetRef
-from inquest.core.history.lessons import Check, Ending, Endings, Key, remembered
+from inquest.core.history.lessons import CaseEnding, CaseEndings, EffectCheck, LessonKey, remembered
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.datastorage.app import API
 from inquest.errors import Unavailable
@@ -73,18 +73,20 @@ class Fake:
         own = self.kept.setdefault(self.cluster, [])
         own += [event for event in events.value if event not in own and self.cluster]
 
-    async def endings(self, owner: str, playbooks: Sequence[str]) -> Endings:
+    async def endings(self, owner: str, playbooks: Sequence[str]) -> CaseEndings:
         every = self.kept.get(self.cluster, ()) if self.cluster else ()
         own = [self._ending(event) for event in every if event.event_type == "inquest.case.ended"]
         alike = {one.key.owner for one in own if set(playbooks) & set(one.key.playbooks)} | {owner}
-        return Endings(True, self.cluster, tuple(one for one in own if one.key.owner in alike))
+        return CaseEndings(True, self.cluster, tuple(one for one in own if one.key.owner in alike))
 
-    def _ending(self, event: AuditEvent) -> Ending:
+    def _ending(self, event: AuditEvent) -> CaseEnding:
         said = event.data
-        key = Key(tuple(said["playbooks"]), said["category"], said["owner"], self.cluster)
+        key = LessonKey(tuple(said["playbooks"]), said["category"], said["owner"], self.cluster)
         about = [one for one in self.kept[self.cluster] if one.correlation_id == event.correlation_id]
         wrong = "Wrong" in [one.data.get("verdict") for one in about]
-        return Ending(key, datetime.fromisoformat(said["ended_at"]), Check(said["check"]), said["action"], wrong)
+        return CaseEnding(
+            key, datetime.fromisoformat(said["ended_at"]), EffectCheck(said["check"]), said["action"], wrong
+        )
 
 
 Port = DataStorageClient | Fake
@@ -150,7 +152,7 @@ async def test_what_ended_cases_taught_is_heard_by_the_next_of_its_cluster(at: A
     assert {one.key.owner for one in alone.found} == {"o-1"}
     assert sorted(one.key.owner for one in other.found) == ["o-1", "o-3"]
     assert (unknown.available, unknown.found) == (True, ())
-    assert all(one.key == Key(("oom",), "OOMKilled", one.key.owner, HERE) for one in own.found)
+    assert all(one.key == LessonKey(("oom",), "OOMKilled", one.key.owner, HERE) for one in own.found)
     assert {one.said for one in own.found} == {"IncreaseMemoryLimits"}
 
 
@@ -275,7 +277,7 @@ async def test_a_service_of_kubernaut_is_neither_asked_nor_told() -> None:
 
     await client.record(seal([ended()]))
 
-    assert await client.endings("o-1", ["oom"]) == Endings(available=True)
+    assert await client.endings("o-1", ["oom"]) == CaseEndings(available=True)
 
 
 UNREADABLE = "inquest_datastorage_unreadable_rows_total"

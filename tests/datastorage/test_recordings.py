@@ -11,14 +11,14 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from inquest.adapters.datastorage.http_client import Box, Breaker, Line, parsed
+from inquest.adapters.datastorage.http_client import CallTimeouts, CircuitBreaker, ServiceClient, parsed
 from inquest.adapters.datastorage.responses import (
     ActionPage,
     ActionTypeAnswer,
     EventPage,
     HistoryAnswer,
     PlainList,
-    Record,
+    RecordResponse,
     ScoreAnswer,
     WorkflowPage,
 )
@@ -30,8 +30,8 @@ READERS: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"GET /api/v1/workflows/actions", ActionPage),
     (r"GET /api/v1/workflows/actions/[^/]+", WorkflowPage),
     (r"GET /api/v1/workflows", PlainList),
-    (r"GET /api/v1/workflows/[0-9a-f-]{36}", Record),
-    (r"POST /api/v1/workflows", Record),
+    (r"GET /api/v1/workflows/[0-9a-f-]{36}", RecordResponse),
+    (r"POST /api/v1/workflows", RecordResponse),
     (r"POST /api/v1/action-types", ActionTypeAnswer),
     (r"GET /api/v1/audit/events", EventPage),
     (r"GET /api/v1/effectiveness/[^/]+", ScoreAnswer),
@@ -50,12 +50,12 @@ REFUSALS: dict[int, type[InquestError]] = {
 }
 
 
-def _line(answer: dict[str, Any]) -> Line:
+def _line(answer: dict[str, Any]) -> ServiceClient:
     body, headers = answer["body"], answer["headers"]
     raw = body if isinstance(body, str) else "" if body is None else json.dumps(body)
     reply = httpx2.Response(answer["status"], content=raw.encode(), headers=headers)
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: reply), base_url="http://peer")
-    return Line(http, Breaker(lambda: 0.0), Box())
+    return ServiceClient(http, CircuitBreaker(lambda: 0.0), CallTimeouts())
 
 
 def _reader(method: str, path: str) -> type[BaseModel] | None:

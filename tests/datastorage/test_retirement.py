@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import Connection, select
 
 from inquest.datastorage.store import archive, bundle
-from inquest.datastorage.store.audit import Ledger
+from inquest.datastorage.store.audit import AuditLog
 from inquest.datastorage.store.database import open_database
 from inquest.datastorage.store.tables import audit_events
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.audit_events import StoredEvent
 from tests.datastorage.conftest import NOW, Site
 from tests.datastorage.samples import llm_request, store
 from tests.datastorage.test_archive import ed25519_key
@@ -25,9 +25,9 @@ DAY = timedelta(days=1)
 YEARS = timedelta(days=2556)
 
 
-def _event(number: int, *, age: int, keep: int, parent: int | None = None) -> Event:
+def _event(number: int, *, age: int, keep: int, parent: int | None = None) -> StoredEvent:
     """`age` and `keep` in days."""
-    return Event(
+    return StoredEvent(
         event_id=str(UUID(int=number << 70)),
         event_timestamp=NOW - age * DAY,
         event_type="aiagent.llm.request",
@@ -42,7 +42,7 @@ def _event(number: int, *, age: int, keep: int, parent: int | None = None) -> Ev
     )
 
 
-CHAINS: dict[str, tuple[list[Event], int | None, bool]] = {
+CHAINS: dict[str, tuple[list[StoredEvent], int | None, bool]] = {
     "its time is over": ([_event(1, age=31, keep=30)], None, True),
     "its time is over at this very moment": ([_event(1, age=30, keep=30)], None, False),
     "its last event is young": ([_event(1, age=31, keep=30), _event(2, age=3, keep=30)], None, False),
@@ -57,10 +57,10 @@ CHAINS: dict[str, tuple[list[Event], int | None, bool]] = {
 
 @pytest.mark.parametrize(("events", "days", "goes"), CHAINS.values(), ids=CHAINS)
 async def test_a_chain_is_retired_when_all_of_it_is_past_its_time(
-    site: Site, tmp_path: Path, events: list[Event], days: int | None, goes: bool
+    site: Site, tmp_path: Path, events: list[StoredEvent], days: int | None, goes: bool
 ) -> None:
     database = site.database
-    await Ledger(database).append(events)
+    await AuditLog(database).append(events)
 
     shorter = None if days is None else days * DAY
     done = await archive.retired(database, tmp_path / "out", now=NOW, older_than=shorter, sign=None)

@@ -15,9 +15,9 @@ import yaml
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
-from inquest.controllers.catalogue.controller import Catalogue
+from inquest.controllers.catalogue.controller import CatalogueController
 from inquest.controllers.runtime.dispatcher import Dispatcher
-from inquest.controllers.runtime.request import Key
+from inquest.controllers.runtime.request import ReconcileKey
 from inquest.core.redaction.redactor import Redactor
 from inquest.datastorage.store.database import open_database, prepare
 from inquest.errors import Misconfigured
@@ -58,7 +58,7 @@ async def empty(tmp_path: Path) -> AsyncIterator[DataStorageClient]:
 
 async def test_a_case_that_waits_at_the_start_meets_a_full_catalogue(empty: DataStorageClient) -> None:
     cluster, met, looked, triaged = Cluster(), set[str](), asyncio.Event(), asyncio.Event()
-    catalogue = Catalogue(replace(cluster.house(), datastorage=empty))
+    catalogue = CatalogueController(replace(cluster.ports(), datastorage=empty))
 
     async def look(namespace: str, name: str) -> timedelta | None:
         met.update(held.name for held in await empty.registered())
@@ -84,7 +84,7 @@ async def test_a_case_that_waits_at_the_start_meets_a_full_catalogue(empty: Data
     dispatcher = Dispatcher(process._lanes(wired), SystemClock())
 
     for kind in ("Investigation", "Signal"):
-        dispatcher.offer(Key(kind, f"uid-{kind}", HOME, kind.lower()))
+        dispatcher.offer(ReconcileKey(kind, f"uid-{kind}", HOME, kind.lower()))
     await process.begin(wired, dispatcher)
     async with asyncio.timeout(BOUND):
         await triaged.wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inquest.controllers.house import House
+from inquest.controllers.ports import ControllerPorts
 from inquest.operator.reload import SettingsFile, differing, with_live_of
 from inquest.settings.settings import Settings, leaves
 from inquest.telemetry.logs import log_from
@@ -117,10 +117,10 @@ def test_nothing_that_something_was_opened_from_is_live() -> None:
 
 
 def test_a_house_gives_all_its_rooms_the_settings_of_now() -> None:
-    house = House(**dict.fromkeys(House.__dataclass_fields__) | {"settings": Settings()})  # type: ignore[arg-type]
-    room = house
+    ports = ControllerPorts(**dict.fromkeys(ControllerPorts.__dataclass_fields__) | {"settings": Settings()})  # type: ignore[arg-type]
+    room = ports
 
-    house.take_up(Settings(triage={"rate": 7}))
+    ports.take_up(Settings(triage={"rate": 7}))
 
     assert room.settings.triage.rate == 7
 

@@ -14,10 +14,10 @@ from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.types import Phase
-from inquest.presentation.branches import Branch, Mark, Section
-from inquest.presentation.case import Told
+from inquest.presentation.branches import Node, Section, State
+from inquest.presentation.case import CaseObjects
 from inquest.presentation.drawing import as_markdown, as_sections, as_tree, cells
-from inquest.presentation.explanation import explained
+from inquest.presentation.explanation import explanation_of
 from inquest.presentation.tree import tree
 from inquest.replay.export import read_recording
 from inquest.replay.player import recorded_investigation
@@ -39,23 +39,23 @@ def _investigation(**status: Any) -> Investigation:
 
 
 @pytest.fixture(scope="module")
-def finished() -> Told:
-    return Told(recorded_investigation(read_recording(FINISHED)))
+def finished() -> CaseObjects:
+    return CaseObjects(recorded_investigation(read_recording(FINISHED)))
 
 
-def _drawn(told: Told) -> str:
+def _drawn(told: CaseObjects) -> str:
     return "\n".join(as_tree(tree(told)))
 
 
-def _explained(told: Told) -> str:
-    return "\n".join(as_sections(explained(told)))
+def _explained(told: CaseObjects) -> str:
+    return "\n".join(as_sections(explanation_of(told)))
 
 
 # --- a terminal ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_a_narrow_terminal_gets_every_word_and_no_line_that_could_be_shorter(finished: Told, width: int) -> None:
+def test_a_narrow_terminal_gets_every_word_and_no_line_that_could_be_shorter(finished: CaseObjects, width: int) -> None:
     whole, narrow = as_tree(tree(finished)), as_tree(tree(finished), width)
 
     assert [word for line in narrow for word in line.split() if word not in RULES] == [
@@ -71,9 +71,9 @@ def _words(line: str) -> list[str]:
 
 
 def test_a_text_goes_on_beneath_its_beginning_and_a_quote_stays_as_it_is() -> None:
-    leaf = Branch("one two three four five six seven", mark=Mark.DONE)
-    quote = Branch("inquest approve a-case -n inquest-system", quote=True)
-    root = Branch("a", (Branch("eight nine ten eleven twelve", (leaf,)), quote))
+    leaf = Node("one two three four five six seven", mark=State.DONE)
+    quote = Node("inquest approve a-case -n inquest-system", quote=True)
+    root = Node("a", (Node("eight nine ten eleven twelve", (leaf,)), quote))
 
     assert as_tree(root, 26) == [
         "a",
@@ -95,19 +95,21 @@ def test_a_text_goes_on_beneath_its_beginning_and_a_quote_stays_as_it_is() -> No
 
 def test_signs_that_take_two_columns_are_counted_as_two() -> None:
     assert cells("東京 e\u0301") == 6
-    assert as_tree(Branch("東京東京東京 東京東京東京"), 22) == ["東京東京東京", "  東京東京東京"]
+    assert as_tree(Node("東京東京東京 東京東京東京"), 22) == ["東京東京東京", "  東京東京東京"]
 
 
 def test_the_command_that_decides_can_be_copied_in_any_terminal() -> None:
     waiting = _investigation(phase="AwaitingApproval", startedAt="2026-11-20T10:00:00Z")
 
-    assert any(line.endswith("to decide: inquest approve inv-1 -n ops") for line in as_tree(tree(Told(waiting)), 20))
+    assert any(
+        line.endswith("to decide: inquest approve inv-1 -n ops") for line in as_tree(tree(CaseObjects(waiting)), 20)
+    )
 
 
 # --- how far it is ------------------------------------------------------------------------------------------
 
 
-def test_a_finished_case_shows_every_phase_with_what_was_done_in_it(finished: Told) -> None:
+def test_a_finished_case_shows_every_phase_with_what_was_done_in_it(finished: CaseObjects) -> None:
     text = _drawn(finished)
 
     for words in (
@@ -126,7 +128,7 @@ def test_a_finished_case_shows_every_phase_with_what_was_done_in_it(finished: To
 
 
 def test_an_open_case_shows_what_is_before_it() -> None:
-    lines = as_tree(tree(Told(_investigation(phase="Selecting", startedAt="2026-11-20T10:00:00Z"))))
+    lines = as_tree(tree(CaseObjects(_investigation(phase="Selecting", startedAt="2026-11-20T10:00:00Z"))))
 
     assert [line[3:] for line in lines if "○" in line] == [
         "○ Analyzing",
@@ -140,7 +142,7 @@ def test_an_open_case_shows_what_is_before_it() -> None:
 def test_an_ended_case_leaves_out_what_it_never_came_to() -> None:
     status = {"phase": "Completed", "outcome": "NotActionable", "startedAt": "2026-11-20T10:00:00Z"}
 
-    text = _drawn(Told(_investigation(**status)))
+    text = _drawn(CaseObjects(_investigation(**status)))
 
     assert "Executing" not in text
     assert "Selecting" not in text
@@ -148,7 +150,7 @@ def test_an_ended_case_leaves_out_what_it_never_came_to() -> None:
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_every_phase_can_be_drawn_before_anything_is_known(phase: Phase) -> None:
-    told = Told(_investigation(phase=str(phase)))
+    told = CaseObjects(_investigation(phase=str(phase)))
 
     assert str(phase) in _drawn(told)
     assert _explained(told)
@@ -159,7 +161,7 @@ def test_a_run_that_failed_and_its_undo_are_told() -> None:
     failed = execution.model_copy(update={"status": execution.status.model_copy(update={"phase": "Failed"})})
     inv = _investigation(phase="Failed", execution={"ref": {"name": "wfe-1"}}, startedAt="2026-11-20T10:00:00Z")
 
-    text = _drawn(Told(inv, execution=failed, undo=execution))
+    text = _drawn(CaseObjects(inv, execution=failed, undo=execution))
 
     assert "✖ Executing: Failed" in text
     assert "The workflow failed." in text
@@ -169,14 +171,14 @@ def test_a_run_that_failed_and_its_undo_are_told() -> None:
 def test_a_read_that_failed_is_shown_as_one() -> None:
     inv = _investigation(phase="Investigating", gaps=[{"what": "events", "why": "refused"}])
 
-    assert "! could not be read: events: refused" in _drawn(Told(inv))
-    assert "events: refused" in _explained(Told(inv))
+    assert "! could not be read: events: refused" in _drawn(CaseObjects(inv))
+    assert "events: refused" in _explained(CaseObjects(inv))
 
 
 # --- why ----------------------------------------------------------------------------------------------------
 
 
-def test_the_cause_stands_with_the_quotes_it_rests_on(finished: Told) -> None:
+def test_the_cause_stands_with_the_quotes_it_rests_on(finished: CaseObjects) -> None:
     text = _explained(finished)
 
     assert "Supported, RootCause: Its memory limit is 32Mi." in text
@@ -194,36 +196,36 @@ def test_what_was_refuted_and_the_runners_up_are_named() -> None:
         ],
     )
 
-    text = _explained(Told(inv))
+    text = _explained(CaseObjects(inv))
 
     assert "dropped: The disk is full.\n    not in E1" in text
     assert "place 2: 0.40 CrashLoop: second" in text
     assert "The disk is full." not in text.partition("What was ruled out")[0]
 
 
-def test_a_parameter_stands_with_the_rule_that_gave_it(finished: Told) -> None:
+def test_a_parameter_stands_with_the_rule_that_gave_it(finished: CaseObjects) -> None:
     by_model = _explained(finished)
     status = finished.status.model_copy(update={"usage": None})
-    by_code = _explained(Told(finished.investigation.model_copy(update={"status": status})))
+    by_code = _explained(CaseObjects(finished.investigation.model_copy(update={"status": status})))
 
     assert "MEMORY_LIMIT=64Mi (named by the model, checked against the workflow's schema)" in by_model
     assert "MEMORY_LIMIT=64Mi (rule: twice the present limit" in by_code
     assert "TARGET_RESOURCE_NAME=checkout (set by code: the verified target)" in by_model
 
 
-def test_why_a_person_was_asked_and_what_they_decided_is_told(finished: Told) -> None:
+def test_why_a_person_was_asked_and_what_they_decided_is_told(finished: CaseObjects) -> None:
     decided = _object("remediationapprovalrequest")
     decided["spec"] |= {"decision": "Approved", "decidedBy": "admin", "decisionReason": "raise it"}
 
-    text = _explained(Told(finished.investigation, request=RemediationApprovalRequest.from_object(decided)))
+    text = _explained(CaseObjects(finished.investigation, request=RemediationApprovalRequest.from_object(decided)))
 
     assert "risk 70: Production environment" in text
     assert "Approved by admin: raise it" in text
     assert "\n  -revision: 7\n  +revision: 6\n" in text
 
 
-def test_the_same_is_told_as_markdown(finished: Told) -> None:
-    lines = as_markdown("Incident", explained(finished))
+def test_the_same_is_told_as_markdown(finished: CaseObjects) -> None:
+    lines = as_markdown("Incident", explanation_of(finished))
 
     assert lines[0] == "# Incident"
     assert "## Why this cause" in lines
@@ -233,8 +235,8 @@ def test_the_same_is_told_as_markdown(finished: Told) -> None:
 # --- text of the cluster is data ------------------------------------------------------------------------------
 
 
-def _hostile() -> Told:
-    return Told(
+def _hostile() -> CaseObjects:
+    return CaseObjects(
         _investigation(
             phase="Failed",
             message=HOSTILE,
@@ -255,7 +257,7 @@ def test_no_text_of_a_case_drives_a_terminal_or_makes_a_line_of_its_own(draw: An
 
 
 def test_no_text_of_a_case_is_markdown_in_a_report() -> None:
-    text = "\n".join(as_markdown(HOSTILE, explained(_hostile())))
+    text = "\n".join(as_markdown(HOSTILE, explanation_of(_hostile())))
 
     assert "<img" not in text.replace("\\<img", "")
     assert "@team" not in text
@@ -266,13 +268,13 @@ def test_no_text_of_a_case_is_markdown_in_a_report() -> None:
 
 @pytest.mark.parametrize(("text", "line"), [("- a", "- \\- a"), ("12. a", "- 12\\. a"), ("a_b", "- a\\_b")])
 def test_a_mark_of_markdown_has_one_backslash(text: str, line: str) -> None:
-    assert as_markdown("t", [Section("s", (Branch(text),))])[-1] == line
+    assert as_markdown("t", [Section("s", (Node(text),))])[-1] == line
 
 
 @settings(max_examples=50)
 @given(st.text(max_size=80))
 def test_a_quote_never_ends_the_fence_that_it_stands_in(text: str) -> None:
-    lines = as_markdown("t", [Section("s", (Branch(f"```\n{text}\n````", quote=True),))])
+    lines = as_markdown("t", [Section("s", (Node(f"```\n{text}\n````", quote=True),))])
 
     fence = lines[4].removeprefix("- ").removesuffix("text")
     inner = [line.strip() for line in lines[5:-1]]
@@ -281,7 +283,7 @@ def test_a_quote_never_ends_the_fence_that_it_stands_in(text: str) -> None:
     assert fence not in inner
 
 
-def test_the_word_for_the_end_stands_once(finished: Told) -> None:
+def test_the_word_for_the_end_stands_once(finished: CaseObjects) -> None:
     assert "Completed, WorkflowSelected, Remediated: the workflow ran" in _explained(finished)
 
 
@@ -291,6 +293,6 @@ def test_who_is_asked_reads_what_to_type(decision: str | None, is_shown: bool) -
     found["spec"] |= {"decision": decision, "decidedBy": "jane"} if decision else {}
     inv = _investigation(phase="AwaitingApproval", approval={"state": "Pending"})
 
-    text = _drawn(Told(inv, request=RemediationApprovalRequest.from_object(found)))
+    text = _drawn(CaseObjects(inv, request=RemediationApprovalRequest.from_object(found)))
 
     assert ("to decide: inquest approve inv-1 -n ops" in text) is is_shown

@@ -14,7 +14,7 @@ from inquest.api.investigation import Investigation
 from inquest.cli.cases.watch import MAX_FAILURES, _json_line, following, text_line
 from inquest.errors import Unavailable
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.presentation.stream import Event, Reader, Told, news, resumed
+from inquest.presentation.stream import FollowEvent, FollowKind, Reader, news, resumed
 
 
 def entry(number: int, *, ok: bool | None = True) -> Json:
@@ -33,8 +33,8 @@ def upto(last: int, first: int = 1) -> list[Json]:
     return [entry(number) for number in range(first, last + 1)]
 
 
-def names(told: tuple[Told, ...]) -> list[str]:
-    return [f"{one.event} {one.id}" if one.event is Event.CALL else str(one.event) for one in told]
+def names(told: tuple[FollowEvent, ...]) -> list[str]:
+    return [f"{one.event} {one.id}" if one.event is FollowKind.CALL else str(one.event) for one in told]
 
 
 @pytest.mark.parametrize("row", ["R16"])
@@ -93,8 +93,8 @@ def test_whoever_comes_and_goes_is_told_every_call_once_and_in_order(looks: list
     for count in [*sorted(looks), max([last, *looks])]:
         _, told = news(case(*upto(count, first=max(1, count - 49))), resumed(heard[-1] if heard else 0))
         for one in told:
-            missed = range(one.body["from"], one.body["to"] + 1) if one.event is Event.MISSED else ()
-            heard += [*missed, *([one.id] if one.event is Event.CALL else [])]
+            missed = range(one.body["from"], one.body["to"] + 1) if one.event is FollowKind.MISSED else ()
+            heard += [*missed, *([one.id] if one.event is FollowKind.CALL else [])]
 
     assert heard == list(range(1, max([last, *looks]) + 1))
 
@@ -119,8 +119,8 @@ class Shelf:
         self.slept += seconds
 
 
-def followed(shelf: Shelf, reader: Reader) -> list[Told]:
-    async def gather() -> list[Told]:
+def followed(shelf: Shelf, reader: Reader) -> list[FollowEvent]:
+    async def gather() -> list[FollowEvent]:
         return [one async for one in following(shelf, shelf, "shop", "inv-1", reader)]  # type: ignore[arg-type]
 
     return asyncio.run(gather())
@@ -132,7 +132,7 @@ def test_following_ends_with_the_case(capsys: pytest.CaptureFixture[str]) -> Non
 
     told = followed(shelf, resumed(30))
 
-    assert [one.id for one in told if one.event is Event.CALL] == [31, 32, 33]
+    assert [one.id for one in told if one.event is FollowKind.CALL] == [31, 32, 33]
     assert told[-1].body == {"phase": "Completed", "outcome": "ProblemResolved"}
     assert shelf.slept == 3.0
     assert "API server" in capsys.readouterr().err
@@ -146,29 +146,29 @@ def test_an_api_server_that_stays_away_is_given_up() -> None:
     assert shelf.slept == MAX_FAILURES
 
 
-LINES: Mapping[str, tuple[Told, str, str]] = {
+LINES: Mapping[str, tuple[FollowEvent, str, str]] = {
     "status": (
-        Told(Event.STATUS, {"phase": "Selecting", "message": ""}),
+        FollowEvent(FollowKind.STATUS, {"phase": "Selecting", "message": ""}),
         "Selecting",
         '{"event": "status", "phase": "Selecting", "message": ""}',
     ),
     "call": (
-        Told(Event.CALL, {"tool": "kubectl_get", "arguments": "{}", "ok": True, "evidence": "E7"}, 31),
+        FollowEvent(FollowKind.CALL, {"tool": "kubectl_get", "arguments": "{}", "ok": True, "evidence": "E7"}, 31),
         "  31  kubectl_get  {}  ok  E7",
         '{"event": "tool_result", "id": 31, "tool": "kubectl_get", "arguments": "{}", "ok": true, "evidence": "E7"}',
     ),
     "hostile": (
-        Told(Event.STATUS, {"phase": "Selecting", "message": "a\nend: Completed\x9b"}),
+        FollowEvent(FollowKind.STATUS, {"phase": "Selecting", "message": "a\nend: Completed\x9b"}),
         "Selecting: a end: Completed\x9b",
         '{"event": "status", "phase": "Selecting", "message": "a\\nend: Completed\\u009b"}',
     ),
     "missed": (
-        Told(Event.MISSED, {"from": 6, "to": 20}, 20),
+        FollowEvent(FollowKind.MISSED, {"from": 6, "to": 20}, 20),
         "      calls 6 to 20 are not in the status any more; the transcript holds them",
         '{"event": "missed", "from": 6, "to": 20}',
     ),
     "end": (
-        Told(Event.END, {"phase": "Failed", "reason": "TimedOut"}),
+        FollowEvent(FollowKind.END, {"phase": "Failed", "reason": "TimedOut"}),
         "end: Failed, TimedOut",
         '{"event": "end", "phase": "Failed", "reason": "TimedOut"}',
     ),
@@ -176,5 +176,5 @@ LINES: Mapping[str, tuple[Told, str, str]] = {
 
 
 @pytest.mark.parametrize(("told", "text", "line"), LINES.values(), ids=LINES.keys())
-def test_an_event_is_one_line(told: Told, text: str, line: str) -> None:
+def test_an_event_is_one_line(told: FollowEvent, text: str, line: str) -> None:
     assert (text_line(told), _json_line(told)) == (text, line)

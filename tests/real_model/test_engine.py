@@ -12,10 +12,10 @@ import pytest
 
 from hack.real_model.__main__ import serving
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.adapters.llm.price import Price
-from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, RunTools
+from inquest.core.llm.conversation import AskModel, Concluded, Conversation, RunTools
 from inquest.core.llm.loop import begin, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, ToolResult, ToolSchema
 from inquest.core.redaction.redacted import seal
@@ -41,7 +41,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @asynccontextmanager
 async def connected(url: str, *, stream: bool = True, protocol: Protocol = "native") -> AsyncIterator[OpenAIModel]:
-    endpoint = Endpoint(url, "gemma", tool_protocol=protocol, price=Price(Decimal(1), Decimal(2)))
+    endpoint = ModelEndpoint(url, "gemma", tool_protocol=protocol, price=Price(Decimal(1), Decimal(2)))
     patience = Patience(whole=600, idle=300, attempts=1)
     model = OpenAIModel([endpoint], clock=SystemClock(), stream=stream, patience=patience)
     try:
@@ -101,8 +101,8 @@ async def test_garbage_ends_without_a_verdict(engine: str, protocol: Protocol) -
 
 
 async def _step(
-    state: Inquiry, move: AskModel | RunTools, model: OpenAIModel, keep: Callable[[ModelReply], None]
-) -> Inquiry:
+    state: Conversation, move: AskModel | RunTools, model: OpenAIModel, keep: Callable[[ModelReply], None]
+) -> Conversation:
     if isinstance(move, RunTools):
         return with_results(state, tuple(ToolResult(run.call.id, run.call.name, "none found") for run in move.runs))
     reply = await model.ask(seal(replace(move.request, max_tokens=FEW)))

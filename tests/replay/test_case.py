@@ -9,7 +9,7 @@ import pytest
 
 from inquest.replay.case import read_case
 from inquest.replay.scoring import WantedObject
-from inquest.replay.yaml_pages import BadCase
+from inquest.replay.yaml_pages import CaseFileError
 from tests.replay.support import case, copied
 
 
@@ -131,7 +131,7 @@ FAULTS: dict[str, tuple[dict[str, str | bytes], str]] = {
 
 @pytest.mark.parametrize(("files", "said"), FAULTS.values(), ids=FAULTS.keys())
 def test_a_fault_names_file_and_line(tmp_path: Path, files: dict[str, str | bytes], said: str) -> None:
-    with pytest.raises(BadCase, match=said):
+    with pytest.raises(CaseFileError, match=said):
         read_case(copied(tmp_path, files))
 
 
@@ -160,12 +160,12 @@ def test_json_may_stand_for_yaml(tmp_path: Path) -> None:
     text = '{\n\t"kind": "List", "items": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "j"}}]\n}'
     found = read_case(copied(tmp_path, {"objects/x.json": text})).objects
     assert "j" in [one["metadata"]["name"] for one in found]
-    with pytest.raises(BadCase, match=r"y\.json:2: no JSON"):
+    with pytest.raises(CaseFileError, match=r"y\.json:2: no JSON"):
         read_case(copied(tmp_path, {"objects/y.json": "{\n}}"}))
 
 
 def test_a_folder_that_is_not_there_is_a_bad_case(tmp_path: Path) -> None:
-    with pytest.raises(BadCase, match="there is no such folder"):
+    with pytest.raises(CaseFileError, match="there is no such folder"):
         read_case(tmp_path / "none")
 
 
@@ -181,7 +181,7 @@ def test_a_link_out_of_the_folder_is_refused_wherever_it_stands(tmp_path: Path, 
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(secret.parent if link.suffix == "" else secret)
 
-    with pytest.raises(BadCase, match=r"is a link that leads out of"):
+    with pytest.raises(CaseFileError, match=r"is a link that leads out of"):
         read_case(folder)
 
 

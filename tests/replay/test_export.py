@@ -23,10 +23,10 @@ import yaml
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from inquest.api.base import ObjectMeta
-from inquest.api.investigation import Feedback, Investigation, Verdict
+from inquest.api.investigation import Feedback, FeedbackVerdict, Investigation
 from inquest.api.types import Outcome
 from inquest.cli.admin.replay import replay
 from inquest.cli.exits import Exit
@@ -37,7 +37,7 @@ from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.reporting import audit
-from inquest.core.reporting.archive import pieces
+from inquest.core.reporting.archive import fact_records
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
 from inquest.ports.datastorage import AuditEvent
@@ -45,15 +45,15 @@ from inquest.replay.case import RecordedCase, read_case
 from inquest.replay.cluster import RecordedCluster
 from inquest.replay.export import export, read_recording
 from inquest.replay.player import Player, default_catalogue, named, playing
-from inquest.replay.yaml_pages import BadCase
+from inquest.replay.yaml_pages import CaseFileError
 from inquest.settings.settings import Settings
 from tests.core import cases
 from tests.datastorage.served import embedded
 from tests.replay.support import CASES
 
 UID = "8c0e5b5e-5a4c-4d0e-9a53-0d3a7a1f3c11"
-WRONG = Feedback(verdict=Verdict.WRONG, cause="somebody pulled the plug", by="jane")
-RIGHT = Feedback(verdict=Verdict.RIGHT, by="jane")
+WRONG = Feedback(verdict=FeedbackVerdict.WRONG, cause="somebody pulled the plug", by="jane")
+RIGHT = Feedback(verdict=FeedbackVerdict.RIGHT, by="jane")
 FILTERS = CatalogueFilters("critical", "Deployment", "staging", "P1")
 
 
@@ -161,12 +161,12 @@ async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_p
     [
         (None, None),
         (RIGHT, True),
-        (Feedback(verdict=Verdict.WRONG, by="jane"), None),
+        (Feedback(verdict=FeedbackVerdict.WRONG, by="jane"), None),
         (WRONG, None),
-        (Feedback(verdict=Verdict.WRONG, cause="CrashLoopBackOff", by="jane"), False),
-        (Feedback(verdict=Verdict.WRONG, cause="OOMKilled", by="jane"), False),
-        (Feedback(verdict=Verdict.PARTIAL, by="jane"), None),
-        (Feedback(verdict=Verdict.PARTIAL, cause="OOMKilled", by="jane"), True),
+        (Feedback(verdict=FeedbackVerdict.WRONG, cause="CrashLoopBackOff", by="jane"), False),
+        (Feedback(verdict=FeedbackVerdict.WRONG, cause="OOMKilled", by="jane"), False),
+        (Feedback(verdict=FeedbackVerdict.PARTIAL, by="jane"), None),
+        (Feedback(verdict=FeedbackVerdict.PARTIAL, cause="OOMKilled", by="jane"), True),
     ],
 )
 async def test_an_answer_replays_as_right_only_where_a_person_said_so(
@@ -253,7 +253,7 @@ async def keep(client: DataStorageClient, case: Case) -> None:
             "shop",
             one.data,
         )
-        for one in pieces(case, UID)
+        for one in fact_records(case, UID)
     ]
     await client.record(seal(events))
 
@@ -317,7 +317,7 @@ def beside(kubeconfig: Path, database: str) -> dict[str, dict[str, str]]:
 
 
 async def written(settings: Settings, namespace: str, name: str, folder: Path) -> None:
-    async with Kube(from_kubeconfig(settings.kubernetes.kubeconfig), SystemClock()) as kube:
+    async with Clients(from_kubeconfig(settings.kubernetes.kubeconfig), SystemClock()) as kube:
         export(await named(kube, settings, namespace, name), folder)
 
 
@@ -445,12 +445,12 @@ def test_an_archive_is_not_written_to_a_terminal() -> None:
 )
 def test_a_recording_that_is_none_is_a_bad_case(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "recording.json").write_text(text)
-    with pytest.raises(BadCase, match=said):
+    with pytest.raises(CaseFileError, match=said):
         read_recording(tmp_path)
 
 
 def test_a_folder_without_a_recording_is_a_bad_case(tmp_path: Path) -> None:
-    with pytest.raises(BadCase, match=r"recording\.json:1: No such file"):
+    with pytest.raises(CaseFileError, match=r"recording\.json:1: No such file"):
         read_recording(tmp_path)
 
 

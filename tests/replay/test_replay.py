@@ -21,7 +21,7 @@ from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
 from inquest.replay.clock import RecordedClock
 from inquest.replay.cluster import RecordedCluster
-from inquest.replay.target_reader import RecordedEyes
+from inquest.replay.target_reader import RecordedTargetReader
 from inquest.telemetry.logs import set_up_logging
 from tests.replay.support import CASES, case, copied
 
@@ -181,8 +181,8 @@ def test_the_same_case_gives_the_same_line(capsys: pytest.CaptureFixture[str]) -
 async def test_a_text_is_evidence_like_a_log() -> None:
     recorded = case()
     found = RecordedCluster(recorded)
-    eyes = RecordedEyes(recorded, found, Redactor(), RecordedClock(recorded.taken_at))
-    snapshot = await eyes.snapshot(recorded.signal.spec.target)
+    target_reader = RecordedTargetReader(recorded, found, Redactor(), RecordedClock(recorded.taken_at))
+    snapshot = await target_reader.snapshot(recorded.signal.spec.target)
     (text,) = snapshot.texts
     entry = next(one for one in snapshot.evidence if one.id == text.evidence)
     assert text.title == "systemctl status kubelet on node-1"

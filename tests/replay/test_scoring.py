@@ -13,7 +13,7 @@ from inquest.replay.scoring import (
     Judged,
     Played,
     Share,
-    Wanted,
+    WantedCause,
     WantedObject,
     judge,
     same_field,
@@ -24,11 +24,11 @@ from inquest.replay.scoring import (
 API = WantedObject("Deployment", "api", "shop", "apps/v1")
 EXPECTED = Expectation(
     outcome="NoMatchingWorkflows",
-    cause=Wanted(
+    cause=WantedCause(
         ("ProbeFailing", "ApplicationError"), (API,), ("spec.template.spec.containers[name=api].image", "log")
     ),
-    acceptable=(Wanted(objects=(WantedObject("ConfigMap", "settings", "shop"),)),),
-    forbidden=(Wanted(("CrashLoopBackOff",)), Wanted(objects=(WantedObject("Node", "node-1"),))),
+    acceptable=(WantedCause(objects=(WantedObject("ConfigMap", "settings", "shop"),)),),
+    forbidden=(WantedCause(("CrashLoopBackOff",)), WantedCause(objects=(WantedObject("Node", "node-1"),))),
 )
 HEALTHY = Expectation("ProblemResolved")
 
@@ -70,7 +70,7 @@ def test_an_acceptable_object_is_right_under_the_same_categories() -> None:
 
 
 def test_a_red_herring_must_not_come_first() -> None:
-    herring = replace(EXPECTED, cause=Wanted(("CrashLoopBackOff", "ProbeFailing"), (API,)))
+    herring = replace(EXPECTED, cause=WantedCause(("CrashLoopBackOff", "ProbeFailing"), (API,)))
     assert judge(herring, [cause("CrashLoopBackOff")], "").at1 is False
     assert judge(herring, [cause("ProbeFailing"), cause("CrashLoopBackOff")], "").at1 is True
 

@@ -15,7 +15,7 @@ from inquest.core.case.case import Case
 from inquest.core.case.transitions import fold
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.reporting import metrics
-from inquest.core.reporting.metrics import Line, Measure
+from inquest.core.reporting.metrics import LogLine, Measure
 from inquest.telemetry.metrics import count
 from tests.core import cases, talk
 from tests.telemetry.conftest import Figures, samples
@@ -34,7 +34,7 @@ def stages(case: Case = ENDED) -> Iterator[Case]:
 
 
 def told(case: Case = ENDED) -> list[Measure]:
-    return [measure for stage in stages(case) for measure in metrics.measures(stage, talk.TOOLS)]
+    return [measure for stage in stages(case) for measure in metrics.case_measures(stage, talk.TOOLS)]
 
 
 def sums(name: str, case: Case = ENDED) -> dict[tuple[str, ...], float]:
@@ -129,7 +129,7 @@ def test_every_measure_has_a_metric_and_only_known_words(figures: Figures) -> No
 
 
 def test_one_line_for_each_turn_and_each_call_without_a_text() -> None:
-    found: list[Line] = [line for stage in stages() for line in metrics.lines(stage, talk.TOOLS)]
+    found: list[LogLine] = [line for stage in stages() for line in metrics.log_lines(stage, talk.TOOLS)]
 
     assert [line.event for line in found].count("model turn") == 5
     calls = [line.fields for line in found if line.event == "tool call"]

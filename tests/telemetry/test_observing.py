@@ -12,12 +12,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from inquest.adapters.counting import Counted
-from inquest.adapters.observed import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
+from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, Usage
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError, ModelRefused, RateLimited, Unavailable
-from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
 from inquest.telemetry.metrics import know
 from tests.gather.tools.conftest import FakeCluster, pod, run_of
@@ -135,7 +135,7 @@ async def ask(tool: str, /, *, content: bool = False, **arguments: Any) -> Any:
     cluster, clock = FakeCluster(objects=[pod()]), HandClock()
     backends = Backends(cluster, Redactor([SECRET]), clock, None)  # type: ignore[arg-type]
     tools = ObservedTools(backends, Gauging(clock, Redactor([SECRET]), content))
-    desk = Desk(backends, Scope("shop"))
+    desk = ToolContext(backends, Scope("shop"))
     (result,) = await tools.batch(Invocation.RCA, (run_of(tool, **arguments),), desk)
     return result
 

@@ -10,11 +10,11 @@ import pytest
 
 from inquest.api.investigation import Investigation
 from inquest.api.types import Phase
-from inquest.controllers.investigation.claim import Claim
-from inquest.controllers.investigation.controller import Cases
-from inquest.controllers.investigation.open_case import Work
-from inquest.controllers.journal import Author, Log
-from inquest.controllers.status import PROGRESS_SECONDS, Pace
+from inquest.controllers.investigation.case_work import CaseWork
+from inquest.controllers.investigation.claim import CaseClaim
+from inquest.controllers.investigation.controller import InvestigationController
+from inquest.controllers.journal import Log, Writer
+from inquest.controllers.status import PROGRESS_SECONDS, ProgressPace
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.transitions import fold
@@ -37,17 +37,17 @@ class Told:
         self.events.append(reason)
 
 
-class Shown(Cases):
+class Shown(InvestigationController):
     """The conductor's loop around a case whose status is a list of moments."""
 
     def __init__(self, clock: HandClock, failing: bool = False) -> None:
-        self.clock, self.herald, self.failing = clock, Told(), failing
+        self.clock, self.notifier, self.failing = clock, Told(), failing
         self.moments: list[float] = []
         redactor = SimpleNamespace(text=seal, strings=seal)
-        house: Any = SimpleNamespace(clock=clock, redactor=redactor, herald=self.herald, settings=None)
-        super().__init__(house)
+        ports: Any = SimpleNamespace(clock=clock, redactor=redactor, notifier=self.notifier, settings=None)
+        super().__init__(ports)
 
-    async def _publish(self, work: Work) -> None:
+    async def _publish(self, work: CaseWork) -> None:
         if self.failing:
             raise Unavailable("kubernetes", "503")
         self.pace.wrote(PLACE)
@@ -55,10 +55,10 @@ class Shown(Cases):
         self.moments.append(self.clock.seconds)
 
 
-def work_of(case: Case) -> Work:
+def work_of(case: Case) -> CaseWork:
     body = {"metadata": {"name": "inv-1", "namespace": "shop", "uid": "u-1"}, "spec": cases.spec().to_object()}
     inv = Investigation.from_object({"apiVersion": "inquest.dev/v1alpha1", "kind": "Investigation", **body})
-    return Work(Claim(inv, Author("r", 1)), Log("u-1"), case)
+    return CaseWork(CaseClaim(inv, Writer("r", 1)), Log("u-1"), case)
 
 
 async def test_progress_is_told_every_five_seconds_and_no_more_often(clock: HandClock) -> None:
@@ -88,8 +88,8 @@ async def test_a_new_phase_is_told_at_once(clock: HandClock) -> None:
         clock.seconds += 0.001
 
     assert moved == [Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL]
-    assert shown.herald.events.count("PhaseTransition") == 4
-    assert len(shown.herald.events) == len(set(shown.herald.events)) + 3
+    assert shown.notifier.events.count("PhaseTransition") == 4
+    assert len(shown.notifier.events) == len(set(shown.notifier.events)) + 3
 
 
 async def test_news_that_had_to_wait_is_told_while_the_model_thinks(clock: HandClock) -> None:
@@ -126,7 +126,7 @@ async def test_a_status_that_cannot_be_written_costs_no_model_call(clock: HandCl
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0, 4.999])
 def test_the_pace_says_how_long_to_wait(clock: HandClock, seconds: float) -> None:
-    pace = Pace(clock)
+    pace = ProgressPace(clock)
     assert pace.due_in(PLACE) == 0
 
     pace.wrote(PLACE)
@@ -142,10 +142,10 @@ async def test_an_unusable_decision_is_told_once_also_after_a_restart(clock: Han
     await first._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
     inv = work.investigation
     status = inv.status.model_copy(update={"message": "PolicyMissing: the policies are gone"})
-    work.claim = Claim(inv.model_copy(update={"status": status}), Author("r", 2))
+    work.claim = CaseClaim(inv.model_copy(update={"status": status}), Writer("r", 2))
 
     await first._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
     await again._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
 
-    assert first.herald.events == ["PolicyMissing"]
-    assert again.herald.events == []
+    assert first.notifier.events == ["PolicyMissing"]
+    assert again.notifier.events == []

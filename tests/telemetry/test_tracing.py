@@ -31,7 +31,7 @@ CASE = cases.closing(model_unavailable("503", permanent=False), talk.talked(*tal
 
 def tell(uid: str = UID) -> None:
     for count in range(1, len(CASE.facts) + 1):
-        for stretch in metrics.stretches(fold(CASE.facts[:count]), uid):
+        for stretch in metrics.case_spans(fold(CASE.facts[:count]), uid):
             tracing.tell(uid, stretch)
 
 
@@ -114,12 +114,12 @@ PROGRAM = """
 import sys
 from datetime import UTC, datetime, timedelta
 from inquest.settings.server import TelemetrySettings
-from inquest.core.reporting.metrics import Stretch
+from inquest.core.reporting.metrics import CaseSpan
 from inquest.telemetry import tracing
 
 stop = tracing.set_up(TelemetrySettings(traces=True, endpoint=sys.argv[1]), version="1", instance="i")
 at = datetime(2026, 11, 22, tzinfo=UTC)
-tracing.tell(sys.argv[2], Stretch("investigation", "", "investigation", at, at + timedelta(seconds=9), {}))
+tracing.tell(sys.argv[2], CaseSpan("investigation", "", "investigation", at, at + timedelta(seconds=9), {}))
 stop()
 print("done")
 """

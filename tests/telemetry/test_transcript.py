@@ -54,7 +54,7 @@ async def app(tmp_path: Path) -> AsyncIterator[Any]:
 
 
 def events() -> tuple[AuditEvent, ...]:
-    found = audit.records(CASE, UID, {}, talk.TOOLS)
+    found = audit.audit_records(CASE, UID, {}, talk.TOOLS)
     return tuple(
         AuditEvent(
             audit.event_id(UID, one.step), one.event_type, one.category, one.action, one.outcome, UID, one.at, "shop",

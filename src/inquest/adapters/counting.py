@@ -19,8 +19,18 @@ from inquest.core.redaction.redacted import Redacted
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.settings.server import CrashSettings
 
-PORTS: Final = ("cluster", "eyes", "tools", "status", "model", "policy", "catalogue", "datastorage", "herald")
-"""What is wrapped, by its name in the house."""
+PORTS: Final = (
+    "cluster",
+    "target_reader",
+    "tools",
+    "status",
+    "model",
+    "policy",
+    "catalogue",
+    "datastorage",
+    "notifier",
+)
+"""What is wrapped, by its name among the ports."""
 OF_CASES: Final = frozenset({"Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution"})
 """Kinds whose looks are work on a case."""
 UNCOUNTED: Final = frozenset({"now"})

@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import ConfigDict, Field
 
 from inquest.api.base import (
+    ApiModel,
     Confidence,
     Digest,
-    Model,
     Name,
     Resource,
-    Status,
+    StatusBase,
     Text63,
     Text253,
     Text300,
@@ -46,7 +46,7 @@ from inquest.api.types import (
 )
 
 
-class UndoPin(Model):
+class UndoPin(ApiModel):
     """The workflow that takes the action back."""
 
     id: WorkflowId
@@ -59,7 +59,7 @@ class UndoPin(Model):
     """When it runs."""
 
 
-class PolicyPin(Model):
+class PolicyPin(ApiModel):
     """The policy that asked for a person."""
 
     query: Text253 | None = None
@@ -70,7 +70,7 @@ class PolicyPin(Model):
     """The policy could not be asked, or did not answer properly."""
 
 
-class CitedEvidence(Model):
+class CitedEvidence(ApiModel):
     """A supported claim with its quote."""
 
     id: EvidenceId | None = None
@@ -81,7 +81,7 @@ class CitedEvidence(Model):
     """Words that stand in the evidence."""
 
 
-class ProposedAlternative(Model):
+class ProposedAlternative(ApiModel):
     """A remedy that was not proposed."""
 
     id: WorkflowId
@@ -106,7 +106,7 @@ MAX_REQUESTER: Final = 1024
 """Bounds of what is recorded of a person; who has more cannot decide, and is told so at admission."""
 
 
-class Identity(Model):
+class Identity(ApiModel):
     """What the API server knows of a person beside the name, at the moment in which they decided."""
 
     uid: Annotated[str, Field(max_length=MAX_UID)] | None = None
@@ -125,7 +125,7 @@ class Identity(Model):
     """What else an authorizer may look at."""
 
 
-class Approver(Model):
+class Approver(ApiModel):
     """One of several people who approve."""
 
     user: Name
@@ -188,7 +188,7 @@ _RULES = (
 )
 
 
-class ApprovalSpec(Model):
+class ApprovalSpec(ApiModel):
     """What is proposed, and what people decided about it."""
 
     model_config = ConfigDict(
@@ -247,7 +247,7 @@ class ApprovalSpec(Model):
     """Uid, groups and extra of the user who decided, as authenticated by the API server."""
 
 
-class ApprovalStatus(Status):
+class ApprovalStatus(StatusBase):
     """Where the request stands."""
 
     model_config = ConfigDict(

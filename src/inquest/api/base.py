@@ -169,7 +169,7 @@ Unique = AfterValidator(_unique)
 SchemaExtra = dict[str, JsonValue] | Callable[[dict[str, Any]], None]
 
 
-class Model(BaseModel):
+class ApiModel(BaseModel):
     """Base of everything in the contract: frozen, camelCase outside, strict inside."""
 
     model_config = ConfigDict(
@@ -207,7 +207,7 @@ def _is_absent(value: object) -> bool:
     return value is None or (isinstance(value, (list, tuple, dict)) and not value)
 
 
-class OwnerReference(Model):
+class OwnerReference(ApiModel):
     """Who takes this object along when it is deleted."""
 
     api_version: str
@@ -217,7 +217,7 @@ class OwnerReference(Model):
     controller: bool | None = None
 
 
-class ObjectMeta(Model):
+class ObjectMeta(ApiModel):
     """What Inquest reads and writes of an object's metadata."""
 
     name: str | None = None
@@ -234,7 +234,7 @@ class ObjectMeta(Model):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class Condition(Model):
+class Condition(ApiModel):
     """One observable fact about an object."""
 
     type: Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")]
@@ -251,7 +251,7 @@ class Condition(Model):
     """Generation of the object that this was decided for."""
 
 
-class Status(Model):
+class StatusBase(ApiModel):
     """What every kind's status carries."""
 
     observed_generation: Count | None = None
@@ -269,7 +269,7 @@ class Status(Model):
         return found is not None and found.status == "True"
 
 
-class Resource(Model):
+class Resource(ApiModel):
     """One object of one of the six kinds; every kind narrows `kind`, `spec` and `status`."""
 
     PLURAL: ClassVar[str]
@@ -277,8 +277,8 @@ class Resource(Model):
     api_version: Literal["inquest.dev/v1alpha1"] = "inquest.dev/v1alpha1"
     kind: str
     metadata: ObjectMeta = ObjectMeta()
-    spec: Model
-    status: Status = Status()
+    spec: ApiModel
+    status: StatusBase = StatusBase()
 
     @property
     def name(self) -> str:

@@ -12,14 +12,14 @@ from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
 from inquest.api.base import (
     SET,
+    ApiModel,
     Count,
     Digest,
     Duration,
     IntOrText,
-    Model,
     Name,
     Resource,
-    Status,
+    StatusBase,
     Text63,
     Text253,
     Text1024,
@@ -46,7 +46,7 @@ from inquest.api.types import (
 Prose = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-class Description(Model):
+class Description(ApiModel):
     """Words that the model reads when it chooses."""
 
     what: Prose
@@ -71,7 +71,7 @@ class ActionTypeSpec(Description):
     """Name that workflows refer to; never changes."""
 
 
-class ActionTypeStatus(Status):
+class ActionTypeStatus(StatusBase):
     """Where the action type stands."""
 
     registration: Registration | None = None
@@ -111,7 +111,7 @@ Components = Annotated[
 ]
 
 
-class DetectedFilter(Model):
+class DetectedFilter(ApiModel):
     """Detected labels that the workflow is made for; booleans only as true."""
 
     git_ops_managed: Literal[True] | None = None
@@ -134,7 +134,7 @@ class DetectedFilter(Model):
     """A ResourceQuota limits the target's namespace."""
 
 
-class WorkflowLabels(Model):
+class WorkflowLabels(ApiModel):
     """What the workflow is for: hard filters, and two kinds of labels that rank."""
 
     severity: LabelWords
@@ -154,7 +154,7 @@ class WorkflowLabels(Model):
 ParameterName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Z][A-Z0-9_]*$")]
 
 
-class ParameterSchema(Model):
+class ParameterSchema(ApiModel):
     """One parameter of a workflow."""
 
     model_config = ConfigDict(
@@ -257,7 +257,7 @@ Quantities = Annotated[
 ]
 
 
-class Resources(Model):
+class Resources(ApiModel):
     """Compute resources of the workflow's container."""
 
     requests: Quantities = Field(default_factory=dict)
@@ -266,7 +266,7 @@ class Resources(Model):
     """What may be used."""
 
 
-class PreviewEntry(Model):
+class PreviewEntry(ApiModel):
     """One field of the target that the workflow will set."""
 
     path: Name
@@ -275,7 +275,7 @@ class PreviewEntry(Model):
     """Value that it will have; `$(NAME)` is expanded as in the Job."""
 
 
-class Execution(Model):
+class Execution(ApiModel):
     """How the workflow runs."""
 
     model_config = ConfigDict(
@@ -323,7 +323,7 @@ class Execution(Model):
 _Names = Annotated[tuple[Name, ...], Field(max_length=10, json_schema_extra=SET), Unique]
 
 
-class Dependencies(Model):
+class Dependencies(ApiModel):
     """Objects that must exist in the execution namespace."""
 
     secrets: _Names = ()
@@ -332,7 +332,7 @@ class Dependencies(Model):
     """Names of ConfigMaps."""
 
 
-class Undo(Model):
+class Undo(ApiModel):
     """The workflow that takes this one back."""
 
     id: WorkflowId
@@ -345,7 +345,7 @@ class Undo(Model):
     """Values of its parameters."""
 
 
-class Maintainer(Model):
+class Maintainer(ApiModel):
     """Somebody to ask."""
 
     name: Name
@@ -354,7 +354,7 @@ class Maintainer(Model):
     """Address."""
 
 
-class RemediationWorkflowSpec(Model):
+class RemediationWorkflowSpec(ApiModel):
     """One version of one workflow; other content needs another version."""
 
     model_config = ConfigDict(
@@ -390,7 +390,7 @@ class RemediationWorkflowSpec(Model):
     """Whom to ask."""
 
 
-class RemediationWorkflowStatus(Status):
+class RemediationWorkflowStatus(StatusBase):
     """Where the workflow stands."""
 
     registration: Registration | None = None

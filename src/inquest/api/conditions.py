@@ -35,7 +35,7 @@ class UnknownCondition(ValueError):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConditionValue:
     """What is said about one condition."""
 
     status: Literal["True", "False", "Unknown"]
@@ -43,19 +43,19 @@ class Verdict:
     message: str = ""
 
 
-def true(reason: str, message: str = "") -> Verdict:
+def true(reason: str, message: str = "") -> ConditionValue:
     """It holds."""
-    return Verdict("True", reason, message)
+    return ConditionValue("True", reason, message)
 
 
-def false(reason: str, message: str = "") -> Verdict:
+def false(reason: str, message: str = "") -> ConditionValue:
     """It does not hold."""
-    return Verdict("False", reason, message)
+    return ConditionValue("False", reason, message)
 
 
-def unknown(reason: str, message: str = "") -> Verdict:
+def unknown(reason: str, message: str = "") -> ConditionValue:
     """It is not known yet."""
-    return Verdict("Unknown", reason, message)
+    return ConditionValue("Unknown", reason, message)
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class ConditionType:
     true: tuple[str, ...]
     false: tuple[str, ...]
     unknown: tuple[str, ...] = ()
-    first: Verdict = Verdict("Unknown", "Pending")
+    first: ConditionValue = ConditionValue("Unknown", "Pending")
 
-    def allows(self, verdict: Verdict) -> bool:
+    def allows(self, verdict: ConditionValue) -> bool:
         """Whether the row has this reason for this status."""
         return verdict == self.first or verdict.reason in self._reasons(verdict.status)
 
@@ -82,7 +82,7 @@ def initial(kind: str, *, generation: int, now: datetime) -> Conditions:
 
 
 def set_condition(
-    conditions: Conditions, kind: str, name: str, verdict: Verdict, *, generation: int, now: datetime
+    conditions: Conditions, kind: str, name: str, verdict: ConditionValue, *, generation: int, now: datetime
 ) -> Conditions:
     """The conditions with one of them set; what was not there before is filled in as new."""
     _check(kind, name, verdict)
@@ -94,7 +94,7 @@ def set_condition(
 
 
 def set_conditions(
-    conditions: Conditions, kind: str, verdicts: Mapping[str, Verdict], *, generation: int, now: datetime
+    conditions: Conditions, kind: str, verdicts: Mapping[str, ConditionValue], *, generation: int, now: datetime
 ) -> Conditions:
     """The conditions with several of them set."""
     for name, verdict in verdicts.items():
@@ -102,7 +102,7 @@ def set_conditions(
     return conditions
 
 
-def _check(kind: str, name: str, verdict: Verdict) -> None:
+def _check(kind: str, name: str, verdict: ConditionValue) -> None:
     row = next((row for row in _rows(kind) if row.name == name), None)
     if row is None:
         raise UnknownCondition(f"{kind} has no condition {name}")
@@ -116,7 +116,7 @@ def _rows(kind: str) -> tuple[ConditionType, ...]:
     return CONDITIONS[kind]
 
 
-def _made(row: ConditionType, verdict: Verdict, generation: int, now: datetime) -> Condition:
+def _made(row: ConditionType, verdict: ConditionValue, generation: int, now: datetime) -> Condition:
     return Condition(
         type=row.name,
         status=verdict.status,

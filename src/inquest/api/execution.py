@@ -8,15 +8,15 @@ from pydantic import ConfigDict, Field
 
 from inquest.api.base import (
     SET,
+    ApiModel,
     Confidence,
     Count,
     Duration,
-    Model,
     Name,
     Resource,
     Score,
     SpecHash,
-    Status,
+    StatusBase,
     Text63,
     Text253,
     Text500,
@@ -48,7 +48,7 @@ class PinnedWorkflow(WorkflowPin):
     """Schema of its parameters."""
 
 
-class ExecutionSpec(Model):
+class ExecutionSpec(ApiModel):
     """What is run; never changes."""
 
     model_config = ConfigDict(
@@ -84,7 +84,7 @@ class ExecutionSpec(Model):
     """Why this workflow."""
 
 
-class JobRef(Model):
+class JobRef(ApiModel):
     """The Job, in the execution namespace."""
 
     namespace: Text63
@@ -95,7 +95,7 @@ class JobRef(Model):
     """Its uid."""
 
 
-class Holder(Model):
+class Holder(ApiModel):
     """Execution that holds the target; may stand in another namespace."""
 
     namespace: Text63 | None = None
@@ -106,7 +106,7 @@ class Holder(Model):
     """Its uid."""
 
 
-class Failure(Model):
+class Failure(ApiModel):
     """Why the execution failed."""
 
     reason: FailureReason
@@ -125,7 +125,7 @@ class Failure(Model):
     """When."""
 
 
-class Effectiveness(Model):
+class Effectiveness(ApiModel):
     """How much the execution helped."""
 
     health: Score | None = None
@@ -148,7 +148,7 @@ class Effectiveness(Model):
     """When the assessment ends whatever is known."""
 
 
-class ExecutionStatus(Status):
+class ExecutionStatus(StatusBase):
     """How the run goes."""
 
     model_config = ConfigDict(json_schema_extra=rules(once("preSpecHash", "status"), once("postSpecHash", "status")))

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from inquest.api.base import (
     SET,
+    ApiModel,
     Confidence,
     Count,
     Digest,
-    Model,
     SpecHash,
     Text63,
     Text200,
@@ -29,7 +29,7 @@ from inquest.api.refs import DetectedLabels, OwnerRef, TargetRef, WorkflowPin
 from inquest.api.types import EvidenceId, EvidenceIds, InvestigationOutcome, Parameters, Severity, Version, WorkflowId
 
 
-class RootCause(Model):
+class RootCause(ApiModel):
     """What is wrong, in the model's or the detectors' words."""
 
     summary: Text2000 | None = None
@@ -50,7 +50,7 @@ class RootCause(Model):
     """It was looked up, its kind is unambiguous, its root owner is known."""
 
 
-class Cause(Model):
+class CauseEntry(ApiModel):
     """One candidate for the root cause; the list is ranked, the second is the runner-up."""
 
     category: Text63 | None = None
@@ -88,7 +88,7 @@ class ClaimVerdict(StrEnum):
     UNSUPPORTED = "Unsupported"
 
 
-class Claim(Model):
+class Claim(ApiModel):
     """One statement of the diagnosis, checked by code against the evidence that it cites."""
 
     text: Text500
@@ -105,7 +105,7 @@ class Claim(Model):
     """Names bad citations."""
 
 
-class Finding(Model):
+class FindingEntry(ApiModel):
     """What a deterministic detector concluded."""
 
     detector: Text63
@@ -126,7 +126,7 @@ class Finding(Model):
     """How sure."""
 
 
-class EvidenceEntry(Model):
+class EvidenceEntry(ApiModel):
     """One stored tool result; its text lives in the journal, then in DataStorage."""
 
     id: EvidenceId
@@ -145,7 +145,7 @@ class EvidenceEntry(Model):
     """When it was read."""
 
 
-class Gap(Model):
+class GapEntry(ApiModel):
     """A read that failed; never shown as an empty result."""
 
     what: Text253
@@ -154,7 +154,7 @@ class Gap(Model):
     """Why it could not be."""
 
 
-class Snapshot(Model):
+class SnapshotSummary(ApiModel):
     """What was read before the first model turn."""
 
     taken_at: Time | None = None
@@ -181,7 +181,7 @@ class StepState(StrEnum):
     SKIPPED = "Skipped"
 
 
-class PlanStep(Model):
+class PlanStep(ApiModel):
     """One step of the plan that the model proposed."""
 
     step: Text200
@@ -190,7 +190,7 @@ class PlanStep(Model):
     """Where it stands."""
 
 
-class ProgressEntry(Model):
+class ProgressEntry(ApiModel):
     """One tool call, as it happened."""
 
     id: Annotated[int, Field(ge=1)]
@@ -213,7 +213,7 @@ class ProgressEntry(Model):
     """First words of the result, redacted."""
 
 
-class Quota(Model):
+class QuotaEntry(ApiModel):
     """One limited resource of the namespace."""
 
     hard: Text63 | None = None
@@ -222,7 +222,7 @@ class Quota(Model):
     """What is used."""
 
 
-class History(Model):
+class HistorySummary(ApiModel):
     """What DataStorage knows about the target; absent where it could not be read."""
 
     regression_detected: bool | None = None
@@ -235,7 +235,7 @@ class History(Model):
     """What to beware of."""
 
 
-class ResourceContext(Model):
+class ContextSummary(ApiModel):
     """What is known about the target that the diagnosis names; fixed once `setAt` is there."""
 
     set_at: Time | None = None
@@ -248,9 +248,9 @@ class ResourceContext(Model):
     """Hash of its spec and the ConfigMaps it uses."""
     detected_labels: DetectedLabels | None = None
     """What Inquest found out by itself."""
-    quota_details: Annotated[Mapping[str, Quota], Field(max_length=50)] = Field(default_factory=dict)
+    quota_details: Annotated[Mapping[str, QuotaEntry], Field(max_length=50)] = Field(default_factory=dict)
     """Quotas of the namespace, by resource."""
-    history: History | None = None
+    history: HistorySummary | None = None
     """What was tried before."""
     lessons: Annotated[tuple[Text500, ...], Field(max_length=8)] = ()
     """What earlier cases of this cluster taught: patterns, then the last endings of this target."""
@@ -267,7 +267,7 @@ class SelectedWorkflow(WorkflowPin):
     """Why this one."""
 
 
-class AlternativeWorkflow(Model):
+class AlternativeWorkflow(ApiModel):
     """A remedy that was not chosen."""
 
     id: WorkflowId
@@ -280,7 +280,7 @@ class AlternativeWorkflow(Model):
     """Why not."""
 
 
-class ValidationAttempt(Model):
+class ValidationAttempt(ApiModel):
     """One check of a proposed workflow against the catalogue."""
 
     attempt: Annotated[int, Field(ge=1, le=3)]

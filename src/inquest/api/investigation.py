@@ -14,16 +14,16 @@ from pydantic import ConfigDict, Field
 
 from inquest.api.base import (
     SET,
+    ApiModel,
     Confidence,
     Count,
     Digest,
     Duration,
     Fingerprint,
-    Model,
     Name,
     Resource,
     Score,
-    Status,
+    StatusBase,
     Text63,
     Text127,
     Text253,
@@ -40,17 +40,17 @@ from inquest.api.base import (
 from inquest.api.cel_rules import STATUS_STAYS, fixed_fields, once
 from inquest.api.findings import (
     AlternativeWorkflow,
-    Cause,
+    CauseEntry,
     Claim,
+    ContextSummary,
     EvidenceEntry,
-    Finding,
-    Gap,
+    FindingEntry,
+    GapEntry,
     PlanStep,
     ProgressEntry,
-    ResourceContext,
     RootCause,
     SelectedWorkflow,
-    Snapshot,
+    SnapshotSummary,
     ValidationAttempt,
 )
 from inquest.api.notices import Notices
@@ -81,7 +81,7 @@ OWNER_FIELDS: Final = ("owner", "attempts", "journal")
 # --- spec ---------------------------------------------------------------------------------------------
 
 
-class Dedup(Model):
+class Dedup(ApiModel):
     """How often the same problem was seen before."""
 
     is_duplicate: bool | None = None
@@ -107,7 +107,7 @@ class PinnedSignal(SignalContent):
     """How often the same problem was seen before."""
 
 
-class Limits(Model):
+class Limits(ApiModel):
     """What this Investigation may use; the settings hold where a limit is absent."""
 
     model_config = ConfigDict(
@@ -130,7 +130,7 @@ class Limits(Model):
     """Time up to the ruling; the limits of the phases derive from it."""
 
 
-class ChosenWorkflow(Model):
+class ChosenWorkflow(ApiModel):
     """A person's choice: selection is skipped; validation, ruling, approval and guards are not."""
 
     id: WorkflowId
@@ -139,7 +139,7 @@ class ChosenWorkflow(Model):
     """Values of its parameters."""
 
 
-class Verdict(StrEnum):
+class FeedbackVerdict(StrEnum):
     """Whether the diagnosis was right."""
 
     RIGHT = "Right"
@@ -147,10 +147,10 @@ class Verdict(StrEnum):
     PARTIAL = "Partial"
 
 
-class Feedback(Model):
+class Feedback(ApiModel):
     """What a person says about the diagnosis, after the end."""
 
-    verdict: Verdict
+    verdict: FeedbackVerdict
     """Right, Wrong or Partial."""
     cause: Text500 | None = None
     """The real cause, where it was another one."""
@@ -158,7 +158,7 @@ class Feedback(Model):
     """User name, as authenticated by the API server."""
 
 
-class InvestigationSpec(Model):
+class InvestigationSpec(ApiModel):
     """What is investigated and within which limits; fixed but for `cancel` and `feedback`."""
 
     model_config = ConfigDict(
@@ -192,7 +192,7 @@ class InvestigationSpec(Model):
 # --- status: decision, execution, cost --------------------------------------------------------------
 
 
-class Ruling(Model):
+class RulingSummary(ApiModel):
     """What policy said."""
 
     decision: RulingDecision | None = None
@@ -213,7 +213,7 @@ class Ruling(Model):
     """When."""
 
 
-class ApprovalSummary(Model):
+class ApprovalSummary(ApiModel):
     """Copied from the approval request."""
 
     ref: ObjectRef | None = None
@@ -226,7 +226,7 @@ class ApprovalSummary(Model):
     """When, by the API server's clock."""
 
 
-class ExecutionSummary(Model):
+class ExecutionSummary(ApiModel):
     """Copied from the execution."""
 
     ref: ObjectRef | None = None
@@ -235,7 +235,7 @@ class ExecutionSummary(Model):
     """Where it stands."""
 
 
-class EffectivenessSummary(Model):
+class EffectivenessSummary(ApiModel):
     """Copied from the execution."""
 
     score: Score | None = None
@@ -244,7 +244,7 @@ class EffectivenessSummary(Model):
     """How the assessment ended."""
 
 
-class Usage(Model):
+class UsageSummary(ApiModel):
     """What the Investigation cost."""
 
     model: Text253 | None = None
@@ -267,7 +267,7 @@ class Usage(Model):
     """Seconds spent in model calls and batches of tools."""
 
 
-class Transcript(Model):
+class Transcript(ApiModel):
     """Where the whole conversation is found in DataStorage."""
 
     correlation_id: Text253 | None = None
@@ -278,7 +278,7 @@ class Transcript(Model):
     """How many there are."""
 
 
-class Owner(Model):
+class ReplicaOwner(ApiModel):
     """Replica that works on the case."""
 
     replica: Text253 | None = None
@@ -289,7 +289,7 @@ class Owner(Model):
     """When it was claimed."""
 
 
-class JournalHead(Model):
+class JournalHead(ApiModel):
     """Newest slot of the journal."""
 
     seq: Count
@@ -301,7 +301,7 @@ class JournalHead(Model):
 _TERMINAL = "['Completed', 'Failed', 'Cancelled']"
 
 
-class InvestigationStatus(Status):
+class InvestigationStatus(StatusBase):
     """Everything that is known, decided and done; at most 64 KiB."""
 
     model_config = ConfigDict(
@@ -369,7 +369,7 @@ class InvestigationStatus(Status):
     """When its time is spent."""
     timeout_phase: Phase | None = None
     """Phase in which the time ran out; with reason TimedOut."""
-    owner: Owner | None = None
+    owner: ReplicaOwner | None = None
     """Replica that works on it; written by compare-and-swap only."""
     journal: JournalHead | None = None
     """Newest slot of the journal; written by compare-and-swap only."""
@@ -393,25 +393,25 @@ class InvestigationStatus(Status):
     # Findings and context.
     root_cause: RootCause | None = None
     """What is wrong."""
-    causes: Annotated[tuple[Cause, ...], Field(max_length=5)] = ()
+    causes: Annotated[tuple[CauseEntry, ...], Field(max_length=5)] = ()
     """Candidates, ranked; the first is the root cause."""
     claims: Annotated[tuple[Claim, ...], Field(max_length=24)] = ()
     """Statements of the diagnosis, checked."""
-    findings: Annotated[tuple[Finding, ...], Field(max_length=24)] = ()
+    findings: Annotated[tuple[FindingEntry, ...], Field(max_length=24)] = ()
     """What the detectors concluded."""
     playbooks: Annotated[tuple[Text63, ...], Field(max_length=10, json_schema_extra=SET), Unique] = ()
     """Playbooks that were put into the prompt."""
     evidence: Annotated[tuple[EvidenceEntry, ...], Field(max_length=64, json_schema_extra=keyed_by("id"))] = ()
     """Index of the evidence."""
-    gaps: Annotated[tuple[Gap, ...], Field(max_length=32)] = ()
+    gaps: Annotated[tuple[GapEntry, ...], Field(max_length=32)] = ()
     """Reads that failed."""
-    snapshot: Snapshot | None = None
+    snapshot: SnapshotSummary | None = None
     """What was read first."""
     plan: Annotated[tuple[PlanStep, ...], Field(max_length=12)] = ()
     """What the model set out to look at."""
     progress: Annotated[tuple[ProgressEntry, ...], Field(max_length=50)] = ()
     """The last tool calls."""
-    context: ResourceContext | None = None
+    context: ContextSummary | None = None
     """What is known about the target of the diagnosis."""
     selected_workflow: SelectedWorkflow | None = None
     """The remedy that was chosen."""
@@ -423,7 +423,7 @@ class InvestigationStatus(Status):
     """What a reader should know."""
 
     # Decision, execution, cost.
-    ruling: Ruling | None = None
+    ruling: RulingSummary | None = None
     """What policy said."""
     approval: ApprovalSummary | None = None
     """What people said."""
@@ -431,7 +431,7 @@ class InvestigationStatus(Status):
     """What was done."""
     effectiveness: EffectivenessSummary | None = None
     """How much it helped."""
-    usage: Usage | None = None
+    usage: UsageSummary | None = None
     """What it cost."""
     transcript: Transcript | None = None
     """Where the conversation is kept."""

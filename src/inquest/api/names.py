@@ -189,12 +189,12 @@ def _hex(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-GROUP: Final = f"evidence.{base.GROUP}"
+EVIDENCE_GROUP: Final = f"evidence.{base.GROUP}"
 VERSION: Final = "v1alpha1"
-API_VERSION: Final = f"{GROUP}/{VERSION}"
+API_VERSION: Final = f"{EVIDENCE_GROUP}/{VERSION}"
 KIND: Final = "Case"
-RESOURCE: Final = "cases"
-RECORD: Final = "record"
-ROOT: Final = f"/apis/{GROUP}/{VERSION}"
-API_SERVICE: Final = f"{VERSION}.{GROUP}"
+EVIDENCE_RESOURCE: Final = "cases"
+EVIDENCE_RECORD: Final = "record"
+ROOT: Final = f"/apis/{EVIDENCE_GROUP}/{VERSION}"
+API_SERVICE: Final = f"{VERSION}.{EVIDENCE_GROUP}"
 """Name of the APIService."""

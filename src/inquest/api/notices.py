@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from inquest.api.base import Model, Name, Time, keyed_by
+from inquest.api.base import ApiModel, Name, Time, keyed_by
 
 MOST_NOTICES: Final = 20
 """Of one object."""
@@ -40,7 +40,7 @@ class NoticeState(StrEnum):
     FAILED = "Failed"
 
 
-class Notice(Model):
+class NoticeEntry(ApiModel):
     """One message of the herald."""
 
     key: Name
@@ -55,5 +55,5 @@ class Notice(Model):
     """When it last changed."""
 
 
-Notices = Annotated[tuple[Notice, ...], Field(max_length=MOST_NOTICES, json_schema_extra=keyed_by("key"))]
+Notices = Annotated[tuple[NoticeEntry, ...], Field(max_length=MOST_NOTICES, json_schema_extra=keyed_by("key"))]
 """One for each key."""

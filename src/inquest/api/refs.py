@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from inquest.api.base import SET, Digest, Model, Name, SpecHash, Text63, Text253, Text512, Uid, Unique
+from inquest.api.base import SET, ApiModel, Digest, Name, SpecHash, Text63, Text253, Text512, Uid, Unique
 from inquest.api.types import (
     ActionTypeName,
     Criticality,
@@ -22,7 +22,7 @@ from inquest.api.types import (
 )
 
 
-class TargetRef(Model):
+class TargetRef(ApiModel):
     """One object of the cluster; no namespace means cluster-scoped."""
 
     api_version: Text253 | None = None
@@ -60,7 +60,7 @@ class PinnedTarget(TargetRef):
     """Hash of the spec and the ConfigMaps it uses; when it changes the approval is void."""
 
 
-class ObjectRef(Model):
+class ObjectRef(ApiModel):
     """Another object of Inquest's, always in the same namespace."""
 
     name: Name
@@ -69,7 +69,7 @@ class ObjectRef(Model):
     """Uid of the object."""
 
 
-class Business(Model):
+class Business(ApiModel):
     """What the business thinks of the target."""
 
     business_unit: Text63 | None = None
@@ -82,7 +82,7 @@ class Business(Model):
     """Service level that was promised."""
 
 
-class DetectedLabels(Model):
+class DetectedLabels(ApiModel):
     """What Inquest found out about the target by itself."""
 
     git_ops_managed: bool | None = None
@@ -107,7 +107,7 @@ class DetectedLabels(Model):
     """Labels that could not be detected: their absence says nothing."""
 
 
-class WorkflowPin(Model):
+class WorkflowPin(ApiModel):
     """One version of one workflow, so exact that another content cannot pass for it."""
 
     id: WorkflowId
@@ -128,7 +128,7 @@ class WorkflowPin(Model):
     """Account in the execution namespace; absent: no token is mounted."""
 
 
-class RiskFactor(Model):
+class RiskFactor(ApiModel):
     """One reason for caution, with a score; scores never change the decision."""
 
     score: Annotated[int, Field(ge=0, le=100)]

@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from inquest.api.base import (
+    ApiModel,
     Fingerprint,
-    Model,
     Name,
     Resource,
-    Status,
+    StatusBase,
     Text63,
     Text127,
     Text253,
@@ -41,7 +41,7 @@ from inquest.api.types import (
 )
 
 
-class Source(Model):
+class Source(ApiModel):
     """Where the Signal comes from."""
 
     type: SourceType
@@ -52,7 +52,7 @@ class Source(Model):
     """Link back to the rule."""
 
 
-class SignalContent(Model):
+class SignalContent(ApiModel):
     """What a Signal says; an Investigation pins a copy of it."""
 
     name: Name
@@ -107,7 +107,7 @@ class SignalSpec(SignalContent):
     )
 
 
-class SignalContext(Model):
+class SignalContext(ApiModel):
     """What Inquest knows about the target's place in the business."""
 
     environment: Environment | None = None
@@ -148,7 +148,7 @@ class RecommendationSource(StrEnum):
     PLAYBOOK = "Playbook"
 
 
-class Recommendation(Model):
+class Recommendation(ApiModel):
     """What a person should do; one for each accepted Signal, refreshed when its Investigation ends."""
 
     diagnosis: Text500 | None = None
@@ -169,7 +169,7 @@ class Recommendation(Model):
     """When it was written."""
 
 
-class SignalStatus(Status):
+class SignalStatus(StatusBase):
     """What triage made of it."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-validations": [once("fingerprint", "status")]})

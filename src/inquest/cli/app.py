@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from inquest import __version__
-from inquest.cli.pods import run_operator, serve_datastorage
+from inquest.cli.program import run_operator, serve_datastorage
 from inquest.errors import Misconfigured
 from inquest.settings.settings import Settings
 

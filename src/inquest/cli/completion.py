@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 from cyclopts import App, Argument
 
 from inquest.cli.cases.list import KINDS_BY_WORD
-from inquest.cli.options import Connection, Place, at_place
+from inquest.cli.options import KubeOptions, Session, at_place
 from inquest.cli.output import say
-from inquest.controllers.house import INVESTIGATION, NAMESPACE
+from inquest.controllers.ports import INVESTIGATION, NAMESPACE
 from inquest.ports.kubernetes import ResourceKind
 
 NO_FILES: Final = ":4"
@@ -101,20 +101,20 @@ def _words(app: App, path: Sequence[str], before: Sequence[str], given: int) -> 
     return _names(_place(before), INVESTIGATION) if command in NAMING else ()
 
 
-def _place(words: Sequence[str]) -> Place:
+def _place(words: Sequence[str]) -> KubeOptions:
     """Where the words so far say that names are to be looked for."""
     found: dict[str, Any] = {}
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, equals, value = word.partition("=")
         if option in PLACES:
             found[PLACES[option]] = value if equals else following
-    return Place(**found, request_timeout=SECONDS)
+    return KubeOptions(**found, request_timeout=SECONDS)
 
 
-def _names(place: Place, kind: ResourceKind) -> list[str]:
+def _names(place: KubeOptions, kind: ResourceKind) -> list[str]:
     """Names of objects; none where the cluster does not say, for a Tab key is no place for errors."""
 
-    async def names(at: Connection) -> list[str]:
+    async def names(at: Session) -> list[str]:
         found = await at.kube.status.list(kind, at.namespace if kind.namespaced else "")
         return [str(one["metadata"]["name"]) for one in found]
 

@@ -7,7 +7,7 @@ import sys
 
 from inquest.cli.exits import Exit, exit_of
 from inquest.cli.output import warn
-from inquest.cli.pods import program_of
+from inquest.cli.program import program_of
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError
 from inquest.telemetry.logs import set_up_logging

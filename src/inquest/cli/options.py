@@ -17,10 +17,10 @@ from typing import Annotated, Final, TypeVar
 from cyclopts import Group, Parameter
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import (
     SERVICE_ACCOUNT,
-    Persona,
+    Impersonation,
     Source,
     from_kubeconfig,
     in_cluster,
@@ -39,7 +39,7 @@ FALLBACK: Final = "default"
 
 @Parameter(name="*", group=KUBECTL)
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class KubeOptions:
     """Which cluster and namespace, and as whom."""
 
     namespace: Annotated[str, Parameter(alias="-n", show_default=False)] = ""
@@ -60,7 +60,7 @@ class Place:
 
 @Parameter(name="*", group=KUBECTL)
 @dataclass(frozen=True, kw_only=True)
-class Places(Place):
+class ListOptions(KubeOptions):
     """The same for what is listed."""
 
     all_namespaces: Annotated[bool, Parameter(alias="-A", negative="")] = False
@@ -71,7 +71,7 @@ class Places(Place):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Home:
+class OperatorOptions:
     """Where the operator runs, for what it keeps outside the custom resources."""
 
     operator_namespace: str = NAMESPACE
@@ -79,22 +79,22 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Connection:
+class Session:
     """The cluster as this person sees it; `namespace` is where a name is looked for."""
 
-    kube: Kube
+    kube: Clients
     namespace: str
 
 
 @asynccontextmanager
-async def connected(place: Place) -> AsyncIterator[Connection]:
+async def connected(place: KubeOptions) -> AsyncIterator[Session]:
     """Open while the block runs; Misconfigured where the kubeconfig does not hold."""
     source, namespace = _source(place)
-    async with Kube(source, SystemClock(), seconds=seconds_of(place.request_timeout)) as kube:
-        yield Connection(kube, place.namespace or namespace or FALLBACK)
+    async with Clients(source, SystemClock(), seconds=seconds_of(place.request_timeout)) as kube:
+        yield Session(kube, place.namespace or namespace or FALLBACK)
 
 
-def at_place(place: Place, work: Callable[[Connection], Awaitable[T]]) -> T:
+def at_place(place: KubeOptions, work: Callable[[Session], Awaitable[T]]) -> T:
     """Do the work with a connection that is closed afterwards."""
 
     async def run() -> T:
@@ -104,7 +104,7 @@ def at_place(place: Place, work: Callable[[Connection], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def _source(place: Place) -> tuple[Source, str]:
+def _source(place: KubeOptions) -> tuple[Source, str]:
     """The login, and the namespace that goes with it."""
     persona = _persona(place)
     chosen = place.kubeconfig or usual_kubeconfig()
@@ -116,10 +116,10 @@ def _source(place: Place) -> tuple[Source, str]:
     return from_kubeconfig(chosen, context, impersonate=persona), namespace_of(chosen, context)
 
 
-def _persona(place: Place) -> Persona:
+def _persona(place: KubeOptions) -> Impersonation:
     if not place.user and (place.as_group or place.as_uid):
         raise Misconfigured("--as-group and --as-uid say more of a user: name one with --as")
-    return Persona(place.user, place.as_group, place.as_uid)
+    return Impersonation(place.user, place.as_group, place.as_uid)
 
 
 def _pod_namespace(folder: Path = SERVICE_ACCOUNT) -> str:

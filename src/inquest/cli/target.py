@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from inquest.cli.options import Connection
+from inquest.cli.options import Session
 from inquest.cli.output import warn
-from inquest.controllers.house import NAMESPACE
+from inquest.controllers.ports import NAMESPACE
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, Retryable
 from inquest.ports.kubernetes import Json, ResourceKind
 
@@ -16,7 +16,7 @@ MOST_NAMES: Final = 3
 """That are offered where one is not there."""
 
 
-async def target_of(at: Connection, words: str, *, missing: bool) -> Json:
+async def target_of(at: Session, words: str, *, missing: bool) -> Json:
     """`KIND/NAME` as a Signal names its target; NotFound where no such object is there, unless it may be missing.
 
     What cannot be looked at is not refused for that: the person is told, and the operator has eyes of its own.
@@ -31,7 +31,7 @@ async def target_of(at: Connection, words: str, *, missing: bool) -> Json:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, **place}
 
 
-async def _kind(at: Connection, word: str) -> ResourceKind:
+async def _kind(at: Session, word: str) -> ResourceKind:
     try:
         return await at.kube.cluster.kind(word)
     except AmbiguousKind as error:
@@ -40,7 +40,7 @@ async def _kind(at: Connection, word: str) -> ResourceKind:
         raise Invalid(f"several API groups serve {name}: write one of {', '.join(forms)}") from error
 
 
-async def _must_be_there(at: Connection, kind: ResourceKind, name: str) -> None:
+async def _must_be_there(at: Session, kind: ResourceKind, name: str) -> None:
     what = f'{kind.plural}{f".{kind.group}" if kind.group else ""} "{name}"'
     try:
         await at.kube.cluster.get(kind, name, at.namespace)
@@ -55,7 +55,7 @@ async def _must_be_there(at: Connection, kind: ResourceKind, name: str) -> None:
         warn(f"whether {what} is there could not be checked: {error}")
 
 
-async def _hint(at: Connection, kind: ResourceKind, name: str) -> str:
+async def _hint(at: Session, kind: ResourceKind, name: str) -> str:
     """What may have been meant, as far as this person may look."""
     try:
         if kind.namespaced:

@@ -13,14 +13,14 @@ from inquest.api.names import EXECUTION_LABEL, job_name, target_string
 from inquest.api.refs import PinnedTarget, TargetRef, WorkflowPin
 from inquest.api.types import ENDED_EXECUTIONS, ExecutionPhase
 from inquest.controllers.catalogue.live import content_hash, content_of, is_active, is_pending, newest, versions
-from inquest.controllers.house import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, House
+from inquest.controllers.ports import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, ControllerPorts
 from inquest.controllers.reading import parsed
 from inquest.controllers.signal.controller import chain_rules, known_history
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.freeze import OpenWindow, open_windows
-from inquest.core.remediation.guards import GuardRules, GuardView, RecentRun
+from inquest.core.remediation.guards import GuardInput, GuardRules, RecentRun
 from inquest.core.remediation.job_result import job_outcome
-from inquest.core.remediation.proposal import Drift, Seen, drift
+from inquest.core.remediation.proposal import CurrentState, Drift, drift
 from inquest.core.signals.triage_input import BUILT_IN_PROTECTED
 from inquest.errors import InquestError, NotFound, Retryable
 
@@ -37,23 +37,23 @@ FREEZE: Final = "inquest-freeze"
 class Guards:
     """Gathers what the guards look at."""
 
-    house: House
+    ports: ControllerPorts
 
     async def frozen(self, target: TargetRef) -> str:
         """Why no effect on the target may begin now, empty: it may. A switch that cannot be read is on."""
-        if self.house.settings.freeze:
+        if self.ports.settings.freeze:
             return "effects are frozen by the setting freeze"
         try:
-            await self.house.status.read(CONFIG_MAP, FREEZE, self.house.namespace)
+            await self.ports.status.read(CONFIG_MAP, FREEZE, self.ports.namespace)
         except NotFound:
-            return self._in_a_window(self.open_windows(target, await self.house.now()))
+            return self._in_a_window(self.open_windows(target, await self.ports.now()))
         except InquestError:
             return f"effects are frozen: whether the ConfigMap {FREEZE} is there cannot be read"
         return f"effects are frozen by the ConfigMap {FREEZE}"
 
     def open_windows(self, target: TargetRef, now: datetime) -> tuple[OpenWindow, ...]:
         """The freeze windows that hold the target now."""
-        windows = [found.window() for found in self.house.settings.freeze_windows]
+        windows = [found.window() for found in self.ports.settings.freeze_windows]
         return open_windows(windows, target.namespace or "", now)
 
     def _in_a_window(self, found: tuple[OpenWindow, ...]) -> str:
@@ -69,15 +69,15 @@ class Guards:
         signal_resolved: bool = False,
         approved_by_person: bool = False,
         context: ResourceContext | None = None,
-    ) -> GuardView:
+    ) -> GuardInput:
         """Everything in one value; what cannot be read holds the execution back.
 
         `context` is the target as the same look has read it already.
         """
-        now = await self.house.now()
+        now = await self.ports.now()
         context = context or await self.pin(target)
         labels, unknown = await self._scope(context, target)
-        return GuardView(
+        return GuardInput(
             target=target,
             workflow_id=workflow.id,
             now=now,
@@ -87,7 +87,7 @@ class Guards:
             scope_unknown=unknown,
             drift=await self.drift(target, workflow, context),
             approved_by_person=approved_by_person,
-            history=await known_history(self.house, context),
+            history=await known_history(self.ports, context),
             spec_hash=context.spec_hash,
             holder=await self._holder(target, execution_uid),
             recent=await self._recent(target, now),
@@ -95,7 +95,7 @@ class Guards:
 
     async def pin(self, target: TargetRef) -> ResourceContext:
         """The target as it is now, as far as guards compare it."""
-        return await self.house.eyes.pin(bare(target))
+        return await self.ports.target_reader.pin(bare(target))
 
     async def drift(
         self, target: PinnedTarget, workflow: WorkflowPin, context: ResourceContext | None = None
@@ -106,7 +106,7 @@ class Guards:
             raise Retryable(context.failure)
         pin = context.target_pin
         workflow_hash, active = await self._workflow(workflow)
-        seen = Seen(
+        seen = CurrentState(
             target_uid=None if context.deleted else (pin.uid if pin else None),
             drift_hash=(pin.drift_hash or "") if pin else "",
             workflow_hash=workflow_hash,
@@ -119,7 +119,7 @@ class Guards:
 
         The resource decides; DataStorage may have withdrawn it besides, and while it is away it delays no decision.
         """
-        same = await versions(self.house.status, self.house.namespace, workflow.id)
+        same = await versions(self.ports.status, self.ports.namespace, workflow.id)
         found = next(iter(newest(same)), None)
         if found is None or found.metadata.deletion_timestamp is not None:
             return "", False
@@ -129,7 +129,7 @@ class Guards:
         if not is_active(found):
             return digest, False
         try:
-            record = await self.house.datastorage.workflow(workflow.workflow_id or workflow.id, None)
+            record = await self.ports.datastorage.workflow(workflow.workflow_id or workflow.id, None)
         except NotFound:
             return digest, False
         except Retryable:
@@ -143,14 +143,14 @@ class Guards:
         if context.namespace_labels and context.root.namespace == target.namespace:
             return (*near, context.namespace_labels), False
         try:
-            found = await self.house.cluster.get(NAMESPACE, target.namespace)
+            found = await self.ports.cluster.get(NAMESPACE, target.namespace)
         except InquestError:
             return near, True
         return (*near, dict(found["metadata"].get("labels") or {})), False
 
     async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
         try:
-            job = await self.house.status.read(JOB, job_name(target_string(target)), self.house.execution_namespace)
+            job = await self.ports.status.read(JOB, job_name(target_string(target)), self.ports.execution_namespace)
         except NotFound:
             return None
         uid = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
@@ -160,7 +160,7 @@ class Guards:
 
     async def _recent(self, target: TargetRef, now: datetime) -> tuple[RecentRun, ...]:
         """Runs of any workflow on the target that ended lately."""
-        runs = parsed(WorkflowExecution, await self.house.status.list(EXECUTION))
+        runs = parsed(WorkflowExecution, await self.ports.status.list(EXECUTION))
         wanted = target_string(target).lower()
         return tuple(
             RecentRun(run.spec.workflow.id, run.status.completed_at)
@@ -172,12 +172,12 @@ class Guards:
         )
 
     def _rules(self) -> GuardRules:
-        chosen = self.house.settings
-        own = {self.house.namespace, self.house.execution_namespace}
+        chosen = self.ports.settings
+        own = {self.ports.namespace, self.ports.execution_namespace}
         return GuardRules(
             protected_namespaces=frozenset({*BUILT_IN_PROTECTED, *own, *chosen.execution.protected_namespaces}),
             require_label=chosen.scope.require_label,
-            chain=chain_rules(self.house),
+            chain=chain_rules(self.ports),
             recently_remediated=chosen.triage.recently_remediated,
         )
 

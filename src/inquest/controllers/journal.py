@@ -20,7 +20,7 @@ from inquest.api.base import rfc3339
 from inquest.api.names import slot_name
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, Tampered
-from inquest.ports.kubernetes import Json, ResourceKind, Status
+from inquest.ports.kubernetes import Json, Objects, ResourceKind
 
 FORMAT: Final = 1
 """Version of the slots that this code writes, and the newest that it reads."""
@@ -36,7 +36,7 @@ INVESTIGATION_LABEL: Final = "inquest.dev/investigation"
 
 
 @dataclass(frozen=True)
-class Author:
+class Writer:
     """Who writes: the replica with its boot id, and the epoch under which it owns the case."""
 
     replica: str
@@ -44,12 +44,12 @@ class Author:
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """One journal entry; `seq` and `digest` are those of its last slot."""
 
     seq: int
     kind: str
-    author: Author
+    author: Writer
     at: str
     payload: Mapping[str, Any]
     digest: str
@@ -63,7 +63,7 @@ class Log:
     """All entries of a case in order."""
 
     uid: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[JournalEntry, ...] = ()
     dangling: tuple[str, ...] = ()
     """Slots of an entry that was not written to its end: it did not happen."""
 
@@ -93,7 +93,7 @@ class Draft:
 class Journal:
     """Reads and writes the slots of any case; holds no state of its own."""
 
-    def __init__(self, status: Status, namespace: str) -> None:
+    def __init__(self, status: Objects, namespace: str) -> None:
         self._status = status
         self._namespace = namespace
 
@@ -103,7 +103,7 @@ class Journal:
         slots = await self._status.list(CONFIG_MAP, self._namespace, labels=labels)
         return fold(uid, slots)
 
-    async def add(self, log: Log, draft: Draft, author: Author, still_owned: Callable[[], Awaitable[bool]]) -> Log:
+    async def add(self, log: Log, draft: Draft, author: Writer, still_owned: Callable[[], Awaitable[bool]]) -> Log:
         """Write the draft as the next entry and give the longer log.
 
         Where the number is taken, the log as it stands is given if the case is still ours (the slot is our own lost
@@ -148,7 +148,7 @@ class Journal:
             return
 
 
-def encode(log: Log, draft: Draft, author: Author, namespace: str) -> tuple[Json, ...]:
+def encode(log: Log, draft: Draft, author: Writer, namespace: str) -> tuple[Json, ...]:
     """The slots of one entry: one, or up to four where the payload is large; beyond that it is cut and says so."""
     whole, cut = _fitting(_canonical(draft.payload.value))
     chunks = _chunks(whole)
@@ -203,16 +203,16 @@ def _hold(condition: bool, fault: str) -> None:
         raise Tampered(f"Journal tampered: {fault}")
 
 
-def _entry(parts: Sequence[tuple[dict[str, Any], bytes]], digest: str) -> Entry:
+def _entry(parts: Sequence[tuple[dict[str, Any], bytes]], digest: str) -> JournalEntry:
     head = parts[-1][0]
     raw = gzip.decompress(b"".join(chunk for _, chunk in parts))
     _hold(_sha(raw) == head["payload"]["digest"], f"payload of slot {head['seq']} does not match its digest")
-    author = Author(head["replica"], int(head["epoch"]))
+    author = Writer(head["replica"], int(head["epoch"]))
     usage, truncated = head.get("usage") or {}, "truncated" in head
-    return Entry(head["seq"], head["kind"], author, head["at"], json.loads(raw), digest, usage, truncated)
+    return JournalEntry(head["seq"], head["kind"], author, head["at"], json.loads(raw), digest, usage, truncated)
 
 
-def _head(seq: int, draft: Draft, author: Author, previous: str, part: tuple[int, int], whole: bytes) -> dict[str, Any]:
+def _head(seq: int, draft: Draft, author: Writer, previous: str, part: tuple[int, int], whole: bytes) -> dict[str, Any]:
     return {
         "v": FORMAT,
         "minReader": MIN_READER,

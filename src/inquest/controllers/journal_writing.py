@@ -6,10 +6,10 @@ from typing import Final
 
 import structlog
 
-from inquest.controllers.house import House
+from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import Ownership
-from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.journal import Draft, Log
+from inquest.controllers.ports import ControllerPorts
 from inquest.errors import Fenced, RateLimited, Unavailable
 
 FIRST_PAUSE: Final = 0.5
@@ -21,47 +21,47 @@ KEPT_SECONDS: Final = 240.0
 log = structlog.stdlib.get_logger(__name__)
 
 
-async def enter(house: House, ownership: Ownership, work: Work, draft: Draft) -> Log:
+async def enter(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft) -> Log:
     """The journal with the draft in it, tried again for some minutes; raises what the last try met.
 
     A turn of a model was paid for, and a tool that is asked again may say something else.
     """
     try:
-        return await _add(house, ownership, work, draft, work.journal)
+        return await _add(ports, ownership, work, draft, work.journal)
     except (Unavailable, RateLimited) as error:
         log.warning("slot not written yet", investigation=work.investigation.name, error=str(error))
-        return await _at_last(house, ownership, work, draft, error)
+        return await _at_last(ports, ownership, work, draft, error)
 
 
 async def _at_last(
-    house: House, ownership: Ownership, work: Work, draft: Draft, error: Unavailable | RateLimited
+    ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft, error: Unavailable | RateLimited
 ) -> Log:
-    latest, pause = house.clock.monotonic() + KEPT_SECONDS, FIRST_PAUSE
+    latest, pause = ports.clock.monotonic() + KEPT_SECONDS, FIRST_PAUSE
     while True:
         told = error.retry_after or 0.0 if isinstance(error, RateLimited) else 0.0
-        wait = max(told, pause * house.random.uniform(0.75, 1.0))
-        if house.clock.monotonic() + wait > latest:
+        wait = max(told, pause * ports.random.uniform(0.75, 1.0))
+        if ports.clock.monotonic() + wait > latest:
             raise error
-        await house.clock.sleep(wait)
+        await ports.clock.sleep(wait)
         pause = min(LONGEST_PAUSE, 2 * pause)
         try:
-            return await _again(house, ownership, work, draft)
+            return await _again(ports, ownership, work, draft)
         except (Unavailable, RateLimited) as later:
             error = later
 
 
-async def _again(house: House, ownership: Ownership, work: Work, draft: Draft) -> Log:
+async def _again(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft) -> Log:
     """Another try: the one before may have arrived, and others may have taken the case meanwhile."""
     if not await ownership.holds(work.claim):
         raise Fenced(f"{work.investigation.name} was lost while its slot could not be written")
-    journal = await house.journal.read(work.investigation.uid)
+    journal = await ports.journal.read(work.investigation.uid)
     if len(journal.entries) > len(work.journal.entries):
         return journal
-    return await _add(house, ownership, work, draft, journal)
+    return await _add(ports, ownership, work, draft, journal)
 
 
-async def _add(house: House, ownership: Ownership, work: Work, draft: Draft, journal: Log) -> Log:
+async def _add(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft, journal: Log) -> Log:
     async def still_owned() -> bool:
         return await ownership.holds(work.claim)
 
-    return await house.journal.add(journal, draft, work.claim.author, still_owned)
+    return await ports.journal.add(journal, draft, work.claim.author, still_owned)

@@ -11,9 +11,9 @@ from typing import Final
 
 from inquest.api.base import Resource
 from inquest.api.notices import MOST_NOTICES, NoticePriority, NoticeState, NoticeType
-from inquest.api.notices import Notice as Remembered
-from inquest.controllers.house import House
-from inquest.core.reporting.notices import Told
+from inquest.api.notices import NoticeEntry as Remembered
+from inquest.controllers.ports import ControllerPorts
+from inquest.core.reporting.notices import NoticeText
 from inquest.ports.process import Notice
 
 NOTICE_LOOK: Final = timedelta(seconds=30)
@@ -23,11 +23,11 @@ LATEST_NOTICE: Final = timedelta(days=1)
 
 
 async def tell(
-    house: House, found: Resource, key: str, told: Told, now: datetime, seen: Remembered | None = None
+    ports: ControllerPorts, found: Resource, key: str, told: NoticeText, now: datetime, seen: Remembered | None = None
 ) -> Remembered:
     """Tell it, or ask the herald where it stands; `seen` is how it is remembered so far."""
     message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name, told.owners)
-    state = await house.herald.tell(await house.redacted(message))
+    state = await ports.notifier.tell(await ports.redacted(message))
     at = seen.at if seen is not None and state is NoticeState.PENDING else now
     return Remembered(key=key, type=NoticeType(told.type), priority=NoticePriority(told.priority), state=state, at=at)
 

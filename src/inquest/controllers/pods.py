@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inquest.controllers.house import POD
+from inquest.controllers.ports import POD
 from inquest.core.cluster.selectors import selects
 from inquest.ports.kubernetes import Cluster, Json
 

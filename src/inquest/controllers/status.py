@@ -10,8 +10,8 @@ from typing import Any, Final
 import structlog
 
 from inquest.api.base import Resource
-from inquest.api.conditions import Verdict, initial, set_conditions
-from inquest.controllers.house import House
+from inquest.api.conditions import ConditionValue, initial, set_conditions
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Invalid
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -40,7 +40,7 @@ PROGRESS_SECONDS: Final = 5.0
 
 
 @dataclass
-class Pace:
+class ProgressPace:
     """When the status of a case may tell of progress; a new phase and the end never wait for it."""
 
     clock: Clock
@@ -62,7 +62,7 @@ class Pace:
         self._written.pop(place, None)
 
 
-def sealed(redactor: Redactor, obj: Json) -> Redacted[Json]:
+def redact_object(redactor: Redactor, obj: Json) -> Redacted[Json]:
     """An object to be written: its body redacted, names and references exact: a changed one names nothing."""
     clean = redactor.strings({key: value for key, value in obj.items() if key not in FRAME})
     body = {key: _with_references(obj[key], value) for key, value in clean.value.items()}
@@ -76,11 +76,11 @@ def _with_references(raw: Any, clean: Any) -> Any:
 
 
 async def publish(
-    house: House,
+    ports: ControllerPorts,
     kind: ResourceKind,
     found: Resource,
     changes: Mapping[str, Any],
-    verdicts: Mapping[str, Verdict],
+    verdicts: Mapping[str, ConditionValue],
     *,
     now: datetime,
     leave_out: tuple[str, ...] = (),
@@ -96,34 +96,34 @@ async def publish(
     there = found.status.conditions or initial(kind.kind, generation=generation, now=now)
     conditions = set_conditions(there, kind.kind, verdicts, generation=generation, now=now)
     updated = found.status.model_copy(update={**changes, "conditions": conditions, "observed_generation": generation})
-    obj = sealed(house.redactor, _object(kind, found, _without(fit(updated).to_object(), leave_out)))
+    obj = redact_object(ports.redactor, _object(kind, found, _without(fit(updated).to_object(), leave_out)))
     # Compared as it is written: the redacted form of a text differs from the text at every look.
     if obj.value["status"] == _without(found.status.to_object(), leave_out):
         return None
     try:
-        return await house.status.apply_status(kind, obj)
+        return await ports.status.apply_status(kind, obj)
     except Invalid as error:
         why = _in_plain_words(error)
         log.warning("status refused", kind=kind.kind, namespace=found.namespace, name=found.name, error=why)
         on_refusal(why)
         taken = _without(found.status.to_object(), leave_out)
-        return await _publish_least(house, kind, found, taken, obj.value["status"], why)
+        return await _publish_least(ports, kind, found, taken, obj.value["status"], why)
 
 
 async def _publish_least(
-    house: House, kind: ResourceKind, found: Resource, there: Json, refused: Json, why: str
+    ports: ControllerPorts, kind: ResourceKind, found: Resource, there: Json, refused: Json, why: str
 ) -> Json | None:
     """What was taken before with the new position or, where all of it can be told anew, the position alone."""
     told = _told(found, why)
-    forms = [least_status(there, refused) | told]
+    forms = [minimal_status(there, refused) | told]
     settled = {key: there[key] for key in SETTLED if key in there}
-    forms += [least_status(settled, refused) | told] if kind.kind in TOLD_ANEW else []
+    forms += [minimal_status(settled, refused) | told] if kind.kind in TOLD_ANEW else []
     for form in forms:
-        least = sealed(house.redactor, _object(kind, found, form))
+        least = redact_object(ports.redactor, _object(kind, found, form))
         if least.value["status"] == there:
             return None
         try:
-            return await house.status.apply_status(kind, least)
+            return await ports.status.apply_status(kind, least)
         except Invalid as error:
             last = error
     raise last
@@ -134,7 +134,7 @@ def _told(found: Resource, why: str) -> Json:
     return {"message": f"the API server refuses the whole status: {why}"} if has_message else {}
 
 
-def least_status(accepted: Json, refused: Json) -> Json:
+def minimal_status(accepted: Json, refused: Json) -> Json:
     """What the server took the last time, with where the object stands now."""
     moved = {key: refused[key] for key in POSITION if key in refused}
     conditions = [{**condition, "message": ""} for condition in refused.get("conditions") or ()]

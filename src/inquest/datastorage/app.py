@@ -17,15 +17,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from inquest.datastorage.access_log import AccessLogMiddleware, Readable
 from inquest.datastorage.authentication import DOOR
-from inquest.datastorage.front import Front, Readable
-from inquest.datastorage.problems import Problem, problem_response, unavailable
+from inquest.datastorage.problems import WireProblem, problem_response, unavailable
 from inquest.datastorage.routes import audit, catalogue, discovery, history, holds
 from inquest.datastorage.service import BATCH_BODY, Service
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.wire import openapi
 from inquest.datastorage.wire.types import instant_text
-from inquest.serving.login import Login, Reviewer
+from inquest.serving.login import LoginMiddleware, Reviewer
 from inquest.serving.problems import TITLES
 
 API = "/api/v1"
@@ -68,8 +68,8 @@ def create_app(
         Route(f"{API}/openapi.json", _description, methods=["GET"]),
         *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
     ]
-    around = [Middleware(Front, most_bytes=BATCH_BODY)]
-    around += [Middleware(Login, reviewer=reviewer, door=DOOR)] if reviewer else []
+    around = [Middleware(AccessLogMiddleware, most_bytes=BATCH_BODY)]
+    around += [Middleware(LoginMiddleware, reviewer=reviewer, door=DOOR)] if reviewer else []
     around.append(Middleware(Readable))
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False
@@ -107,7 +107,7 @@ async def _description(_request: Request) -> Response:
 
 
 async def _not_built(request: Request) -> Response:
-    raise Problem(501, "not-configured", f"{request.method} {request.url.path} is not offered by this service")
+    raise WireProblem(501, "not-configured", f"{request.method} {request.url.path} is not offered by this service")
 
 
 async def _on_problem(request: Request, error: Any) -> Response:
@@ -118,7 +118,7 @@ async def _on_http(request: Request, error: Any) -> Response:
     status = error.status_code
     slug = {404: "not-found", 405: "method-not-allowed"}.get(status, "bad-request")
     title = TITLES.get(status, "Error")
-    answer = problem_response(Problem(status, slug, str(error.detail), title=title), request)
+    answer = problem_response(WireProblem(status, slug, str(error.detail), title=title), request)
     answer.headers.update(error.headers or {})
     return answer
 
@@ -128,14 +128,14 @@ async def _on_database(request: Request, error: Any) -> Response:
 
 
 async def _on_crash(request: Request, _error: Any) -> Response:
-    return problem_response(Problem(500, "internal-error", "the request could not be handled"), request)
+    return problem_response(WireProblem(500, "internal-error", "the request could not be handled"), request)
 
 
-def database_problem(error: Exception) -> Problem:
+def database_problem(error: Exception) -> WireProblem:
     """503 when the database cannot be reached, 500 when it refused; statements never reach the answer."""
     if _is_away(error):
         return unavailable(f"database not reachable: {_word(error)}")
-    return Problem(500, "database-error", f"the database refused: {_word(error)}", title="Database Error")
+    return WireProblem(500, "database-error", f"the database refused: {_word(error)}", title="Database Error")
 
 
 def _word(error: Exception) -> str:
@@ -150,7 +150,7 @@ def _is_away(error: Exception) -> bool:
 
 
 _FAILURES: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
-    Problem: _on_problem,
+    WireProblem: _on_problem,
     HTTPException: _on_http,
     SQLAlchemyError: _on_database,
     OSError: _on_database,

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import Scope
 
-from inquest.serving.login import Door
+from inquest.serving.login import LoginPolicy
 from inquest.telemetry.metrics import DATASTORAGE_LOGINS
 
 USER_HEADER: Final = "X-Auth-Request-User"
@@ -22,4 +22,4 @@ def _named(scope: Scope, name: str) -> Scope:
     return scope
 
 
-DOOR: Final = Door(logins=DATASTORAGE_LOGINS, named=_named, unanswered=500)
+DOOR: Final = LoginPolicy(logins=DATASTORAGE_LOGINS, named=_named, unanswered=500)

@@ -14,7 +14,7 @@ UNFIT_BODY = "request body has an error: doesn't match schema"
 """How a request validator begins about a body (section 2.4)."""
 
 
-class Problem(problems.Problem):
+class WireProblem(problems.Problem):
     """A refusal with HTTP status, slug, title and a sentence; `more` are further members at top level."""
 
     def __init__(self, status: int, slug: str, detail: str, *, title: str = "", **more: Any) -> None:
@@ -22,31 +22,31 @@ class Problem(problems.Problem):
         self.slug = slug
 
 
-class SchemaFault(Problem):
+class SchemaFault(WireProblem):
     """What a request validator finds before any handler runs (section 2.4)."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(400, "validation-error", detail, title="Validation Error")
 
 
-def validation_error(detail: str, *, title: str = "Validation Error") -> Problem:
+def validation_error(detail: str, *, title: str = "Validation Error") -> WireProblem:
     """400 `validation-error` as handlers answer it."""
-    return Problem(400, "validation-error", detail, title=title)
+    return WireProblem(400, "validation-error", detail, title=title)
 
 
-def not_found(slug: str, detail: str) -> Problem:
+def not_found(slug: str, detail: str) -> WireProblem:
     """404 with the slug of the area."""
-    return Problem(404, slug, detail)
+    return WireProblem(404, slug, detail)
 
 
-def too_large(most: int) -> Problem:
+def too_large(most: int) -> WireProblem:
     """413: the body is longer than `most` bytes."""
-    return Problem(413, "payload-too-large", f"request body is larger than {most} bytes")
+    return WireProblem(413, "payload-too-large", f"request body is larger than {most} bytes")
 
 
-def unavailable(detail: str) -> Problem:
+def unavailable(detail: str) -> WireProblem:
     """503: the database cannot be reached; nothing was stored."""
-    return Problem(503, "service-unavailable", detail, retry=True)
+    return WireProblem(503, "service-unavailable", detail, retry=True)
 
 
 def problem_response(problem: problems.Problem, request: Request) -> Response:

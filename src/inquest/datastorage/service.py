@@ -10,14 +10,14 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
-from inquest.datastorage.problems import Problem, too_large
-from inquest.datastorage.store.audit import Ledger
-from inquest.datastorage.store.catalogue import Catalogue
+from inquest.datastorage.problems import WireProblem, too_large
+from inquest.datastorage.store.audit import AuditLog
+from inquest.datastorage.store.catalogue import CatalogueStore
 from inquest.datastorage.store.database import Database
-from inquest.datastorage.store.history import Past
-from inquest.datastorage.store.holds import Holds
-from inquest.datastorage.store.memory import Outcomes
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.store.history import HistoryQueries
+from inquest.datastorage.store.holds import LegalHolds
+from inquest.datastorage.store.memory import OutcomeMemory
+from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import json_body
 from inquest.telemetry.metrics import DATASTORAGE_LOST
 
@@ -42,15 +42,15 @@ class Service:
         self.now = now
         self.new_id = new_id
         self.database = database
-        self.catalogue = Catalogue(self.database)
-        self.ledger = Ledger(self.database)
-        self.past = Past(self.database)
-        self.outcomes = Outcomes(self.database)
-        self.holds = Holds(self.database)
+        self.catalogue = CatalogueStore(self.database)
+        self.ledger = AuditLog(self.database)
+        self.past = HistoryQueries(self.database)
+        self.outcomes = OutcomeMemory(self.database)
+        self.holds = LegalHolds(self.database)
         self.lost_own_events = 0
         self._background: set[asyncio.Task[None]] = set()
 
-    def note(self, *events: Event) -> None:
+    def note(self, *events: StoredEvent) -> None:
         """Store the service's own events after the answer; an answer never waits for them."""
         self._start(self._append_own(events))
 
@@ -59,10 +59,10 @@ class Service:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _append_own(self, events: tuple[Event, ...]) -> None:
+    async def _append_own(self, events: tuple[StoredEvent, ...]) -> None:
         try:
             await self.ledger.append(events)
-        except (SQLAlchemyError, OSError, Problem):
+        except (SQLAlchemyError, OSError, WireProblem):
             self.lost_own_events += len(events)
             DATASTORAGE_LOST.inc(len(events))
 
@@ -85,7 +85,7 @@ async def body_of(request: Request, *, most: int) -> Any:
             return json_body(await _raw_body(request, most))
     except TimeoutError as error:
         detail = f"the request body did not arrive within {BODY_SECONDS} s"
-        raise Problem(408, "request-timeout", detail) from error
+        raise WireProblem(408, "request-timeout", detail) from error
 
 
 async def _raw_body(request: Request, most: int) -> bytes:

@@ -20,8 +20,8 @@ from inquest.api.manifests.rbac import (
     NEVER,
     OPERATOR,
     WATCHED,
-    Question,
-    Rule,
+    AccessRule,
+    RequiredAccess,
     loss_of,
     of_namespaces,
     of_the_cluster,
@@ -32,7 +32,7 @@ from inquest.telemetry.metrics import ACCESS_EXCESS, ACCESS_MISSING
 
 QUESTIONS_AT_ONCE: Final = 8
 CHECK_SECONDS: Final = 600.0
-MUST_NOT: Final = (*NEVER, Question("", "/*", "", "get"))
+MUST_NOT: Final = (*NEVER, RequiredAccess("", "/*", "", "get"))
 """The last one is the right to every path that is no resource."""
 WITHOUT_NAMESPACE: Final = frozenset(
     {
@@ -53,7 +53,7 @@ WITHOUT_NAMESPACE: Final = frozenset(
 """Asked once; everything else in every namespace, because a RoleBinding shows in its own only."""
 
 
-class Rights(Protocol):
+class OwnRights(Protocol):
     """The two questions about one's own rights."""
 
     async def allowed(self, access: Access) -> bool: ...
@@ -63,11 +63,13 @@ class Rights(Protocol):
         ...
 
 
-async def excess(status: Rights, namespaces: Sequence[str] = (), *, tolerated: Iterable[str] = ()) -> tuple[str, ...]:
-    """The rights that are there and should not be, as `Question.text`; an error of the API server passes through."""
+async def excess(
+    status: OwnRights, namespaces: Sequence[str] = (), *, tolerated: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The rights that are there and should not be, as `RequiredAccess.text`; API errors pass through."""
     gate = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
-    async def granted(question: Question, namespace: str) -> set[str]:
+    async def granted(question: RequiredAccess, namespace: str) -> set[str]:
         async with gate:
             return {question.text} if await status.allowed(_access(question, namespace)) else set()
 
@@ -83,7 +85,7 @@ async def excess(status: Rights, namespaces: Sequence[str] = (), *, tolerated: I
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingRight:
     """A right that the product's own roles give and this account does not have."""
 
     right: str
@@ -100,22 +102,22 @@ class Missing:
         return f"{self.right}{where}: {self.loss}"
 
 
-class Kinds(Protocol):
+class KindLookup(Protocol):
     """Whether a kind is there at all."""
 
     async def kind(self, word: str, api_version: str = "") -> ResourceKind: ...
 
 
 async def missing(
-    status: Rights,
-    kinds: Kinds,
+    status: OwnRights,
+    kinds: KindLookup,
     *,
     home: str,
     execution: str,
     managed: Sequence[str] = (),
     namespaces: Sequence[str] = (),
-    also: Sequence[Rule] = (),
-) -> tuple[Missing, ...]:
+    also: Sequence[AccessRule] = (),
+) -> tuple[MissingRight, ...]:
     """Rights that are not there and should be, in the order of the roles; an error of the API server passes through.
 
     What the investigator reads in namespaces is looked for in those that are `managed`; in `home` where there is none.
@@ -131,18 +133,18 @@ async def missing(
     ]
     places = {place for place, _, _ in asked}
     reviews = {place: await status.rules(place) for place in sorted(places)}
-    found: dict[tuple[str, str], Missing] = {}
+    found: dict[tuple[str, str], MissingRight] = {}
     for place, shown, rule in asked:
         for resource in rule.resources:
             verbs = await _absent(status, reviews[place], place, rule, resource)
             if verbs and (not rule.group or await _is_served(kinds, rule.group, resource)):
-                right = Question(rule.group, resource, "", ", ".join(verbs)).text
-                found.setdefault((right, shown), Missing(right, shown, loss_of(rule.group, resource)))
+                right = RequiredAccess(rule.group, resource, "", ", ".join(verbs)).text
+                found.setdefault((right, shown), MissingRight(right, shown, loss_of(rule.group, resource)))
     ACCESS_MISSING.set(len(found))
     return tuple(found.values())
 
 
-Asked = tuple[str, str, Rule]
+Asked = tuple[str, str, AccessRule]
 """Where a rule is looked for, the namespace that is named to people, and the rule."""
 
 
@@ -160,17 +162,17 @@ def _confined(home: str, namespaces: Sequence[str]) -> Iterator[Asked]:
         yield from ((place, place, rule) for rule in of_namespaces(INVESTIGATOR))
 
 
-async def _absent(status: Rights, review: Json, place: str, rule: Rule, resource: str) -> list[str]:
+async def _absent(status: OwnRights, review: Json, place: str, rule: AccessRule, resource: str) -> list[str]:
     """Verbs that are not granted; a list of rules that may be incomplete is not believed without asking."""
     name, _, below = resource.partition("/")
-    asked = [Question(rule.group, name, below, verb) for verb in rule.verbs]
+    asked = [RequiredAccess(rule.group, name, below, verb) for verb in rule.verbs]
     absent = [one for one in asked if not any(_meets(granted, one) for granted in review.get("resourceRules") or ())]
     if review.get("incomplete"):
         absent = [one for one in absent if not await status.allowed(_access(one, place))]
     return [one.verb for one in absent]
 
 
-async def _is_served(kinds: Kinds, group: str, resource: str) -> bool:
+async def _is_served(kinds: KindLookup, group: str, resource: str) -> bool:
     try:
         await kinds.kind(f"{resource.partition('/')[0]}.{group}")
     except UnknownKind:
@@ -195,7 +197,7 @@ def granted_by_rules(review: Json) -> Iterator[str]:
         yield from (question.text for question in MUST_NOT if _meets(rule, question))
 
 
-def _meets(rule: Mapping[str, Any], question: Question) -> bool:
+def _meets(rule: Mapping[str, Any], question: RequiredAccess) -> bool:
     resources = rule.get("resources") or ()
     whole = f"{question.resource}/{question.subresource}" if question.subresource else question.resource
     any_parent = f"*/{question.subresource}" if question.subresource else whole
@@ -210,11 +212,11 @@ def _any_of(granted: Iterable[str], *words: str) -> bool:
     return any(one == "*" or one in words for one in granted)
 
 
-def _places(question: Question, namespaces: Sequence[str]) -> tuple[str, ...]:
+def _places(question: RequiredAccess, namespaces: Sequence[str]) -> tuple[str, ...]:
     return ("",) if question.resource in WITHOUT_NAMESPACE else ("", *namespaces)
 
 
-def _access(question: Question, namespace: str) -> Access:
+def _access(question: RequiredAccess, namespace: str) -> Access:
     return Access(question.verb, question.group, question.resource, question.subresource, namespace)
 
 

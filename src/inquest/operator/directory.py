@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from inquest.controllers.runtime.request import Key
+from inquest.controllers.runtime.request import ReconcileKey
 
 PARTNERS: Final = {"ActionType": "RemediationWorkflow", "RemediationWorkflow": "ActionType"}
 DELETED: Final = "Catalogue"
@@ -13,12 +13,12 @@ DELETED: Final = "Catalogue"
 
 
 @dataclass
-class Directory:
+class ObjectDirectory:
     """Uids by name, so that one room can ring for an object of another."""
 
     uids: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
-    def note(self, key: Key, *, gone: bool) -> None:
+    def note(self, key: ReconcileKey, *, gone: bool) -> None:
         """What the watch has told."""
         place = (key.kind, key.namespace, key.name)
         if gone:
@@ -26,7 +26,7 @@ class Directory:
         else:
             self.uids[place] = key.uid
 
-    def key(self, kind: str, namespace: str, name: str) -> Key | None:
+    def key(self, kind: str, namespace: str, name: str) -> ReconcileKey | None:
         """The key of an object that was seen."""
         uid = self.uids.get((kind, namespace, name))
-        return Key(kind, uid, namespace, name) if uid else None
+        return ReconcileKey(kind, uid, namespace, name) if uid else None

@@ -29,7 +29,7 @@ LAG_WARNING: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Line:
+class HealthLine:
     """One thing to know: `fault` says what is wrong, empty when nothing is."""
 
     name: str
@@ -38,7 +38,9 @@ class Line:
     """Without it the probe fails; otherwise it only shows."""
 
 
-def health_app(*, alive: Sequence[Line], ready: Sequence[Line], reviewer: Reviewer | None = None) -> Starlette:
+def health_app(
+    *, alive: Sequence[HealthLine], ready: Sequence[HealthLine], reviewer: Reviewer | None = None
+) -> Starlette:
     """The probes; `?verbose` shows every line, with a `reviewer` to who may read metrics alone."""
 
     async def healthz(request: Request) -> Response:
@@ -67,16 +69,16 @@ async def measure_lag(clock: Clock) -> None:
             _log.warning("event loop is late", seconds=round(lag, 2), tasks=names[:100])
 
 
-def _answer(lines: Sequence[Line], verbose: bool) -> Response:
+def _answer(lines: Sequence[HealthLine], verbose: bool) -> Response:
     faults = {line: line.fault() for line in lines}
     failed = any(fault and line.required for line, fault in faults.items())
     shown = [_shown(line, fault) for line, fault in faults.items() if verbose]
     return PlainTextResponse("\n".join([*shown, "failed" if failed else "ok", ""]), 503 if failed else 200)
 
 
-def _shown(line: Line, fault: str) -> str:
+def _shown(line: HealthLine, fault: str) -> str:
     mark = "+" if not fault else "-" if line.required else "~"
     return f"[{mark}] {line.name}{f': {fault}' if fault else ''}"
 
 
-__all__ = ["Line", "health_app", "measure_lag", "metrics_app", "serving"]
+__all__ = ["HealthLine", "health_app", "measure_lag", "metrics_app", "serving"]

@@ -15,7 +15,7 @@ from inquest import __version__
 from inquest.api.names import FAULTS_ANNOTATION, VERSION_ANNOTATION, replica_lease_name
 from inquest.errors import AlreadyExists, Conflict, Fenced, InquestError, NotFound
 from inquest.operator.watcher import LEASE
-from inquest.ports.kubernetes import Json, Status
+from inquest.ports.kubernetes import Json, Objects
 from inquest.ports.process import Clock, Redactor
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -33,7 +33,7 @@ class ReplicaLease:
 
     def __init__(
         self,
-        status: Status,
+        status: Objects,
         redactor: Redactor,
         clock: Clock,
         *,

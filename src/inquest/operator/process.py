@@ -16,25 +16,25 @@ from starlette.middleware import Middleware
 
 from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
 from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
-from inquest.controllers.house import NAMESPACE
+from inquest.controllers.ports import NAMESPACE
 from inquest.controllers.runtime.dispatcher import Dispatcher
-from inquest.controllers.runtime.request import Due, Handler, Key, Lane, Rank, flow_of, rank_of
+from inquest.controllers.runtime.request import Handler, Rank, ReconcileKey, Requeue, WorkerGroup, flow_of, rank_of
 from inquest.controllers.runtime.resync import Resync, key_of
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError
-from inquest.operator.access import CHECK_SECONDS, Missing, excess, missing
-from inquest.operator.directory import DELETED, PARTNERS, Directory
-from inquest.operator.health import Line, health_app, measure_lag
+from inquest.operator.access import CHECK_SECONDS, MissingRight, excess, missing
+from inquest.operator.directory import DELETED, PARTNERS, ObjectDirectory
+from inquest.operator.health import HealthLine, health_app, measure_lag
 from inquest.operator.lease import ReplicaLease
 from inquest.operator.reload import SettingsFile
 from inquest.operator.supervisor import Supervisor, supervisor_for
-from inquest.operator.watcher import OURS, Ring
+from inquest.operator.watcher import OURS, WatchEvent
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.serving.http import metrics_app, serving
 from inquest.serving.loopback import Private
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import log_from
-from inquest.wiring import Wired, door_for_readers, opened, receiving, watching_events
+from inquest.wiring import Adapters, door_for_readers, opened, receiving, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -69,13 +69,13 @@ class Process:
     """The one that the log uses: a key that is learned later must be masked there too."""
     file: Path | None = None
     """Where the settings came from; None: nothing is looked at again."""
-    directory: Directory = field(default_factory=Directory)
+    directory: ObjectDirectory = field(default_factory=ObjectDirectory)
     dispatcher: Dispatcher | None = None
     stop_case: Callable[[str, str], None] = lambda namespace, name: None
     lease: ReplicaLease | None = None
     too_many: tuple[str, ...] = ("not asked yet",)
     """Rights that Inquest should not have; while there is one, nothing is claimed."""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingRight, ...] = ()
     """Rights that its roles should give; what stops working is said, and everything else goes on."""
     faults: Callable[[], Mapping[str, str]] = dict
     """What is wrong now, by the line of the readiness probe that says so."""
@@ -107,9 +107,9 @@ class Process:
                 stack,
                 wired,
                 supervisor,
-                Line("events", lambda: events.fault if events else "", required=False),
-                Line("settings", lambda: settings.fault() if settings else "", required=False),
-                Line("evidence", lambda: readers.fault if readers else "", required=False),
+                HealthLine("events", lambda: events.fault if events else "", required=False),
+                HealthLine("settings", lambda: settings.fault() if settings else "", required=False),
+                HealthLine("evidence", lambda: readers.fault if readers else "", required=False),
             )
             self.stop_case = wired.conductor.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
@@ -122,14 +122,14 @@ class Process:
             finally:
                 await self._let_go(wired, lease, tasks)
 
-    def _take_up(self, wired: Wired, settings: Settings) -> None:
+    def _take_up(self, wired: Adapters, settings: Settings) -> None:
         self.settings = settings
-        wired.conductor.house.take_up(settings)
+        wired.conductor.ports.take_up(settings)
         log_from(settings.log_level)
 
     def offer(self, kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
         """Ring for an object by name; one that was never seen will ring by itself."""
-        key = Key(kind.kind, uid, namespace, name) if uid else self.directory.key(kind.kind, namespace, name)
+        key = ReconcileKey(kind.kind, uid, namespace, name) if uid else self.directory.key(kind.kind, namespace, name)
         if key is not None and self.dispatcher is not None:
             self.dispatcher.offer(key, rank=Rank.CRITICAL)
 
@@ -139,30 +139,30 @@ class Process:
 
     # --- parts ------------------------------------------------------------------------------------------------
 
-    def _lanes(self, wired: Wired) -> tuple[Lane, ...]:
+    def _lanes(self, wired: Adapters) -> tuple[WorkerGroup, ...]:
         looks = {kind: self._handler(look) for kind, look in wired.conductor.looks.items()}
         chosen = self.settings.runner.max_concurrent
         return (
-            Lane("decisions", 4, {"RemediationApprovalRequest": looks["RemediationApprovalRequest"]}),
-            Lane("signals", 8, {"Signal": looks["Signal"]}),
-            Lane("recommendations", 2, {"Advice": looks["Advice"]}),
-            Lane("executions", 8, {"WorkflowExecution": looks["WorkflowExecution"]}),
-            Lane("investigations", chosen, {"Investigation": looks["Investigation"]}),
-            Lane("catalogue", 2, {kind: looks[kind] for kind in (*PARTNERS, DELETED)}),
+            WorkerGroup("decisions", 4, {"RemediationApprovalRequest": looks["RemediationApprovalRequest"]}),
+            WorkerGroup("signals", 8, {"Signal": looks["Signal"]}),
+            WorkerGroup("recommendations", 2, {"Advice": looks["Advice"]}),
+            WorkerGroup("executions", 8, {"WorkflowExecution": looks["WorkflowExecution"]}),
+            WorkerGroup("investigations", chosen, {"Investigation": looks["Investigation"]}),
+            WorkerGroup("catalogue", 2, {kind: looks[kind] for kind in (*PARTNERS, DELETED)}),
         )
 
     def _handler(self, look: Callable[[str, str], Awaitable[timedelta | None]]) -> Handler:
-        async def handle(key: Key) -> Due | None:
+        async def handle(key: ReconcileKey) -> Requeue | None:
             if self.too_many:
-                return Due(30.0, progress=False)
+                return Requeue(30.0, progress=False)
             if self.unfilled and key.kind == "Investigation":
-                return Due(UNFILLED_SECONDS, progress=False)
+                return Requeue(UNFILLED_SECONDS, progress=False)
             again = await look(key.namespace, key.name)
-            return Due(again.total_seconds()) if again is not None else None
+            return Requeue(again.total_seconds()) if again is not None else None
 
         return handle
 
-    def _ring(self, ring: Ring) -> None:
+    def _ring(self, ring: WatchEvent) -> None:
         """What the watch tells, on this event loop."""
         self.directory.note(ring.key, gone=ring.gone)
         if self.dispatcher is None:
@@ -179,15 +179,15 @@ class Process:
             self._ring_for_owners(ring)
             self._ring_for_catalogue(ring)
 
-    def _ring_for_job(self, ring: Ring) -> None:
+    def _ring_for_job(self, ring: WatchEvent) -> None:
         """A Job changed: its execution is looked at."""
         uid = ((ring.body.get("metadata") or {}).get("labels") or {}).get(EXECUTION_LABEL, "")
         found = (place for place, known in self.directory.uids.items() if known == uid)
         for kind, namespace, name in found:
             if self.dispatcher is not None:
-                self.dispatcher.offer(Key(kind, uid, namespace, name), rank=Rank.CRITICAL)
+                self.dispatcher.offer(ReconcileKey(kind, uid, namespace, name), rank=Rank.CRITICAL)
 
-    def _ring_for_catalogue(self, ring: Ring) -> None:
+    def _ring_for_catalogue(self, ring: WatchEvent) -> None:
         """Of the catalogue something is gone: it is withdrawn, and who used it, or was used by it, says so."""
         partner = PARTNERS.get(ring.key.kind)
         if partner is None or self.dispatcher is None:
@@ -195,34 +195,34 @@ class Process:
         self.dispatcher.offer(replace(ring.key, kind=DELETED))
         for place, uid in self.directory.uids.items():
             if place[0] == partner:
-                self.dispatcher.offer(Key(place[0], uid, place[1], place[2]))
+                self.dispatcher.offer(ReconcileKey(place[0], uid, place[1], place[2]))
 
-    def _ring_for_owners(self, ring: Ring) -> None:
+    def _ring_for_owners(self, ring: WatchEvent) -> None:
         """An object is gone: whoever made it looks whether it has to be made again."""
         for owner in (ring.body.get("metadata") or {}).get("ownerReferences") or ():
             key = self.directory.key(str(owner.get("kind")), ring.key.namespace, str(owner.get("name")))
             if key is not None and self.dispatcher is not None:
                 self.dispatcher.offer(key, rank=Rank.CRITICAL)
 
-    def _supervisor(self, wired: Wired) -> Supervisor:
+    def _supervisor(self, wired: Adapters) -> Supervisor:
         chosen, execution = self.settings.kubernetes, self.settings.execution.namespace
         if chosen.namespaces:
             log.info("looks after single namespaces", namespaces=chosen.namespaces, without=lost_in_namespaces())
         return supervisor_for(wired.kube, self._ring, wired.clock, execution=execution)
 
-    def _lease(self, wired: Wired, supervisor: Supervisor) -> ReplicaLease:
-        house = wired.conductor.house
+    def _lease(self, wired: Adapters, supervisor: Supervisor) -> ReplicaLease:
+        ports = wired.conductor.ports
         return ReplicaLease(
             wired.kube.status,
-            house.redactor,
+            ports.redactor,
             wired.clock,
-            namespace=house.namespace,
+            namespace=ports.namespace,
             replica=wired.replica,
             faults=lambda: self.faults(),
             written=supervisor.pulse.expects,
         )
 
-    def _background(self, wired: Wired, supervisor: Supervisor, lease: ReplicaLease) -> tuple[Any, ...]:
+    def _background(self, wired: Adapters, supervisor: Supervisor, lease: ReplicaLease) -> tuple[Any, ...]:
         return (
             supervisor.run(),
             lease.run(),
@@ -236,7 +236,7 @@ class Process:
             measure_lag(wired.clock),
         )
 
-    def _resync(self, wired: Wired, supervisor: Supervisor) -> Resync:
+    def _resync(self, wired: Adapters, supervisor: Supervisor) -> Resync:
         async def pages(kind: ResourceKind, namespace: str) -> AsyncIterator[tuple[Json, ...]]:
             async for page in wired.kube.status.pages(kind, namespace):
                 for item in page:
@@ -252,23 +252,25 @@ class Process:
 
         return Resync(self.dispatcher, pages, OURS, wired.clock, flow=flow, listed=supervisor.pulse.expects)
 
-    async def _serve(self, stack: AsyncExitStack, wired: Wired, supervisor: Supervisor, *others: Line) -> None:
+    async def _serve(self, stack: AsyncExitStack, wired: Adapters, supervisor: Supervisor, *others: HealthLine) -> None:
         alive = (
-            Line("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
-            Line("queue", self._queue_fault),
-            Line("dispatcher", lambda: "" if self.dispatcher and self.dispatcher.alive() else "its loop has ended"),
-            Line("lease", lambda: "a namesake has taken it" if self.lease and self.lease.lost() else ""),
+            HealthLine("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
+            HealthLine("queue", self._queue_fault),
+            HealthLine(
+                "dispatcher", lambda: "" if self.dispatcher and self.dispatcher.alive() else "its loop has ended"
+            ),
+            HealthLine("lease", lambda: "a namesake has taken it" if self.lease and self.lease.lost() else ""),
         )
         ready = (
-            Line("kinds and watch", supervisor.unready),
-            Line("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
-            Line("rights", lambda: ", ".join(self.too_many)),
-            Line("catalogue", lambda: self.unfilled),
-            Line("catalogue objects", lambda: self.catalogue_pending(), required=False),
-            Line("missing rights", lambda: "; ".join(one.text for one in self.missing), required=False),
-            Line("namespaces", wired.kube.places.fault, required=False),
-            Line("policy", lambda: self.unruled or _kept(wired.policy_refused()), required=False),
-            Line("admission policies", lambda: ", ".join(self.unguarded), required=False),
+            HealthLine("kinds and watch", supervisor.unready),
+            HealthLine("lease", lambda: "" if self.lease and self.lease.holds() else "not renewed"),
+            HealthLine("rights", lambda: ", ".join(self.too_many)),
+            HealthLine("catalogue", lambda: self.unfilled),
+            HealthLine("catalogue objects", lambda: self.catalogue_pending(), required=False),
+            HealthLine("missing rights", lambda: "; ".join(one.text for one in self.missing), required=False),
+            HealthLine("namespaces", wired.kube.places.fault, required=False),
+            HealthLine("policy", lambda: self.unruled or _kept(wired.policy_refused()), required=False),
+            HealthLine("admission policies", lambda: ", ".join(self.unguarded), required=False),
             *others,
         )
         self.faults = lambda: {line.name: fault for line in (*alive, *ready) if (fault := line.fault())}
@@ -287,25 +289,25 @@ class Process:
 
     # --- background -------------------------------------------------------------------------------------------
 
-    async def _check_rights(self, wired: Wired) -> None:
-        house = wired.conductor.house
-        namespaces = (house.namespace, house.execution_namespace, *self.settings.kubernetes.namespaces)
+    async def _check_rights(self, wired: Adapters) -> None:
+        ports = wired.conductor.ports
+        namespaces = (ports.namespace, ports.execution_namespace, *self.settings.kubernetes.namespaces)
         self.too_many = await excess(wired.kube.status, namespaces, tolerated=self.settings.access_allow_excess)
         if self.too_many:
             log.error("rights that must not be there", rights=self.too_many)
         await self._check_missing(wired)
 
-    async def _check_missing(self, wired: Wired) -> None:
+    async def _check_missing(self, wired: Adapters) -> None:
         """What an installation took away on purpose is no failure, but what it costs is said once, not case by case."""
-        house, cluster = wired.conductor.house, wired.kube.cluster
+        ports, cluster = wired.conductor.ports, wired.kube.cluster
         try:
             chosen = self.settings.kubernetes.namespaces
             managed = () if chosen else await self._managed(wired)
             found = await missing(
                 wired.kube.status,
                 cluster,
-                home=house.namespace,
-                execution=house.execution_namespace,
+                home=ports.namespace,
+                execution=ports.execution_namespace,
                 managed=managed,
                 namespaces=chosen,
                 also=(TOKENS,) if self._judges_tokens() else (),
@@ -324,14 +326,14 @@ class Process:
         door = self.settings.intake
         return door.enabled and door.authentication == "kubernetes" and door.token_file is None
 
-    async def _managed(self, wired: Wired) -> tuple[str, ...]:
+    async def _managed(self, wired: Adapters) -> tuple[str, ...]:
         try:
             found = await wired.kube.status.list(NAMESPACE, labels=f"{MANAGED_LABEL}=true")
         except Forbidden:
             return ()
         return tuple(sorted(str(one["metadata"]["name"]) for one in found))[:NAMESPACES_ASKED]
 
-    async def _ask_again(self, wired: Wired) -> None:
+    async def _ask_again(self, wired: Adapters) -> None:
         while True:
             await wired.clock.sleep(CHECK_SECONDS)
             try:
@@ -339,7 +341,7 @@ class Process:
             except InquestError as error:
                 log.warning("rights could not be asked about", error=str(error))
 
-    async def _look_around(self, wired: Wired) -> None:
+    async def _look_around(self, wired: Adapters) -> None:
         """Which of the namespaces of the settings can be read."""
         while True:
             await wired.clock.sleep(NAMESPACES_SECONDS)
@@ -348,7 +350,7 @@ class Process:
             except InquestError as error:
                 log.warning("namespaces could not be asked about", error=str(error))
 
-    async def _look_for_policies(self, wired: Wired) -> None:
+    async def _look_for_policies(self, wired: Adapters) -> None:
         """At start and every minute (resources, section 6.5)."""
         while True:
             try:
@@ -360,7 +362,7 @@ class Process:
             self.unguarded = found
             await wired.clock.sleep(POLICIES_SECONDS)
 
-    async def _look_for_policy(self, wired: Wired) -> None:
+    async def _look_for_policy(self, wired: Adapters) -> None:
         """The one that rules, in an OPA of our own or elsewhere."""
         while True:
             found = await wired.policy_fault()
@@ -369,19 +371,19 @@ class Process:
             self.unruled = found
             await wired.clock.sleep(POLICY_SECONDS)
 
-    async def begin(self, wired: Wired, dispatcher: Dispatcher) -> None:
+    async def begin(self, wired: Adapters, dispatcher: Dispatcher) -> None:
         """Work begins; cases wait for the catalogue, as `unfilled` says."""
         await self._recall(wired)
         dispatcher.start()
 
-    async def _recall(self, wired: Wired) -> None:
+    async def _recall(self, wired: Adapters) -> None:
         """A restart gives the models no new budget; what cannot be read does not keep cases waiting."""
         try:
             await wired.conductor.recall()
         except InquestError as error:
             log.warning("what models cost before is not known", error=str(error))
 
-    async def _fill_catalogue(self, wired: Wired) -> None:
+    async def _fill_catalogue(self, wired: Adapters) -> None:
         """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
         told = False
         while self.unfilled:
@@ -400,7 +402,7 @@ class Process:
                 await wired.clock.sleep(FILL_SECONDS)
         await asyncio.Event().wait()
 
-    async def _sweep(self, wired: Wired) -> None:
+    async def _sweep(self, wired: Adapters) -> None:
         """What is left of objects that went, also while nobody watched."""
         while True:
             try:
@@ -409,14 +411,14 @@ class Process:
                 log.warning("sweep failed", error=str(error))
             await wired.clock.sleep(SWEEP_SECONDS)
 
-    async def _announce(self, wired: Wired, supervisor: Supervisor) -> None:
+    async def _announce(self, wired: Adapters, supervisor: Supervisor) -> None:
         """Say once that everything is up; then nothing more."""
         while supervisor.unready() or self.too_many or self.unfilled:
             await wired.clock.sleep(READY_LOOK_SECONDS)
         log.info("operator is ready", replica=wired.replica, model=self.settings.model.provider)
         await asyncio.Event().wait()
 
-    async def _let_go(self, wired: Wired, lease: ReplicaLease, tasks: list[asyncio.Task[Any]]) -> None:
+    async def _let_go(self, wired: Adapters, lease: ReplicaLease, tasks: list[asyncio.Task[Any]]) -> None:
         """Work stops, cases are released, the Lease goes; another replica may go on at once."""
         if self.dispatcher is not None:
             await self.dispatcher.stop()

@@ -14,11 +14,11 @@ from typing import Final
 
 import structlog
 
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.api.base import GROUP, VERSION
 from inquest.api.registry import PLURALS
 from inquest.errors import InquestError
-from inquest.operator.watcher import Doorbell, Ring, plan_of
+from inquest.operator.watcher import Doorbell, WatchEvent, plan_of
 from inquest.ports.process import Clock
 from inquest.telemetry.metrics import WATCH_RESTARTS
 
@@ -72,10 +72,12 @@ class Pulse:
         return next((kind for kind, owed in self._owed.items() if owed and owed[0][1] < late), "")
 
 
-def supervisor_for(kube: Kube, ring: Callable[[Ring], None], clock: Clock, *, execution: str = "") -> Supervisor:
+def supervisor_for(
+    kube: Clients, ring: Callable[[WatchEvent], None], clock: Clock, *, execution: str = ""
+) -> Supervisor:
     """The supervisor of the real watch; where single namespaces are looked after, Jobs are watched in `execution`."""
 
-    async def make(hear: Callable[[Ring], None]) -> Doorbell:
+    async def make(hear: Callable[[WatchEvent], None]) -> Doorbell:
         return Doorbell(plan_of(await kube.login(), kube.places.served, execution), hear)
 
     async def missing() -> frozenset[str]:
@@ -89,8 +91,8 @@ class Supervisor:
 
     def __init__(
         self,
-        make: Callable[[Callable[[Ring], None]], Awaitable[Doorbell]],
-        ring: Callable[[Ring], None],
+        make: Callable[[Callable[[WatchEvent], None]], Awaitable[Doorbell]],
+        ring: Callable[[WatchEvent], None],
         missing: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
         *,
@@ -180,7 +182,7 @@ class Supervisor:
             await self._clock.sleep(LOOK_SECONDS)
         return "ended", bell.cause
 
-    def _hear(self, ring: Ring) -> None:
+    def _hear(self, ring: WatchEvent) -> None:
         self._heard = True
         self.pulse.rang(ring.key.kind, ring.version)
         self._ring(ring)

@@ -18,10 +18,10 @@ from typing import Any, Final, Literal
 
 import kopf
 
-from inquest.adapters.kubernetes.credentials import Login
+from inquest.adapters.kubernetes.credentials import Credentials
 from inquest.api.base import GROUP, VERSION
 from inquest.api.registry import KINDS
-from inquest.controllers.runtime.request import Key
+from inquest.controllers.runtime.request import ReconcileKey
 from inquest.ports.kubernetes import ResourceKind
 
 MANAGED: Final = "app.kubernetes.io/managed-by=inquest"
@@ -41,10 +41,10 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Ring:
+class WatchEvent:
     """What the watch says: this object is there in this version, or gone."""
 
-    key: Key
+    key: ReconcileKey
     version: str
     gone: bool
     fresh: bool
@@ -61,10 +61,10 @@ WATCHED: Final = (*map(Watched, OURS), Watched(LEASE, MANAGED), Watched(JOB, MAN
 
 
 @dataclass(frozen=True)
-class Plan:
+class WatchPlan:
     """What is watched, where, and as whom; no namespaces means all."""
 
-    login: Login
+    login: Credentials
     watched: Sequence[Watched] = WATCHED
     namespaces: Sequence[str] = ()
 
@@ -76,18 +76,18 @@ class Plan:
         return found
 
 
-def plan_of(login: Login, namespaces: Sequence[str] = (), execution: str = "") -> Plan:
+def plan_of(login: Credentials, namespaces: Sequence[str] = (), execution: str = "") -> WatchPlan:
     """Everything everywhere; with namespaces what stands in these, and the Jobs where workflows run."""
     if not namespaces:
-        return Plan(login)
+        return WatchPlan(login)
     watched = [one for one in WATCHED if one.kind != JOB]
-    return Plan(login, (*watched, Watched(JOB, MANAGED, (execution,))), namespaces)
+    return WatchPlan(login, (*watched, Watched(JOB, MANAGED, (execution,))), namespaces)
 
 
 class Doorbell:
     """Start once, stop once; a new incarnation is a new doorbell."""
 
-    def __init__(self, plan: Plan, ring: Callable[[Ring], None]) -> None:
+    def __init__(self, plan: WatchPlan, ring: Callable[[WatchEvent], None]) -> None:
         self._plan, self._ring = plan, ring
         self._main = asyncio.get_running_loop()
         self._stop = threading.Event()
@@ -153,9 +153,9 @@ class Doorbell:
     def _handler(self, kind: ResourceKind) -> Callable[..., Any]:
         async def on_event(type: Literal["ADDED", "MODIFIED", "DELETED"] | None, body: Any, **_: Any) -> None:  # noqa: A002
             meta = body["metadata"]
-            key = Key(kind.kind, str(meta["uid"]), str(meta.get("namespace") or ""), str(meta["name"]))
+            key = ReconcileKey(kind.kind, str(meta["uid"]), str(meta.get("namespace") or ""), str(meta["name"]))
             version = str(meta.get("resourceVersion", ""))
-            self._tell_main(self._ring, Ring(key, version, type == "DELETED", type is not None, body))
+            self._tell_main(self._ring, WatchEvent(key, version, type == "DELETED", type is not None, body))
 
         return on_event
 
@@ -199,7 +199,7 @@ def settings_for(watched: Sequence[Watched]) -> kopf.OperatorSettings:
     return found
 
 
-def connection_from_login(login: Login) -> kopf.ConnectionInfo:
+def connection_from_login(login: Credentials) -> kopf.ConnectionInfo:
     """The same account as the client's; asked for anew after each 401."""
     return kopf.ConnectionInfo(
         server=login.server,

@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol
 
 from inquest.api.refs import TargetRef
 from inquest.core.history.history import History
-from inquest.core.history.lessons import Endings
+from inquest.core.history.lessons import CaseEndings
 from inquest.core.redaction.redacted import Redacted
-from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class AuditEvent:
 
 
 @dataclass(frozen=True)
-class Registration:
+class RegisteredEntry:
     """What the catalogue says of a registered workflow or action type."""
 
     id: str
@@ -58,7 +58,7 @@ class Catalogue(Protocol):
         self, action_type: str, filters: CatalogueFilters, offset: int = 0, limit: int = 10
     ) -> Page[WorkflowOffer]: ...
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> WorkflowRecord:
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> Workflow:
         """The full record if it passes the filters; NotFound otherwise. None: whatever it is offered for."""
         ...
 
@@ -68,7 +68,7 @@ class DataStorage(Catalogue, Protocol):
 
     async def history(self, target: TargetRef, spec_hash: str) -> History: ...
 
-    async def endings(self, owner: str, playbooks: Sequence[str]) -> Endings:
+    async def endings(self, owner: str, playbooks: Sequence[str]) -> CaseEndings:
         """How cases of this cluster ended that had this owner (a fingerprint) or one of these playbooks.
 
         Never raises for a service that is away: then they are not available, and it is said why.
@@ -79,13 +79,13 @@ class DataStorage(Catalogue, Protocol):
         """Store all or nothing; a repeated event id with equal content is a success."""
         ...
 
-    async def register_action_type(self, name: str, description: Mapping[str, str]) -> Registration: ...
+    async def register_action_type(self, name: str, description: Mapping[str, str]) -> RegisteredEntry: ...
 
-    async def register_workflow(self, content: str) -> Registration:
+    async def register_workflow(self, content: str) -> RegisteredEntry:
         """Register the canonical JSON text of a RemediationWorkflow (datastorage, section 7)."""
         ...
 
-    async def registered(self) -> tuple[Registration, ...]:
+    async def registered(self) -> tuple[RegisteredEntry, ...]:
         """Every workflow that the service holds as Active or Disabled."""
         ...
 

@@ -81,7 +81,7 @@ class Feed(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceAnswer:
     """What a monitoring stack answered; `complete` is False where it was cut, then what is missing proves nothing."""
 
     data: Any
@@ -94,7 +94,7 @@ Namespaces = frozenset[str]
 """Of a case: nothing else is read, whatever a query says."""
 
 
-class Eyes(Protocol):
+class TargetReader(Protocol):
     """Looking at a target: what failed is in the answer as a gap, never an exception."""
 
     async def context(self, target: TargetRef) -> ResourceContext:
@@ -135,14 +135,14 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ListedEverywhere:
     """Objects of all namespaces, and those namespaces of which nothing is known: absence proves nothing there."""
 
     items: tuple[Json, ...]
     unseen: frozenset[str] = frozenset()
 
 
-class Status(Protocol):
+class Objects(Protocol):
     """Everything that Inquest itself reads back and writes: its kinds, slots, Leases, Jobs, Events.
 
     Reads come straight from the API server. Errors: NotFound, AlreadyExists, Conflict, Forbidden, Invalid,
@@ -157,7 +157,7 @@ class Status(Protocol):
         """The whole list, paged; a page that fails fails the list. Of all namespaces: the items of `seen`."""
         ...
 
-    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> Seen:
+    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> ListedEverywhere:
         """For whoever concludes from what is missing: the list of all namespaces, with those that could not be read.
 
         Only an operator that looks after single namespaces leaves any out, and never its own.

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.history.history import History
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, ToolSchema
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.selection.catalogue import CatalogueFilters
@@ -42,7 +42,7 @@ class Tools(Protocol):
 
     def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]: ...
 
-    async def run(self, invocation: Invocation, runs: tuple[Run, ...], reach: Reach) -> tuple[ToolResult, ...]:
+    async def run(self, invocation: Invocation, runs: tuple[ToolRun, ...], reach: Reach) -> tuple[ToolResult, ...]:
         """Results in the order of the runs; a call that fails is a gap and does not touch the others."""
         ...
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted, T
-from inquest.core.remediation.policy import Answer
-from inquest.core.reporting.notices import Owner
+from inquest.core.remediation.policy import PolicyAnswer
+from inquest.core.reporting.notices import TargetOwner
 from inquest.ports.kubernetes import Json
 
 
@@ -30,7 +30,7 @@ class Redactor(Protocol):
 class Policy(Protocol):
     """OPA. Never raises: what went wrong is in the answer, and a faulty answer means approval."""
 
-    async def ask(self, document: Redacted[Json]) -> Answer: ...
+    async def ask(self, document: Redacted[Json]) -> PolicyAnswer: ...
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Notice:
     body: str
     namespace: str
     name: str
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[TargetOwner, ...] = ()
     """Whose targets it is about: the signal's and, where it belongs to others, that of the root cause."""
 
 
-class Herald(Protocol):
+class Notifier(Protocol):
     """Tells people; a failing receiver never changes a phase."""
 
     async def tell(self, notice: Redacted[Notice]) -> NoticeState:

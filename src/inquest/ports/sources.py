@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
-from inquest.ports.kubernetes import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, SourceAnswer
 
 
 class Metrics(Protocol):
@@ -15,33 +15,37 @@ class Metrics(Protocol):
     Errors: Invalid, Forbidden, NotFound, NotRecorded, Misconfigured, RateLimited, Unavailable.
     """
 
-    async def query(self, query: str, namespaces: Namespaces, at: datetime) -> Reading:
+    async def query(self, query: str, namespaces: Namespaces, at: datetime) -> SourceAnswer:
         """An instant query: `{resultType, result}` as Prometheus writes it."""
         ...
 
     async def query_range(
         self, query: str, namespaces: Namespaces, start: datetime, end: datetime, step: float
-    ) -> Reading:
+    ) -> SourceAnswer:
         """The same over a range; `step` in seconds."""
         ...
 
-    async def series(self, match: str, namespaces: Namespaces, start: datetime, end: datetime, limit: int) -> Reading:
+    async def series(
+        self, match: str, namespaces: Namespaces, start: datetime, end: datetime, limit: int
+    ) -> SourceAnswer:
         """At most `limit` label sets."""
         ...
 
-    async def values(self, label: str, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def values(
+        self, label: str, match: str, namespaces: Namespaces, start: datetime, end: datetime
+    ) -> SourceAnswer:
         """Values of a label, of `__name__` too; an empty `match` means all series."""
         ...
 
-    async def labels(self, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def labels(self, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> SourceAnswer:
         """Names of labels."""
         ...
 
-    async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> SourceAnswer:
         """Type, unit and help by metric; an empty `metric` means all."""
         ...
 
-    async def rules(self, namespaces: Namespaces) -> Reading:
+    async def rules(self, namespaces: Namespaces) -> SourceAnswer:
         """Alerting and recording rules, each with the case's own alerts."""
         ...
 
@@ -51,7 +55,7 @@ class Logs(Protocol):
 
     async def query(
         self, query: str, namespaces: Namespaces, start: datetime, end: datetime, *, limit: int, step: float
-    ) -> Reading:
+    ) -> SourceAnswer:
         """`{resultType, result}` as Loki writes it, of log lines the newest `limit`; `end` is not part of the range."""
         ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Mark(StrEnum):
+class State(StrEnum):
     """How a line stands; the sign is for people, the name chooses a colour."""
 
     NONE = ""
@@ -19,12 +19,12 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True)
-class Branch:
+class Node:
     """One line and what belongs to it."""
 
     text: str
-    leaves: tuple[Branch, ...] = ()
-    mark: Mark = Mark.NONE
+    leaves: tuple[Node, ...] = ()
+    mark: State = State.NONE
     quote: bool = False
     """Words of the cluster, a diff, a command: kept as they are, line by line."""
 
@@ -34,12 +34,12 @@ class Section:
     """A question and its answer."""
 
     title: str
-    body: tuple[Branch, ...]
+    body: tuple[Node, ...]
 
 
-def branches(*texts: str | None) -> tuple[Branch, ...]:
+def branches(*texts: str | None) -> tuple[Node, ...]:
     """A line for each text that is there."""
-    return tuple(Branch(text) for text in texts if text)
+    return tuple(Node(text) for text in texts if text)
 
 
 def joined(parts: Iterable[str | None], by: str = ", ") -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
-from inquest.api.findings import Cause, Claim, ClaimVerdict
+from inquest.api.findings import CauseEntry, Claim, ClaimVerdict
 from inquest.api.investigation import Investigation, InvestigationStatus
 from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal
@@ -14,7 +14,7 @@ from inquest.api.types import TERMINAL_PHASES, Phase
 
 
 @dataclass(frozen=True)
-class Told:
+class CaseObjects:
     """The objects of one case; None: there is none, or it was not read."""
 
     investigation: Investigation
@@ -57,7 +57,7 @@ def is_refuted(claim: Claim) -> bool:
     return claim.verdict is ClaimVerdict.UNSUPPORTED
 
 
-def cause_line(cause: Cause) -> str:
+def cause_line(cause: CauseEntry) -> str:
     """`0.95 Category Kind/name in namespace: what is wrong`."""
     figure = "" if cause.confidence is None else f"{cause.confidence:.2f} "
     words = " ".join(part for part in (cause.category, place(cause.object)) if part)

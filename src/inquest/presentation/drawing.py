@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from inquest.core.text import visible
-from inquest.presentation.branches import Branch, Mark, Section
+from inquest.presentation.branches import Node, Section, State
 
 _ACTIVE: Final = re.compile(r"([\\`*_\[\]<>|~#!$])")
 """What Markdown obeys within a line."""
@@ -19,7 +19,7 @@ _LEADING: Final = re.compile(r"^([-+=]|[0-9]+[.)])")
 """What it obeys at the beginning of one."""
 
 
-def as_tree(root: Branch, width: int | None = None) -> list[str]:
+def as_tree(root: Node, width: int | None = None) -> list[str]:
     """One line for each branch, with rules that show what belongs to what.
 
     `width`: columns of a terminal; a longer text goes on beneath its beginning, a quote stays as it is.
@@ -28,7 +28,7 @@ def as_tree(root: Branch, width: int | None = None) -> list[str]:
     return [first, *(f"{'│ ' if root.leaves else '  '}{other}" for other in others), *_beneath(root.leaves, "", width)]
 
 
-def _beneath(leaves: Sequence[Branch], indent: str, width: int | None) -> Iterator[str]:
+def _beneath(leaves: Sequence[Node], indent: str, width: int | None) -> Iterator[str]:
     for number, leaf in enumerate(leaves, start=1):
         last = number == len(leaves)
         inner = indent + ("   " if last else "│  ")
@@ -46,7 +46,7 @@ def as_sections(found: Sequence[Section], width: int | None = None) -> list[str]
     return lines
 
 
-def _indented(body: Sequence[Branch], indent: str, width: int | None) -> Iterator[str]:
+def _indented(body: Sequence[Node], indent: str, width: int | None) -> Iterator[str]:
     for branch in body:
         first, *others = _fitted(branch, _left(width, indent))
         yield f"{indent}{first}"
@@ -54,11 +54,11 @@ def _indented(body: Sequence[Branch], indent: str, width: int | None) -> Iterato
         yield from _indented(branch.leaves, indent + "  ", width)
 
 
-def _lines(branch: Branch) -> list[str]:
+def _lines(branch: Node) -> list[str]:
     """A text is one line; what is quoted keeps its own."""
     text = visible(branch.text)
     lines = text.rstrip("\n").split("\n") if branch.quote else [" ".join(text.split())]
-    return [f"{branch.mark} {lines[0]}" if branch.mark is not Mark.NONE else lines[0], *lines[1:]]
+    return [f"{branch.mark} {lines[0]}" if branch.mark is not State.NONE else lines[0], *lines[1:]]
 
 
 # --- a terminal -------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def _left(width: int | None, indent: str) -> int | None:
     return None if width is None else width - len(indent)
 
 
-def _fitted(branch: Branch, width: int | None) -> list[str]:
+def _fitted(branch: Node, width: int | None) -> list[str]:
     """The lines of a branch; those beneath the first leave two columns for what is drawn before them."""
     lines = _lines(branch)
     if width is None or branch.quote:
@@ -114,13 +114,13 @@ def as_markdown(title: str, found: Sequence[Section]) -> list[str]:
     return lines
 
 
-def _listed(body: Sequence[Branch], indent: str) -> Iterator[str]:
+def _listed(body: Sequence[Node], indent: str) -> Iterator[str]:
     for branch in body:
         yield from (_fenced(branch, indent) if branch.quote else [f"{indent}- {_plain(branch.text)}"])
         yield from _listed(branch.leaves, indent + "  ")
 
 
-def _fenced(branch: Branch, indent: str) -> Iterator[str]:
+def _fenced(branch: Node, indent: str) -> Iterator[str]:
     text = visible(branch.text).rstrip("\n")
     longest = max((len(ticks) for ticks in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from inquest.api.findings import Claim, ClaimRole, SelectedWorkflow
 from inquest.api.types import RulingDecision
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
-from inquest.presentation.branches import Branch, Mark, Section, after, branches, figure, joined
-from inquest.presentation.case import Told, cause_line, is_refuted, place
+from inquest.presentation.branches import Node, Section, State, after, branches, figure, joined
+from inquest.presentation.case import CaseObjects, cause_line, is_refuted, place
 
 
-def explained(told: Told) -> tuple[Section, ...]:
+def explanation_of(told: CaseObjects) -> tuple[Section, ...]:
     """Every question to which there is an answer."""
     found = (
         Section("What happened", _happened(told)),
         Section("Why this cause", _cause(told)),
         Section("What it rests on", tuple(_proof(told))),
         Section("What was ruled out", tuple(_ruled_out(told))),
-        Section("What could not be read", tuple(Branch(f"{gap.what}: {gap.why}") for gap in told.status.gaps)),
+        Section("What could not be read", tuple(Node(f"{gap.what}: {gap.why}") for gap in told.status.gaps)),
         Section("Why this workflow", tuple(_workflow(told))),
         Section("Why a person was asked" if _asks(told) else "Why nobody was asked", tuple(_ruling(told))),
         Section("What was decided", tuple(_decision(told))),
@@ -27,7 +27,7 @@ def explained(told: Told) -> tuple[Section, ...]:
     return tuple(section for section in found if section.body)
 
 
-def _happened(told: Told) -> tuple[Branch, ...]:
+def _happened(told: CaseObjects) -> tuple[Node, ...]:
     signal, status = told.investigation.spec.signal, told.status
     words = [f"{signal.severity} {signal.name} of {place(signal.target)}", _text(signal.environment)]
     end = joined([str(told.phase), _text(status.outcome), _text(status.resolution)])
@@ -43,7 +43,7 @@ def _text(word: object) -> str:
 # --- the cause --------------------------------------------------------------------------------------------------
 
 
-def _cause(told: Told) -> tuple[Branch, ...]:
+def _cause(told: CaseObjects) -> tuple[Node, ...]:
     status, root = told.status, told.status.root_cause
     first = next(iter(status.causes), None)
     summary = first.summary if first else root.summary if root else None
@@ -61,7 +61,7 @@ def _cause(told: Told) -> tuple[Branch, ...]:
     )
 
 
-def _sureness(told: Told) -> str | None:
+def _sureness(told: CaseObjects) -> str | None:
     """The figure that code computed; what the model said of itself stands beside it."""
     status = told.status
     if status.confidence is None:
@@ -70,62 +70,62 @@ def _sureness(told: Told) -> str | None:
     return f"confidence {joined([figure(status.confidence), own])}"
 
 
-def _proof(told: Told) -> Iterator[Branch]:
+def _proof(told: CaseObjects) -> Iterator[Node]:
     for claim in told.status.claims:
         if not is_refuted(claim) and claim.role is not ClaimRole.RULED_OUT:
             yield _claim(claim)
     for finding in told.status.findings:
         cites = after("rests on ", joined(finding.evidence))
-        yield Branch(
+        yield Node(
             f"detector {finding.detector} {figure(finding.confidence)}: {finding.summary or finding.category}",
             branches(cites),
         )
 
 
-def _claim(claim: Claim) -> Branch:
+def _claim(claim: Claim) -> Node:
     quoted = after(f"{joined(claim.evidence)}: ", f"“{claim.quote}”" if claim.quote else None)
     cites = quoted or after("rests on ", joined(claim.evidence))
-    return Branch(f"{joined([_text(claim.verdict), _text(claim.role)])}: {claim.text}", branches(cites, claim.note))
+    return Node(f"{joined([_text(claim.verdict), _text(claim.role)])}: {claim.text}", branches(cites, claim.note))
 
 
-def _ruled_out(told: Told) -> Iterator[Branch]:
+def _ruled_out(told: CaseObjects) -> Iterator[Node]:
     for claim in told.status.claims:
         if is_refuted(claim):
             why = claim.note or "what it cites does not say so"
-            yield Branch(f"dropped: {claim.text}", branches(why))
+            yield Node(f"dropped: {claim.text}", branches(why))
         elif claim.role is ClaimRole.RULED_OUT:
             yield _claim(claim)
     for number, cause in enumerate(told.status.causes[1:], start=2):
-        yield Branch(f"place {number}: {cause_line(cause)}", branches(after("rests on ", joined(cause.evidence))))
+        yield Node(f"place {number}: {cause_line(cause)}", branches(after("rests on ", joined(cause.evidence))))
 
 
 # --- the workflow ------------------------------------------------------------------------------------------------
 
 
-def _workflow(told: Told) -> Iterator[Branch]:
+def _workflow(told: CaseObjects) -> Iterator[Node]:
     status, chosen = told.status, told.status.selected_workflow
     if chosen is not None:
-        yield Branch(f"{chosen.action_type}: {chosen.id} {chosen.version}, confidence {figure(chosen.confidence)}")
+        yield Node(f"{chosen.action_type}: {chosen.id} {chosen.version}, confidence {figure(chosen.confidence)}")
         yield from branches(chosen.rationale)
         yield from (_parameter(told, chosen, name) for name in chosen.parameters)
     elif told.has_ended and status.needs_human_review:
-        yield Branch("none was selected")
+        yield Node("none was selected")
     for attempt in status.validation_attempts:
         if not attempt.valid:
-            yield Branch(f"refused: {attempt.workflow_id}", branches(*attempt.errors))
+            yield Node(f"refused: {attempt.workflow_id}", branches(*attempt.errors))
     for other in status.alternatives:
-        yield Branch(
+        yield Node(
             joined([f"not chosen: {other.id}", figure(other.confidence)], " "),
             branches(other.rationale),
         )
     yield from branches(*(f"earlier cases: {lesson}" for lesson in (status.context.lessons if status.context else ())))
 
 
-def _parameter(told: Told, chosen: SelectedWorkflow, name: str) -> Branch:
-    return Branch(f"{name}={chosen.parameters[name]} ({_source(told, name)})")
+def _parameter(told: CaseObjects, chosen: SelectedWorkflow, name: str) -> Node:
+    return Node(f"{name}={chosen.parameters[name]} ({_source(told, name)})")
 
 
-def _source(told: Told, name: str) -> str:
+def _source(told: CaseObjects, name: str) -> str:
     """Which rule gave a parameter."""
     wish = told.investigation.spec.workflow
     if name.startswith("TARGET_RESOURCE_"):
@@ -141,63 +141,63 @@ def _source(told: Told, name: str) -> str:
 # --- the person --------------------------------------------------------------------------------------------------
 
 
-def _asks(told: Told) -> bool:
+def _asks(told: CaseObjects) -> bool:
     return told.status.ruling is None or told.status.ruling.decision is not RulingDecision.AUTO_APPROVED
 
 
-def _ruling(told: Told) -> Iterator[Branch]:
+def _ruling(told: CaseObjects) -> Iterator[Node]:
     status, ruling = told.status, told.status.ruling
     if ruling is None:
         if status.needs_human_review:
-            yield Branch(f"review: {status.human_review_reason}", branches(*status.warnings))
+            yield Node(f"review: {status.human_review_reason}", branches(*status.warnings))
         return
-    yield Branch(joined([_text(ruling.decision), ruling.reason], ": "))
-    yield from (Branch(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
+    yield Node(joined([_text(ruling.decision), ruling.reason], ": "))
+    yield from (Node(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
     if ruling.degraded:
-        yield Branch("the policy could not be asked properly, so a person is asked", mark=Mark.ATTENTION)
+        yield Node("the policy could not be asked properly, so a person is asked", mark=State.ATTENTION)
     policy = after("policy ", ruling.query)
     digest = after("hash ", ruling.policy_hash)
     yield from branches(joined([policy, digest]))
 
 
-def _decision(told: Told) -> Iterator[Branch]:
+def _decision(told: CaseObjects) -> Iterator[Node]:
     approval, request = told.status.approval, told.request
     if approval is None or approval.ref is None:
         return
     by = after(" by ", approval.decided_by)
     reason = after(": ", request.spec.decision_reason if request else None)
-    yield Branch(f"{_text(approval.state)}{by}{reason}")
+    yield Node(f"{_text(approval.state)}{by}{reason}")
     if request is not None:
         yield from branches(*(f"agreed: {one.user}{after(': ', one.reason)}" for one in request.spec.approvals))
         if request.spec.preview_diff:
-            yield Branch(request.spec.preview_diff, quote=True)
+            yield Node(request.spec.preview_diff, quote=True)
 
 
-def _then(told: Told) -> Iterator[Branch]:
+def _then(told: CaseObjects) -> Iterator[Node]:
     status, run = told.status, told.execution
     if run is not None:
         took = f"{run.status.duration_seconds} s" if run.status.duration_seconds is not None else ""
-        yield Branch(joined([f"{run.name}: {_text(run.status.phase)}", took]), branches(*_run_lines(told)))
+        yield Node(joined([f"{run.name}: {_text(run.status.phase)}", took]), branches(*_run_lines(told)))
     elif status.execution is not None and status.execution.ref is not None:
-        yield Branch(f"{status.execution.ref.name} ran")
+        yield Node(f"{status.execution.ref.name} ran")
     if status.effectiveness is not None:
         score = after("score ", figure(status.effectiveness.score))
-        yield Branch(f"effect: {joined([_text(status.effectiveness.reason), score])}")
+        yield Node(f"effect: {joined([_text(status.effectiveness.reason), score])}")
     if told.has_ended:
         yield from _ended(told)
 
 
-def _run_lines(told: Told) -> Sequence[str | None]:
+def _run_lines(told: CaseObjects) -> Sequence[str | None]:
     run = told.execution
     failure = run.status.failure.summary if run and run.status.failure else None
     undo = f"{told.undo.name}: {_text(told.undo.status.phase)}" if told.undo else None
     return failure, undo
 
 
-def _ended(told: Told) -> Iterator[Branch]:
+def _ended(told: CaseObjects) -> Iterator[Node]:
     status, said = told.status, told.investigation.spec.feedback
     words = joined([_text(status.reason), _text(status.sub_reason)])
     took = f" after {status.duration_seconds} s" if status.duration_seconds is not None else ""
-    yield Branch(f"{told.phase}{took}{after(': ', words)}")
+    yield Node(f"{told.phase}{took}{after(': ', words)}")
     if said is not None:
-        yield Branch(f"{said.by} says that the diagnosis was {said.verdict}", branches(said.cause))
+        yield Node(f"{said.by} says that the diagnosis was {said.verdict}", branches(said.cause))

@@ -17,7 +17,7 @@ from inquest.api.investigation import Investigation
 from inquest.api.types import TERMINAL_PHASES
 
 
-class Event(StrEnum):
+class FollowKind(StrEnum):
     """What a reader is told."""
 
     STATUS = "status"
@@ -28,10 +28,10 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True)
-class Told:
+class FollowEvent:
     """One thing that a reader is told; `id` is that of the call, 0 for everything else."""
 
-    event: Event
+    event: FollowKind
     body: Mapping[str, Any]
     id: int = 0
 
@@ -47,7 +47,7 @@ class Reader:
     ended: bool = False
 
 
-def news(inv: Investigation, reader: Reader) -> tuple[Reader, tuple[Told, ...]]:
+def news(inv: Investigation, reader: Reader) -> tuple[Reader, tuple[FollowEvent, ...]]:
     """What this reader has not been told yet, and what they know after it.
 
     A call is told once it has an answer, and none before those ahead of it: who comes back misses no result.
@@ -58,33 +58,33 @@ def news(inv: Investigation, reader: Reader) -> tuple[Reader, tuple[Told, ...]]:
     ended = inv.status.phase in TERMINAL_PHASES
     after = max((one.id for one in told), default=0)
     knows = Reader(max(reader.after, after), _status(inv), ended)
-    return knows, (*told, Told(Event.END, _end(inv))) if ended else told
+    return knows, (*told, FollowEvent(FollowKind.END, _end(inv))) if ended else told
 
 
 def _status(inv: Investigation) -> Mapping[str, Any]:
     return {"phase": str(inv.status.phase or "Pending"), "message": inv.status.message or ""}
 
 
-def _standing(inv: Investigation, reader: Reader) -> Iterator[Told]:
+def _standing(inv: Investigation, reader: Reader) -> Iterator[FollowEvent]:
     if _status(inv) != reader.standing:
-        yield Told(Event.STATUS, _status(inv))
+        yield FollowEvent(FollowKind.STATUS, _status(inv))
 
 
-def _missed(inv: Investigation, reader: Reader) -> Iterator[Told]:
+def _missed(inv: Investigation, reader: Reader) -> Iterator[FollowEvent]:
     """A gap is said, never passed over."""
     kept = inv.status.progress
     first = kept[0].id if kept else None
     if first is not None and first > reader.after + 1:
-        yield Told(Event.MISSED, {"from": reader.after + 1, "to": first - 1}, first - 1)
+        yield FollowEvent(FollowKind.MISSED, {"from": reader.after + 1, "to": first - 1}, first - 1)
     elif first is None and "progress" in inv.status.truncated:
-        yield Told(Event.MISSED, {"from": reader.after + 1, "to": None})
+        yield FollowEvent(FollowKind.MISSED, {"from": reader.after + 1, "to": None})
 
 
-def _calls(inv: Investigation, reader: Reader) -> Iterator[Told]:
+def _calls(inv: Investigation, reader: Reader) -> Iterator[FollowEvent]:
     later = [entry for entry in inv.status.progress if entry.id > reader.after]
     ended = inv.status.phase in TERMINAL_PHASES
     for entry in takewhile(lambda each: ended or each.ok is not None, later):
-        yield Told(Event.CALL, _call(entry), entry.id)
+        yield FollowEvent(FollowKind.CALL, _call(entry), entry.id)
 
 
 def _call(entry: ProgressEntry) -> Mapping[str, Any]:

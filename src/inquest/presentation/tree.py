@@ -7,8 +7,8 @@ from typing import Final
 
 from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
-from inquest.presentation.branches import Branch, Mark, after, branches, counted, figure, joined
-from inquest.presentation.case import Told, cause_line, place
+from inquest.presentation.branches import Node, State, after, branches, counted, figure, joined
+from inquest.presentation.case import CaseObjects, cause_line, place
 
 SELECTION_TOOLS: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 """Tools of the second invocation alone."""
@@ -25,13 +25,13 @@ MOST_ARGUMENTS: Final = 100
 """Characters of a call's arguments that are shown."""
 
 
-def tree(told: Told) -> Branch:
+def tree(told: CaseObjects) -> Node:
     """The case as one tree."""
     phases = tuple(_phase(told, phase) for phase in WORK if _is_shown(told, phase))
-    return Branch(_head(told), (_signal(told), *phases, *_end(told)), _mark_of_case(told))
+    return Node(_head(told), (_signal(told), *phases, *_end(told)), _mark_of_case(told))
 
 
-def _head(told: Told) -> str:
+def _head(told: CaseObjects) -> str:
     status = told.status
     words = joined([str(told.phase), _text(status.outcome), _text(status.resolution)])
     return f"{told.name} in {told.investigation.namespace}: {words}"
@@ -41,31 +41,31 @@ def _text(word: object) -> str:
     return "" if word is None else str(word)
 
 
-def _mark_of_case(told: Told) -> Mark:
+def _mark_of_case(told: CaseObjects) -> State:
     if not told.has_ended:
-        return Mark.RUNNING
+        return State.RUNNING
     if told.phase is not Phase.COMPLETED:
-        return Mark.FAILED
-    return Mark.ATTENTION if told.status.needs_human_review else Mark.DONE
+        return State.FAILED
+    return State.ATTENTION if told.status.needs_human_review else State.DONE
 
 
-def _signal(told: Told) -> Branch:
+def _signal(told: CaseObjects) -> Node:
     pinned = told.investigation.spec.signal
     seen = told.signal.status.occurrences if told.signal else None
     words = f"{pinned.severity} {pinned.name} of {place(pinned.target)}"
     more = [_text(pinned.environment), _text(pinned.priority), f"seen {seen} times" if seen and seen > 1 else ""]
-    return Branch(f"Signal: {joined([words, *more])}", branches(pinned.message), Mark.DONE)
+    return Node(f"Signal: {joined([words, *more])}", branches(pinned.message), State.DONE)
 
 
 # --- phases --------------------------------------------------------------------------------------------------
 
 
-def _is_shown(told: Told, phase: Phase) -> bool:
+def _is_shown(told: CaseObjects, phase: Phase) -> bool:
     """What an ended case never came to is left out; what an open one has before it is shown."""
     return not told.has_ended or _was_reached(told, phase)
 
 
-def _was_reached(told: Told, phase: Phase) -> bool:
+def _was_reached(told: CaseObjects, phase: Phase) -> bool:
     status = told.status
     if not told.has_ended:
         return told.phase in WORK and WORK.index(phase) <= WORK.index(told.phase)
@@ -80,24 +80,24 @@ def _was_reached(told: Told, phase: Phase) -> bool:
     return reached[phase] or status.timeout_phase is phase
 
 
-def _phase(told: Told, phase: Phase) -> Branch:
+def _phase(told: CaseObjects, phase: Phase) -> Node:
     if not _was_reached(told, phase):
-        return Branch(phase, mark=Mark.WAITING)
+        return Node(phase, mark=State.WAITING)
     word, leaves = _TOLD[phase](told)
-    return Branch(f"{phase}: {word}" if word else str(phase), leaves, _mark(told, phase))
+    return Node(f"{phase}: {word}" if word else str(phase), leaves, _mark(told, phase))
 
 
-def _mark(told: Told, phase: Phase) -> Mark:
+def _mark(told: CaseObjects, phase: Phase) -> State:
     if told.phase is phase:
-        return Mark.ATTENTION if phase is Phase.AWAITING_APPROVAL else Mark.RUNNING
+        return State.ATTENTION if phase is Phase.AWAITING_APPROVAL else State.RUNNING
     failed = told.status.timeout_phase is phase or (told.has_ended and _HAS_FAILED[phase](told))
-    return Mark.FAILED if failed else Mark.DONE
+    return State.FAILED if failed else State.DONE
 
 
-Leaves = tuple[str, tuple[Branch, ...]]
+Leaves = tuple[str, tuple[Node, ...]]
 
 
-def _investigating(told: Told) -> Leaves:
+def _investigating(told: CaseObjects) -> Leaves:
     status, usage = told.status, told.status.usage
     turns = f"{counted(usage.turns, 'turn')} of {usage.model}" if usage and usage.turns else "detectors, no model"
     calls = counted(usage.tool_calls, "call") if usage and usage.tool_calls else ""
@@ -106,34 +106,34 @@ def _investigating(told: Told) -> Leaves:
     return joined([turns, calls, tokens, cost]), (
         *_snapshot(told),
         *branches(after("playbooks: ", ", ".join(status.playbooks))),
-        *(Branch(f"plan: {one.step}", mark=_STEP_MARKS[one.state]) for one in status.plan),
+        *(Node(f"plan: {one.step}", mark=_STEP_MARKS[one.state]) for one in status.plan),
         *(_call(entry) for entry in status.progress if entry.tool not in SELECTION_TOOLS),
         *(
-            Branch(f"finding {joined([figure(one.confidence), one.category], ' ')}: {one.summary or one.detector}")
+            Node(f"finding {joined([figure(one.confidence), one.category], ' ')}: {one.summary or one.detector}")
             for one in status.findings
         ),
-        *(Branch(f"could not be read: {gap.what}: {gap.why}", mark=Mark.ATTENTION) for gap in status.gaps),
-        *(Branch(f"root cause {cause_line(cause)}") for cause in status.causes[:1]),
+        *(Node(f"could not be read: {gap.what}: {gap.why}", mark=State.ATTENTION) for gap in status.gaps),
+        *(Node(f"root cause {cause_line(cause)}") for cause in status.causes[:1]),
     )
 
 
-def _snapshot(told: Told) -> Iterator[Branch]:
+def _snapshot(told: CaseObjects) -> Iterator[Node]:
     taken = told.status.snapshot
     if taken is not None:
         word = "complete" if taken.complete else "not complete"
-        yield Branch(f"snapshot: {counted(taken.pod_count or 0, 'pod')}, {word}", mark=Mark.DONE)
+        yield Node(f"snapshot: {counted(taken.pod_count or 0, 'pod')}, {word}", mark=State.DONE)
 
 
-def _call(entry: ProgressEntry) -> Branch:
+def _call(entry: ProgressEntry) -> Node:
     arguments = entry.arguments or ""
     cut = arguments if len(arguments) <= MOST_ARGUMENTS else f"{arguments[:MOST_ARGUMENTS]}…"
     took = f"{entry.milliseconds} ms" if entry.milliseconds is not None else ""
-    mark = Mark.RUNNING if entry.ok is None else Mark.DONE if entry.ok else Mark.FAILED
+    mark = State.RUNNING if entry.ok is None else State.DONE if entry.ok else State.FAILED
     words = joined([f"call {entry.id} {entry.tool or ''}", cut, after("→ ", entry.evidence), took], " ")
-    return Branch(words, mark=mark)
+    return Node(words, mark=mark)
 
 
-def _selecting(told: Told) -> Leaves:
+def _selecting(told: CaseObjects) -> Leaves:
     status = told.status
     chosen = status.selected_workflow
     word = f"{chosen.action_type}:{chosen.id} {chosen.version} {figure(chosen.confidence)}" if chosen else "none fits"
@@ -141,24 +141,24 @@ def _selecting(told: Told) -> Leaves:
     return word if chosen or told.has_ended else "", (
         *(_call(entry) for entry in status.progress if entry.tool in SELECTION_TOOLS),
         *(
-            Branch(f"refused {one.workflow_id}: {joined(one.errors, '; ')}", mark=Mark.FAILED)
+            Node(f"refused {one.workflow_id}: {joined(one.errors, '; ')}", mark=State.FAILED)
             for one in status.validation_attempts
             if not one.valid
         ),
-        *(Branch(f"{name}={value}") for name, value in values.items() if not name.startswith("TARGET_RESOURCE_")),
+        *(Node(f"{name}={value}") for name, value in values.items() if not name.startswith("TARGET_RESOURCE_")),
     )
 
 
-def _analyzing(told: Told) -> Leaves:
+def _analyzing(told: CaseObjects) -> Leaves:
     ruling = told.status.ruling
     if ruling is None:
         return "", ()
-    risks = (Branch(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
+    risks = (Node(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
     degraded = branches("the policy could not be asked properly" if ruling.degraded else None)
     return joined([_text(ruling.decision), ruling.reason], ": "), (*risks, *degraded)
 
 
-def _awaiting(told: Told) -> Leaves:
+def _awaiting(told: CaseObjects) -> Leaves:
     approval, request = told.status.approval, told.request
     state = approval.state if approval else None
     by = after(" by ", (approval.decided_by if approval else None) or (request.spec.decided_by if request else None))
@@ -168,17 +168,17 @@ def _awaiting(told: Told) -> Leaves:
     command = f"to decide: inquest approve {told.name} -n {told.investigation.namespace}"
     return f"{_text(state)}{by}{reason}", (
         *branches(after("request ", ref), after("time left ", left)),
-        *((Branch(command, quote=True),) if _is_asked(told) else ()),
+        *((Node(command, quote=True),) if _is_asked(told) else ()),
     )
 
 
-def _is_asked(told: Told) -> bool:
+def _is_asked(told: CaseObjects) -> bool:
     """Whether a decision would still count."""
     decided = told.request is not None and told.request.spec.decision is not None
     return told.phase is Phase.AWAITING_APPROVAL and not decided
 
 
-def _executing(told: Told) -> Leaves:
+def _executing(told: CaseObjects) -> Leaves:
     found = told.execution
     if found is None:
         ref = told.status.execution.ref if told.status.execution else None
@@ -190,7 +190,7 @@ def _executing(told: Told) -> Leaves:
     return joined([_text(found.status.phase), took]), branches(job, failure, undo)
 
 
-def _verifying(told: Told) -> Leaves:
+def _verifying(told: CaseObjects) -> Leaves:
     found = told.status.effectiveness
     scores = told.execution.status.effectiveness if told.execution else None
     if found is None:
@@ -202,7 +202,7 @@ def _verifying(told: Told) -> Leaves:
     )
 
 
-_TOLD: Final[Mapping[Phase, Callable[[Told], Leaves]]] = {
+_TOLD: Final[Mapping[Phase, Callable[[CaseObjects], Leaves]]] = {
     Phase.INVESTIGATING: _investigating,
     Phase.SELECTING: _selecting,
     Phase.ANALYZING: _analyzing,
@@ -211,30 +211,30 @@ _TOLD: Final[Mapping[Phase, Callable[[Told], Leaves]]] = {
     Phase.VERIFYING: _verifying,
 }
 
-_STEP_MARKS: Final[Mapping[StepState, Mark]] = {
-    StepState.PENDING: Mark.WAITING,
-    StepState.IN_PROGRESS: Mark.RUNNING,
-    StepState.DONE: Mark.DONE,
-    StepState.FAILED: Mark.FAILED,
-    StepState.SKIPPED: Mark.WAITING,
+_STEP_MARKS: Final[Mapping[StepState, State]] = {
+    StepState.PENDING: State.WAITING,
+    StepState.IN_PROGRESS: State.RUNNING,
+    StepState.DONE: State.DONE,
+    StepState.FAILED: State.FAILED,
+    StepState.SKIPPED: State.WAITING,
 }
 
 
-def _no_cause(told: Told) -> bool:
+def _no_cause(told: CaseObjects) -> bool:
     return not told.status.causes and told.status.root_cause is None
 
 
-def _not_approved(told: Told) -> bool:
+def _not_approved(told: CaseObjects) -> bool:
     return told.status.approval is None or told.status.approval.state is not ApprovalState.APPROVED
 
 
-def _run_failed(told: Told) -> bool:
+def _run_failed(told: CaseObjects) -> bool:
     if told.execution is not None:
         return told.execution.status.phase in (ExecutionPhase.FAILED, ExecutionPhase.BLOCKED)
     return told.status.effectiveness is None and told.phase is not Phase.COMPLETED
 
 
-_HAS_FAILED: Final[Mapping[Phase, Callable[[Told], bool]]] = {
+_HAS_FAILED: Final[Mapping[Phase, Callable[[CaseObjects], bool]]] = {
     Phase.INVESTIGATING: lambda told: told.phase is not Phase.COMPLETED and _no_cause(told),
     Phase.SELECTING: lambda told: told.status.selected_workflow is None,
     Phase.ANALYZING: lambda told: bool(told.status.ruling and told.status.ruling.decision == "Denied"),
@@ -247,11 +247,11 @@ _HAS_FAILED: Final[Mapping[Phase, Callable[[Told], bool]]] = {
 # --- the end -------------------------------------------------------------------------------------------------
 
 
-def _end(told: Told) -> Iterator[Branch]:
+def _end(told: CaseObjects) -> Iterator[Node]:
     status = told.status
     if not told.has_ended:
         if status.message:
-            yield Branch(status.message, mark=Mark.RUNNING)
+            yield Node(status.message, mark=State.RUNNING)
         return
     words = joined([_text(status.reason), _text(status.sub_reason)])
     review = after("a person has to look: ", _text(status.human_review_reason)) if status.needs_human_review else None
@@ -259,4 +259,4 @@ def _end(told: Told) -> Iterator[Branch]:
     said = told.investigation.spec.feedback
     judged = f"{said.by} says that the diagnosis was {said.verdict}{after(': ', said.cause)}" if said else None
     leaves = branches(review, joined([words, after("after ", took)]), judged)
-    yield Branch(f"{told.phase}: {status.message or ''}".rstrip(": "), leaves, _mark_of_case(told))
+    yield Node(f"{told.phase}: {status.message or ''}".rstrip(": "), leaves, _mark_of_case(told))

@@ -1,6 +1,6 @@
 """A case folder as values (cases, section 1): read once, checked as a whole, never changed.
 
-A fault is a `BadCase` that names file and line. Secrets are left out while reading: nothing may ever show one.
+A fault is a `CaseFileError` that names file and line. Secrets are left out while reading: nothing may ever show one.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
-from inquest.adapters.kubernetes.discovery import SECRET_WORDS, Served, pick
+from inquest.adapters.kubernetes.discovery import SECRET_WORDS, ServedResource, pick
 from inquest.api.base import API_VERSION
 from inquest.api.signal import Signal
 from inquest.errors import AmbiguousKind, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.replay.kinds import BUILT_IN, METRICS, is_namespaced, kinds_of
-from inquest.replay.scoring import Expectation, Wanted, WantedObject
-from inquest.replay.yaml_pages import BadCase, Page, page, pages, text_of
+from inquest.replay.scoring import Expectation, WantedCause, WantedObject
+from inquest.replay.yaml_pages import CaseFileError, YamlDocument, page, pages, text_of
 
 CASE: Final = "case.yaml"
 SIGNAL: Final = "signal.yaml"
@@ -91,7 +91,7 @@ class RecordedCase:
     kubernetes_version: str
     signal: Signal
     objects: tuple[Json, ...] = ()
-    kinds: tuple[Served, ...] = BUILT_IN
+    kinds: tuple[ServedResource, ...] = BUILT_IN
     whole: tuple[Whole, ...] = ()
     missed: tuple[Missed, ...] = ()
     logs: Mapping[LogPlace, Path] | None = None
@@ -106,7 +106,7 @@ class RecordedCase:
 def read_case(folder: Path) -> RecordedCase:
     """The case in a folder; BadCase for the first thing that is wrong with it."""
     if not folder.is_dir():
-        raise BadCase(folder, 1, "there is no such folder")
+        raise CaseFileError(folder, 1, "there is no such folder")
     _must_hold_its_own(folder)
     head = page(folder / CASE)
     head.mapping()
@@ -137,10 +137,10 @@ def _must_hold_its_own(folder: Path) -> None:
     home = folder.resolve()
     for path in folder.rglob("*"):
         if path.is_symlink() and not path.resolve().is_relative_to(home):
-            raise BadCase(path, 1, f"is a link that leads out of {folder.name}: put a copy in its place")
+            raise CaseFileError(path, 1, f"is a link that leads out of {folder.name}: put a copy in its place")
 
 
-def _time(head: Page, *place: str) -> datetime:
+def _time(head: YamlDocument, *place: str) -> datetime:
     text = head.text(*place)
     try:
         found = datetime.fromisoformat(text)
@@ -151,7 +151,7 @@ def _time(head: Page, *place: str) -> datetime:
     return found
 
 
-def _signal(found: Page) -> Signal:
+def _signal(found: YamlDocument) -> Signal:
     found.mapping()
     if (kind := found.at("kind")) not in (None, "Signal"):
         raise found.fault(f"kind must be Signal, not {kind}", "kind")
@@ -172,7 +172,7 @@ def _signal(found: Page) -> Signal:
 
 def _objects(folder: Path) -> tuple[Json, ...]:
     """Every object once; the same one in two files must be the same in both."""
-    found: dict[tuple[str, str, str, str], tuple[Json, Page]] = {}
+    found: dict[tuple[str, str, str, str], tuple[Json, YamlDocument]] = {}
     for one, where, number in _all_objects(folder):
         metadata = one["metadata"]
         group = one["apiVersion"].rpartition("/")[0]
@@ -218,7 +218,7 @@ def _made_up(*place: str) -> str:
     return str(uuid5(NAMESPACE_URL, "recorded:" + "/".join(place)))
 
 
-def _all_objects(folder: Path) -> Iterator[tuple[Json, Page, tuple[str | int, ...]]]:
+def _all_objects(folder: Path) -> Iterator[tuple[Json, YamlDocument, tuple[str | int, ...]]]:
     root = folder / "objects"
     files = sorted(path for path in root.rglob("*") if path.suffix in _YAML) if root.is_dir() else []
     top = folder / "metrics" / "top.yaml"
@@ -228,8 +228,8 @@ def _all_objects(folder: Path) -> Iterator[tuple[Json, Page, tuple[str | int, ..
 
 
 def _taken_apart(
-    where: Page, place: tuple[str | int, ...], value: Any, above: Mapping[str, Any]
-) -> Iterator[tuple[Json, Page, tuple[str | int, ...]]]:
+    where: YamlDocument, place: tuple[str | int, ...], value: Any, above: Mapping[str, Any]
+) -> Iterator[tuple[Json, YamlDocument, tuple[str | int, ...]]]:
     """An object, or the items of a list; items of a typed list carry no kind of their own."""
     if isinstance(value, list):
         for number, item in enumerate(value):
@@ -248,7 +248,7 @@ def _taken_apart(
         yield _as_core_event(one), where, place
 
 
-def _checked(where: Page, place: tuple[str | int, ...], one: dict[str, Any]) -> dict[str, Any]:
+def _checked(where: YamlDocument, place: tuple[str | int, ...], one: dict[str, Any]) -> dict[str, Any]:
     for word in ("apiVersion", "kind"):
         if not isinstance(one.get(word), str) or not one[word]:
             raise where.fault(f"an object needs {word}", *place)
@@ -287,7 +287,7 @@ def _as_core_event(one: dict[str, Any]) -> dict[str, Any]:
 # --- what was read, and what could not be -----------------------------------------------------------------
 
 
-def _whole(head: Page, number: int, kinds: Iterable[Served]) -> Whole:
+def _whole(head: YamlDocument, number: int, kinds: Iterable[ServedResource]) -> Whole:
     entry = head.at("recorded", number)
     if isinstance(entry, str):
         word, api_version, namespaces = entry, "", frozenset[str]()
@@ -310,7 +310,7 @@ def one_group(group: str, plural: str) -> str:
     return "" if (group, plural) == ("events.k8s.io", "events") else group
 
 
-def resource_of(word: str, api_version: str, kinds: Iterable[Served]) -> tuple[str, str]:
+def resource_of(word: str, api_version: str, kinds: Iterable[ServedResource]) -> tuple[str, str]:
     """Group and plural that a word means: `pods`, `deployments.apps`, `Deployment` beside its apiVersion."""
     try:
         kind = pick((*kinds, *METRICS), word, api_version)
@@ -354,7 +354,7 @@ def _logs(root: Path) -> dict[LogPlace, Path]:
     for path in sorted(root.rglob("*.log")):
         parts = path.relative_to(root).parts
         if len(parts) != 3:
-            raise BadCase(path, 1, "a log stands in logs/<namespace>/<pod>/<container>.log")
+            raise CaseFileError(path, 1, "a log stands in logs/<namespace>/<pod>/<container>.log")
         name = parts[2].removesuffix(".log")
         previous = name.endswith(PREVIOUS)
         found[LogPlace(parts[0], parts[1], name.removesuffix(PREVIOUS) if previous else name, previous)] = path
@@ -365,7 +365,7 @@ def _texts(root: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(root.glob("*.txt")) if root.is_dir() else ():
         title, _, text = text_of(path).partition("\n")
         if not title.strip():
-            raise BadCase(path, 1, "the first line must say which command or check printed this")
+            raise CaseFileError(path, 1, "the first line must say which command or check printed this")
         yield title.strip().removeprefix("#").strip(), text
 
 
@@ -405,27 +405,27 @@ def _expected(path: Path) -> Expectation | None:
     )
 
 
-def _wanted(where: Page, *place: str | int) -> Wanted:
+def _wanted(where: YamlDocument, *place: str | int) -> WantedCause:
     """A cause, or an object alone (`acceptable` lists objects), or a category alone."""
     if isinstance(where.at(*place), str):
-        return Wanted(categories=where.texts(*place))
+        return WantedCause(categories=where.texts(*place))
     found = where.mapping(*place)
     if "kind" in found:
-        return Wanted(objects=(_wanted_object(where, *place),))
+        return WantedCause(objects=(_wanted_object(where, *place),))
     where.known(_CAUSE_WORDS, *place)
     if not found.get("category") and not found.get("object"):
         raise where.fault("a cause needs category or object", *place)
     several = where.at(*place, "object")
     count = len(several) if isinstance(several, list) else 0
     steps = [(number,) for number in range(count)] if count else [()] if several else []
-    return Wanted(
+    return WantedCause(
         categories=where.texts(*place, "category"),
         objects=tuple(_wanted_object(where, *place, "object", *step) for step in steps),
         fields=where.texts(*place, "field"),
     )
 
 
-def _wanted_object(where: Page, *place: str | int) -> WantedObject:
+def _wanted_object(where: YamlDocument, *place: str | int) -> WantedObject:
     where.mapping(*place)
     where.known(_OBJECT_WORDS, *place)
     return WantedObject(

@@ -18,7 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 from inquest.api.base import API_VERSION, rfc3339
-from inquest.api.investigation import Feedback, Verdict
+from inquest.api.investigation import Feedback, FeedbackVerdict
 from inquest.api.signal import SignalContent
 from inquest.core.case import facts
 from inquest.core.case.case import Case, told_diagnosis
@@ -26,12 +26,12 @@ from inquest.core.case.journal import dump, load
 from inquest.core.case.transitions import fold
 from inquest.core.diagnosis.categories import UNKNOWN, category_from
 from inquest.core.diagnosis.diagnosis import Cause
-from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Observed
-from inquest.core.evidence.snapshot import Listing, Snapshot
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, ObservedObject
+from inquest.core.evidence.snapshot import CompleteListing, Snapshot
 from inquest.errors import AlreadyExists, InquestError, NotRecorded
 from inquest.replay.case import CASE, EXPECTED, SIGNAL, resource_of
 from inquest.replay.kinds import is_namespaced, kinds_of
-from inquest.replay.yaml_pages import BadCase, text_of
+from inquest.replay.yaml_pages import CaseFileError, text_of
 
 RECORDING: Final = "recording.json"
 FEEDBACK: Final = "feedback.yaml"
@@ -110,7 +110,7 @@ def _signal(case: Case) -> dict[str, Any]:
 # --- what was seen ----------------------------------------------------------------------------------------
 
 
-def _objects(seen: Iterable[Observed]) -> dict[str, str]:
+def _objects(seen: Iterable[ObservedObject]) -> dict[str, str]:
     """Beneath their namespace, one file for each kind."""
     found: dict[str, list[Any]] = {}
     for one in seen:
@@ -169,7 +169,7 @@ def _recorded(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
         yield {"kind": kind} if "" in namespaces else {"kind": kind, "namespaces": sorted(namespaces)}
 
 
-def _is_kept(listing: Listing, snapshot: Snapshot) -> bool:
+def _is_kept(listing: CompleteListing, snapshot: Snapshot) -> bool:
     """Whether everything that was listed is in the snapshot too."""
     there = {f"{one.namespace}/{one.name}" for one in snapshot.of_kind(listing.kind)}
     return set(listing.names) <= there
@@ -212,12 +212,12 @@ def _judgement(case: Case, feedback: Feedback | None) -> dict[str, str]:
 
 def _expected(case: Case, feedback: Feedback) -> dict[str, Any]:
     """What a replay is held against; empty where what was said does not tell what would be right."""
-    if feedback.verdict is Verdict.RIGHT:
+    if feedback.verdict is FeedbackVerdict.RIGHT:
         return _confirmed(case)
     category = category_from(feedback.cause or "")
     if category == UNKNOWN:
         return {}
-    refuted = _first(case) if feedback.verdict is Verdict.WRONG else None
+    refuted = _first(case) if feedback.verdict is FeedbackVerdict.WRONG else None
     return {"cause": {"category": category}, **({"forbidden": [_cause(refuted)]} if refuted else {})}
 
 
@@ -253,10 +253,10 @@ def read_recording(folder: Path) -> Case:
     try:
         return fold(load(payload) for payload in json.loads(text_of(path))["facts"])
     except json.JSONDecodeError as error:
-        raise BadCase(path, error.lineno, f"no JSON: {error.msg}") from error
+        raise CaseFileError(path, error.lineno, f"no JSON: {error.msg}") from error
     except (KeyError, TypeError, ValidationError) as error:
-        raise BadCase(path, 1, f"no recording: {type(error).__name__}") from error
-    except BadCase:
+        raise CaseFileError(path, 1, f"no recording: {type(error).__name__}") from error
+    except CaseFileError:
         raise
     except InquestError as error:
-        raise BadCase(path, 1, f"no recording: {error}") from error
+        raise CaseFileError(path, 1, f"no recording: {error}") from error

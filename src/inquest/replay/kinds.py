@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from inquest.adapters.kubernetes.discovery import Served
+from inquest.adapters.kubernetes.discovery import ServedResource
 from inquest.ports.kubernetes import ResourceKind
 
 Json = Mapping[str, Any]
@@ -72,17 +72,19 @@ flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration prioritylevelconfigur
 """apiVersion, kind, plural, scope, short names; of each group the preferred version first."""
 
 METRICS: Final = (
-    Served(ResourceKind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True), "", frozenset()),
-    Served(ResourceKind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", False), "", frozenset()),
+    ServedResource(ResourceKind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True), "", frozenset()),
+    ServedResource(ResourceKind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", False), "", frozenset()),
 )
 """Served where a metrics server runs: only what was recorded says so."""
 _VERSIONS: Final = "versions"
 
 
-def _row(line: str) -> Served:
+def _row(line: str) -> ServedResource:
     api_version, kind, plural, scope, *short = line.split()
     group, _, version = api_version.rpartition("/")
-    return Served(ResourceKind(group, version, kind, plural, scope == "namespaced"), kind.lower(), frozenset(short))
+    return ServedResource(
+        ResourceKind(group, version, kind, plural, scope == "namespaced"), kind.lower(), frozenset(short)
+    )
 
 
 BUILT_IN: Final = tuple(map(_row, _TABLE.split("\n")[1:-1]))
@@ -94,7 +96,7 @@ def is_namespaced(api_version: str, kind: str) -> bool | None:
     return _SCOPES.get((api_version.rpartition("/")[0], kind))
 
 
-def kinds_of(objects: Iterable[Json]) -> tuple[Served, ...]:
+def kinds_of(objects: Iterable[Json]) -> tuple[ServedResource, ...]:
     """What the cluster of these objects serves beyond doubt: built-in kinds, defined ones, those of the objects."""
     found = {(row.kind.group, row.kind.version, row.kind.kind): row for row in BUILT_IN}
     several = tuple(objects)
@@ -103,14 +105,14 @@ def kinds_of(objects: Iterable[Json]) -> tuple[Served, ...]:
     return tuple(found.values())
 
 
-def _defined(objects: Iterable[Json]) -> Iterator[Served]:
+def _defined(objects: Iterable[Json]) -> Iterator[ServedResource]:
     """By the definitions of custom kinds."""
     for each in objects:
         if each.get("kind") == "CustomResourceDefinition" and isinstance(each.get("spec"), Mapping):
             yield from _of_definition(each["spec"])
 
 
-def _of_definition(spec: Json) -> Iterator[Served]:
+def _of_definition(spec: Json) -> Iterator[ServedResource]:
     names = spec.get("names") or {}
     if not names.get("kind") or not names.get("plural"):
         return
@@ -123,12 +125,12 @@ def _of_definition(spec: Json) -> Iterator[Served]:
                 str(names["plural"]),
                 spec.get("scope") == "Namespaced",
             )
-            yield Served(
+            yield ServedResource(
                 kind, str(names.get("singular") or kind.kind.lower()), frozenset(names.get("shortNames") or ())
             )
 
 
-def _seen(objects: Iterable[Json]) -> Iterator[Served]:
+def _seen(objects: Iterable[Json]) -> Iterator[ServedResource]:
     """By the objects themselves; their plural is guessed."""
     metrics = {row.kind.kind: row for row in METRICS}
     for each in objects:
@@ -138,7 +140,7 @@ def _seen(objects: Iterable[Json]) -> Iterator[Served]:
             yield metrics[kind]
             continue
         namespaced = bool(each["metadata"].get("namespace"))
-        yield Served(ResourceKind(group, version, kind, plural_of(kind), namespaced), kind.lower(), frozenset())
+        yield ServedResource(ResourceKind(group, version, kind, plural_of(kind), namespaced), kind.lower(), frozenset())
 
 
 def plural_of(kind: str) -> str:

@@ -17,7 +17,7 @@ from inquest.adapters.monitoring.promql import canonical, confined, selector_of,
 from inquest.adapters.monitoring.selectors import Confinement, Matcher, Selector
 from inquest.api.base import rfc3339
 from inquest.errors import Declined, NotRecorded
-from inquest.ports.kubernetes import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, SourceAnswer
 from inquest.replay.case import Measured, RecordedCase
 
 NAMESPACE: Final = "namespace"
@@ -27,7 +27,7 @@ PART: Final = "what was recorded; there may have been more"
 
 
 @dataclass(frozen=True)
-class Series:
+class RecordedSeries:
     """Labels and samples; `moment` where one instant was recorded and no range."""
 
     labels: Mapping[str, str]
@@ -44,14 +44,14 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RecordedAnswer:
     """One recorded answer."""
 
     query: str
     """In canonical form; empty where it is about a metric."""
     metric: str
     labels: Mapping[str, str]
-    series: tuple[Series, ...]
+    series: tuple[RecordedSeries, ...]
 
 
 class RecordedMetrics:
@@ -60,43 +60,47 @@ class RecordedMetrics:
     def __init__(self, case: RecordedCase) -> None:
         self._entries = tuple(_entry(one) for one in case.measured)
 
-    async def query(self, query: str, namespaces: Namespaces, at: datetime) -> Reading:
+    async def query(self, query: str, namespaces: Namespaces, at: datetime) -> SourceAnswer:
         for found in self._answers(query, namespaces):
             samples = [(one, one.at(at.timestamp())) for one in found]
             result = [{"metric": dict(one.labels), "value": list(sample)} for one, sample in samples if sample]
             if result or not found:
-                return Reading({"resultType": "vector", "result": result}, len(result) == len(found))
+                return SourceAnswer({"resultType": "vector", "result": result}, len(result) == len(found))
         raise NotRecorded(f"{query} at {rfc3339(at)} is not in the recorded case")
 
     async def query_range(
         self, query: str, namespaces: Namespaces, start: datetime, end: datetime, step: float
-    ) -> Reading:
+    ) -> SourceAnswer:
         for found in self._answers(query, namespaces):
             reading = _within_time([one for one in found if not one.moment], start.timestamp(), end.timestamp())
             if reading.data["result"] or not found:
                 return reading
         raise NotRecorded(f"{query} from {rfc3339(start)} to {rfc3339(end)} is not in the recorded case")
 
-    async def series(self, match: str, namespaces: Namespaces, start: datetime, end: datetime, limit: int) -> Reading:
+    async def series(
+        self, match: str, namespaces: Namespaces, start: datetime, end: datetime, limit: int
+    ) -> SourceAnswer:
         found = [dict(one.labels) for one in self._of(match, namespaces)]
         return _part(found[:limit], match)
 
-    async def values(self, label: str, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def values(
+        self, label: str, match: str, namespaces: Namespaces, start: datetime, end: datetime
+    ) -> SourceAnswer:
         labels = [one.labels for one in self._of(match, namespaces)]
         return _part(sorted({found[label] for found in labels if label in found}), label)
 
-    async def labels(self, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def labels(self, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> SourceAnswer:
         return _part(sorted({label for one in self._of(match, namespaces) for label in one.labels}), "labels")
 
-    async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> SourceAnswer:
         raise NotRecorded("what metrics mean is not in the recorded case")
 
-    async def rules(self, namespaces: Namespaces) -> Reading:
+    async def rules(self, namespaces: Namespaces) -> SourceAnswer:
         raise NotRecorded("rules are not in the recorded case")
 
     # --- which answer
 
-    def _answers(self, query: str, namespaces: Namespaces) -> list[tuple[Series, ...]]:
+    def _answers(self, query: str, namespaces: Namespaces) -> list[tuple[RecordedSeries, ...]]:
         """The series of each recorded answer to a query; NotRecorded where nobody asked it then."""
         confined(query, Confinement(NAMESPACE, namespaces))
         asked = canonical(query)
@@ -107,7 +111,7 @@ class RecordedMetrics:
             raise NotRecorded(f"{query} is not in the recorded case")
         return found or [narrowed or ()]
 
-    def _narrowed(self, query: str, namespaces: Namespaces) -> tuple[Series, ...] | None:
+    def _narrowed(self, query: str, namespaces: Namespaces) -> tuple[RecordedSeries, ...] | None:
         """Of a plain selector: the recorded series of its metric, if those were all that it can mean."""
         try:
             selector = selector_of(query)
@@ -119,7 +123,7 @@ class RecordedMetrics:
                 return tuple(one for one in kept if all(_fits(one, each) for each in _labels_of(selector)))
         return None
 
-    def _of(self, match: str, namespaces: Namespaces) -> Iterator[Series]:
+    def _of(self, match: str, namespaces: Namespaces) -> Iterator[RecordedSeries]:
         """Every recorded series that a selector may mean; of one without a name those of all metrics."""
         selector = selector_of(match) if match else None
         for entry in self._entries:
@@ -133,11 +137,11 @@ class RecordedMetrics:
 # --- as they were written down ---------------------------------------------------------------------------------------
 
 
-def _entry(found: Measured) -> Entry:
+def _entry(found: Measured) -> RecordedAnswer:
     result = found.result
     rows = result.get("result") or () if isinstance(result, Mapping) else result or ()
     series = tuple(_series(row, found.labels) for row in rows if isinstance(row, Mapping))
-    return Entry(_query(found.query), found.metric, found.labels, series)
+    return RecordedAnswer(_query(found.query), found.metric, found.labels, series)
 
 
 def _query(text: str) -> str:
@@ -147,13 +151,13 @@ def _query(text: str) -> str:
         return text.strip()
 
 
-def _series(row: Mapping[str, Any], labels: Mapping[str, str]) -> Series:
+def _series(row: Mapping[str, Any], labels: Mapping[str, str]) -> RecordedSeries:
     """Labels that all series of an answer share may be left out of each."""
     own = {str(key): str(word) for key, word in (row.get("metric") or {}).items()}
     moment = "values" not in row
     samples: Sequence[Any] = [row.get("value")] if moment else row["values"]
     told = sorted((_seconds(sample[0]), str(sample[1])) for sample in samples if sample)
-    return Series({**labels, **own}, tuple(told), moment)
+    return RecordedSeries({**labels, **own}, tuple(told), moment)
 
 
 def _seconds(said: Any) -> float:
@@ -166,7 +170,7 @@ def _seconds(said: Any) -> float:
 # --- what fits -------------------------------------------------------------------------------------------------------
 
 
-def _is_own(series: Series, namespaces: Namespaces) -> bool:
+def _is_own(series: RecordedSeries, namespaces: Namespaces) -> bool:
     return series.labels.get(NAMESPACE) in (None, *namespaces)
 
 
@@ -182,7 +186,7 @@ def _within(labels: Mapping[str, str], selector: Selector, namespaces: Namespace
     return all(said.get(label) == word for label, word in labels.items())
 
 
-def _fits(series: Series, matcher: Matcher) -> bool:
+def _fits(series: RecordedSeries, matcher: Matcher) -> bool:
     """Whether a matcher holds; NotRecorded where nobody wrote the label down."""
     if matcher.label not in series.labels:
         raise NotRecorded(f"label {matcher.label} is not in the recorded case")
@@ -201,13 +205,13 @@ def _holds(word: str, matcher: Matcher) -> bool:
     return hit is (matcher.op == "=~")
 
 
-def _suits(series: Series, selector: Selector) -> bool:
+def _suits(series: RecordedSeries, selector: Selector) -> bool:
     if selector.metric and series.labels.get("__name__") != selector.metric:
         return False
     return all(one.label in series.labels and _holds(series.labels[one.label], one) for one in selector.matchers)
 
 
-def _names(entry: Entry) -> tuple[str, ...]:
+def _names(entry: RecordedAnswer) -> tuple[str, ...]:
     if entry.metric:
         return (entry.metric,)
     try:
@@ -216,21 +220,21 @@ def _names(entry: Entry) -> tuple[str, ...]:
         return ()
 
 
-def _within_time(found: Sequence[Series], first: float, last: float) -> Reading:
+def _within_time(found: Sequence[RecordedSeries], first: float, last: float) -> SourceAnswer:
     """The samples of a time; of one that was not recorded as a whole they are a part."""
     shown = [(one, [list(sample) for sample in one.samples if first <= sample[0] <= last]) for one in found]
     result = [{"metric": dict(one.labels), "values": samples} for one, samples in shown if samples]
     whole = all(_covers(one, first, last) for one in found)
     notes = () if whole else ("not all of this time was recorded",)
-    return Reading({"resultType": "matrix", "result": result}, whole, notes)
+    return SourceAnswer({"resultType": "matrix", "result": result}, whole, notes)
 
 
-def _covers(series: Series, first: float, last: float) -> bool:
+def _covers(series: RecordedSeries, first: float, last: float) -> bool:
     slack = LOOK_BACK.total_seconds()
     return series.samples[0][0] <= first + slack and last <= series.samples[-1][0] + slack
 
 
-def _part(found: list[Any], what: str) -> Reading:
+def _part(found: list[Any], what: str) -> SourceAnswer:
     if not found:
         raise NotRecorded(f"{what} is not in the recorded case")
-    return Reading(found, False, (PART,))
+    return SourceAnswer(found, False, (PART,))

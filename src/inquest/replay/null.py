@@ -6,9 +6,9 @@ from datetime import datetime
 
 from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted
-from inquest.core.remediation.policy import Answer
+from inquest.core.remediation.policy import PolicyAnswer
 from inquest.errors import Forbidden, NotFound
-from inquest.ports.kubernetes import Access, Json, Person, ResourceKind, Seen
+from inquest.ports.kubernetes import Access, Json, ListedEverywhere, Person, ResourceKind
 from inquest.ports.process import Clock, Notice
 
 
@@ -16,7 +16,7 @@ def _refused() -> Forbidden:
     return Forbidden("a recorded case takes no writes")
 
 
-class ReadOnly:
+class ReadOnlyObjects:
     """`ports.Status` of a replay: nothing of ours is there, nothing can be written; its clock is the recorded one."""
 
     def __init__(self, clock: Clock) -> None:
@@ -30,8 +30,8 @@ class ReadOnly:
     ) -> tuple[Json, ...]:
         return ()
 
-    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> Seen:
-        return Seen(())
+    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> ListedEverywhere:
+        return ListedEverywhere(())
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         raise _refused()
@@ -60,15 +60,15 @@ class ReadOnly:
         return self._clock.now()
 
 
-class NoRuling:
+class NullPolicy:
     """`ports.Policy` of a replay: it ends before the ruling."""
 
-    async def ask(self, document: Redacted[Json]) -> Answer:
+    async def ask(self, document: Redacted[Json]) -> PolicyAnswer:
         raise _refused()
 
 
-class Silence:
-    """`ports.Herald` of a replay."""
+class NullNotifier:
+    """`ports.Notifier` of a replay."""
 
     async def tell(self, notice: Redacted[Notice]) -> NoticeState:
         return NoticeState.SENT

@@ -1,7 +1,7 @@
 """Recorded cases through the product, one after the other, and out of it: `inquest replay` and `inquest export`.
 
-The house is the one of the operator; its cluster is the recorded case, its clock starts when that was recorded, and it
-writes nothing.
+The ports are those of the operator; their cluster is the recorded case, their clock starts when it was recorded, and
+nothing is written.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from starlette.applications import Starlette
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.api.base import ObjectMeta
 from inquest.api.investigation import Investigation, InvestigationStatus
-from inquest.controllers.house import House
 from inquest.controllers.investigation.replay import Replay, register
 from inquest.controllers.investigation.stored import from_journal, from_records, uid_of
 from inquest.controllers.journal import Journal
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts
 from inquest.core.case.case import Case, told_diagnosis
-from inquest.core.case.outcome import Verdict
+from inquest.core.case.outcome import Conclusion
 from inquest.core.diagnosis.diagnosis import Cause
-from inquest.core.diagnosis.playbooks import Book
+from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.llm.messages import Invocation
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.reporting.archive import replayed
+from inquest.core.reporting.archive import replay_case
 from inquest.core.reporting.status import status_changes
 from inquest.datastorage.app import create_app
 from inquest.datastorage.store.database import migrate, open_database
 from inquest.errors import Misconfigured, NotRecorded
 from inquest.gather.tools.context import Backends
-from inquest.gather.tools.toolset import Tools
+from inquest.gather.tools.toolset import Toolset
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import Model
 from inquest.replay.case import CASE, RecordedCase, read_case
@@ -48,13 +48,13 @@ from inquest.replay.clock import RecordedClock
 from inquest.replay.cluster import RecordedCluster
 from inquest.replay.export import read_recording
 from inquest.replay.metrics import RecordedMetrics
-from inquest.replay.null import NoRuling, ReadOnly, Silence
+from inquest.replay.null import NullNotifier, NullPolicy, ReadOnlyObjects
 from inquest.replay.scoring import Judged, Played, judge
-from inquest.replay.target_reader import RecordedEyes
+from inquest.replay.target_reader import RecordedTargetReader
 from inquest.replay.yaml_pages import pages
 from inquest.settings.model import ModelSettings
 from inquest.settings.settings import Settings
-from inquest.wiring import ToolBench, context_tool, external_datastorage, model_names, model_of, playbooks_of
+from inquest.wiring import CaseTools, context_tool, external_datastorage, model_names, model_of, playbooks_of
 
 PACKAGED_CATALOGUE: Final = Path(__file__).parents[1] / "catalogue"
 SOURCE_CATALOGUE: Final = Path(__file__).parents[3] / "catalogue"
@@ -77,7 +77,7 @@ class Result:
     seconds: float
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> Conclusion | None:
         closed, selected = self.case.closed, self.case.last(facts.Selected)
         return closed.verdict if closed else selected.verdict if selected else None
 
@@ -137,7 +137,7 @@ class Player:
     datastorage: DataStorageClient
     redactor: Redactor
     model: Model | None
-    playbooks: tuple[Book, ...]
+    playbooks: tuple[Playbook, ...]
     elapsed: Callable[[], float] = time.monotonic
     """Seconds that go by while a model answers."""
     words: bool = False
@@ -148,35 +148,35 @@ class Player:
         begun = time.monotonic()
         recorded = read_case(folder)
         cluster = RecordedCluster(recorded)
-        house = self._house(recorded, cluster)
+        ports = self._house(recorded, cluster)
         if self.words:
-            tools = {invocation: house.tools.schemas(invocation) for invocation in Invocation}
-            case = replayed(read_recording(folder), tools)
+            tools = {invocation: ports.tools.schemas(invocation) for invocation in Invocation}
+            case = replay_case(read_recording(folder), tools)
         else:
-            case = await Replay(house).play(recorded.signal)
+            case = await Replay(ports).play(recorded.signal)
         return Result(recorded, case, cluster.reads, time.monotonic() - begun)
 
-    def _house(self, recorded: RecordedCase, cluster: RecordedCluster) -> House:
+    def _house(self, recorded: RecordedCase, cluster: RecordedCluster) -> ControllerPorts:
         # With a model the time that really goes by counts: its budgets are real.
         clock = RecordedClock(recorded.taken_at, self.elapsed) if self.model else RecordedClock(recorded.taken_at)
-        eyes, status = RecordedEyes(recorded, cluster, self.redactor, clock), ReadOnly(clock)
-        context = context_tool(eyes, self.datastorage)
+        target_reader, status = RecordedTargetReader(recorded, cluster, self.redactor, clock), ReadOnlyObjects(clock)
+        context = context_tool(target_reader, self.datastorage)
         runbooks = {book.name: book.text for book in self.playbooks}
         blocked = frozenset(self.settings.rca.blocked_kinds)
         backends = Backends(cluster, self.redactor, clock, self.datastorage, context, runbooks, blocked)
         if recorded.measured:
             backends = replace(backends, metrics=RecordedMetrics(recorded))
         settings = _at_home_in(self.settings, recorded.home)
-        return House(
+        return ControllerPorts(
             settings=settings,
             cluster=cluster,
-            eyes=eyes,
-            tools=ToolBench(backends, Tools(backends)),
+            target_reader=target_reader,
+            tools=CaseTools(backends, Toolset(backends)),
             status=status,
-            policy=NoRuling(),
+            policy=NullPolicy(),
             catalogue=self.datastorage,
             datastorage=self.datastorage,
-            herald=Silence(),
+            notifier=NullNotifier(),
             clock=clock,
             redactor=self.redactor,
             journal=Journal(status, settings.kubernetes.namespace),
@@ -234,12 +234,12 @@ def _alone(chosen: ModelSettings, name: str) -> ModelSettings:
 # --- export ------------------------------------------------------------------------------------------------------
 
 
-async def named(kube: Kube, settings: Settings, namespace: str, name: str) -> Case:
+async def named(kube: Clients, settings: Settings, namespace: str, name: str) -> Case:
     """The stored case of an Investigation, by its name, or by its uid once it is deleted."""
     return await stored(kube, settings, await uid_of(kube.status, namespace, name))
 
 
-async def stored(kube: Kube, settings: Settings, uid: str) -> Case:
+async def stored(kube: Clients, settings: Settings, uid: str) -> Case:
     """A case as its journal has it, else as DataStorage keeps it; NotRecorded where neither does."""
     case = await from_journal(Journal(kube.status, settings.kubernetes.namespace), uid)
     if case is not None:

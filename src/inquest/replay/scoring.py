@@ -32,7 +32,7 @@ class WantedObject:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedCause:
     """A cause as it is described; an empty part is not compared."""
 
     categories: tuple[str, ...] = ()
@@ -45,10 +45,10 @@ class Expectation:
     """What `expected.yaml` says."""
 
     outcome: str = ""
-    cause: Wanted | None = None
-    acceptable: tuple[Wanted, ...] = ()
+    cause: WantedCause | None = None
+    acceptable: tuple[WantedCause, ...] = ()
     """Other objects, or causes, that a careful reader would accept."""
-    forbidden: tuple[Wanted, ...] = ()
+    forbidden: tuple[WantedCause, ...] = ()
     """Causes that must not be named first."""
     action_types: tuple[str, ...] = ()
 
@@ -99,7 +99,7 @@ def is_right(expected: Expectation, cause: Cause) -> bool:
     )
 
 
-def _fits(wanted: Wanted, cause: Cause) -> bool:
+def _fits(wanted: WantedCause, cause: Cause) -> bool:
     return _is_category(wanted.categories, cause.category) and _is_object(wanted.objects, cause.object)
 
 

@@ -14,7 +14,7 @@ from inquest.ports.process import Clock, Redactor
 from inquest.replay.case import RecordedCase
 
 
-class RecordedEyes:
+class RecordedTargetReader:
     """A recording does not change: what was found out about a target stays true."""
 
     def __init__(self, case: RecordedCase, cluster: Cluster, redactor: Redactor, clock: Clock) -> None:

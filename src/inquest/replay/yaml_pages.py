@@ -20,7 +20,7 @@ from inquest.errors import Invalid
 _LEFT_AS_TEXT: Final = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 
 
-class BadCase(Invalid):
+class CaseFileError(Invalid):
     """A case folder that cannot be read; the text begins with file and line."""
 
     reason = "BadCase"
@@ -40,16 +40,16 @@ _Loader.yaml_implicit_resolvers = {
 
 
 @dataclass(frozen=True)
-class Page:
+class YamlDocument:
     """One document of a file; `number` counts from 0."""
 
     path: Path
     number: int
     value: Any
 
-    def fault(self, text: str, *place: str | int) -> BadCase:
+    def fault(self, text: str, *place: str | int) -> CaseFileError:
         """What is wrong at a place inside the document, with the line of the nearest part of it that is there."""
-        return BadCase(self.path, _line(self.path, self.number, place), text)
+        return CaseFileError(self.path, _line(self.path, self.number, place), text)
 
     def mapping(self, *place: str | int) -> Mapping[str, Any]:
         """The document, or a part of it, as a mapping; BadCase where it is something else."""
@@ -107,21 +107,21 @@ class Page:
                 raise self.fault(f"{key!r} is not known: {near[0]!r} is", *place, str(key))
 
 
-def pages(path: Path) -> Iterator[Page]:
+def pages(path: Path) -> Iterator[YamlDocument]:
     """The documents of a file that are not empty; BadCase for what is no YAML or no UTF-8. JSON may stand for YAML."""
     if path.suffix == ".json":
-        yield Page(path, 0, _json(path))
+        yield YamlDocument(path, 0, _json(path))
         return
     try:
         documents = list(yaml.load_all(text_of(path), Loader=_Loader))  # a safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise BadCase(path, mark.line + 1 if mark else 1, f"no YAML: {error.problem or error.context}") from error
+        raise CaseFileError(path, mark.line + 1 if mark else 1, f"no YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadCase(path, 1, f"no YAML: {error}") from error
+        raise CaseFileError(path, 1, f"no YAML: {error}") from error
     for number, value in enumerate(documents):
         if value is not None:
-            yield Page(path, number, value)
+            yield YamlDocument(path, number, value)
 
 
 def _json(path: Path) -> Any:
@@ -129,14 +129,14 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(text_of(path))
     except json.JSONDecodeError as error:
-        raise BadCase(path, error.lineno, f"no JSON: {error.msg}") from error
+        raise CaseFileError(path, error.lineno, f"no JSON: {error.msg}") from error
 
 
-def page(path: Path) -> Page:
+def page(path: Path) -> YamlDocument:
     """The one document of a file."""
     found = list(pages(path))
     if len(found) != 1:
-        raise BadCase(path, 1, "the file is empty" if not found else "one document is wanted, there are several")
+        raise CaseFileError(path, 1, "the file is empty" if not found else "one document is wanted, there are several")
     return found[0]
 
 
@@ -146,9 +146,9 @@ def text_of(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise BadCase(path, line, "no UTF-8") from error
+        raise CaseFileError(path, line, "no UTF-8") from error
     except OSError as error:
-        raise BadCase(path, 1, error.strerror or "cannot be read") from error
+        raise CaseFileError(path, 1, error.strerror or "cannot be read") from error
 
 
 def _said(place: tuple[str | int, ...]) -> str:

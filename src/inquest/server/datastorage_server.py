@@ -31,7 +31,7 @@ from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 
 if TYPE_CHECKING:
-    from inquest.adapters.kubernetes.clients import Kube
+    from inquest.adapters.kubernetes.clients import Clients
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -116,12 +116,12 @@ async def _around(settings: Settings, stack: AsyncExitStack) -> list[Middleware]
     return [Middleware(Private, reviewer=kube.metrics_readers())]
 
 
-async def _kube(settings: Settings, stack: AsyncExitStack) -> Kube:
-    from inquest.adapters.kubernetes.clients import Kube
+async def _kube(settings: Settings, stack: AsyncExitStack) -> Clients:
+    from inquest.adapters.kubernetes.clients import Clients
     from inquest.adapters.kubernetes.credentials import from_kubeconfig, in_cluster
 
     file = settings.kubernetes.kubeconfig
-    return await stack.enter_async_context(Kube(from_kubeconfig(file) if file else in_cluster(), SystemClock()))
+    return await stack.enter_async_context(Clients(from_kubeconfig(file) if file else in_cluster(), SystemClock()))
 
 
 async def _reviewer(settings: Settings, stack: AsyncExitStack) -> Reviewer | None:

@@ -40,7 +40,7 @@ class Reviewer(Protocol):
 
 
 @dataclass(frozen=True)
-class Door:
+class LoginPolicy:
     """In what the servers differ."""
 
     logins: Counter
@@ -53,10 +53,12 @@ class Door:
     """Status where the reviewer cannot be asked; that lets nobody in."""
 
 
-class Login:
+class LoginMiddleware:
     """Lets a request pass with the reviewed name, or answers 401, 403 or what its door says."""
 
-    def __init__(self, app: ASGIApp, reviewer: Reviewer, door: Door, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, app: ASGIApp, reviewer: Reviewer, door: LoginPolicy, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._app, self._reviewer, self._door = app, reviewer, door
         self._kept = _Kept(clock)
         self._asking = asyncio.Semaphore(REVIEWS_AT_ONCE)

@@ -11,10 +11,10 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from inquest.serving.login import Door, Login, Reviewer
+from inquest.serving.login import LoginMiddleware, LoginPolicy, Reviewer
 from inquest.telemetry.metrics import PROBE_LOGINS
 
-DOOR: Final = Door(
+DOOR: Final = LoginPolicy(
     logins=PROBE_LOGINS,
     named=lambda scope, _name: scope,
     lacking="the account lacks the right to get /metrics (nonResourceURLs of a ClusterRole)",
@@ -28,7 +28,7 @@ class Private:
         self, app: ASGIApp, reviewer: Reviewer, private: Callable[[Scope], bool] = lambda _scope: True
     ) -> None:
         self._app, self._private = app, private
-        self._asked = Login(app, reviewer, DOOR)
+        self._asked = LoginMiddleware(app, reviewer, DOOR)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         passes = scope["type"] != "http" or is_local(scope) or not self._private(scope)

@@ -25,7 +25,7 @@ class PriceSettings(SettingsGroup):
     """Completion tokens, reasoning included."""
 
 
-class Endpoint(SettingsGroup):
+class EndpointBase(SettingsGroup):
     endpoint: str = ""
     """Base URL of the endpoint."""
     name: str = ""
@@ -68,7 +68,7 @@ class Endpoint(SettingsGroup):
             check_url("proxy", proxy)
 
 
-class EndpointSettings(Endpoint):
+class EndpointSettings(EndpointBase):
     """A further endpoint; it inherits nothing from the first."""
 
     provider: Literal["openai", "azure"] = "openai"
@@ -80,7 +80,7 @@ class EndpointSettings(Endpoint):
         return self
 
 
-class ModelSettings(Endpoint):
+class ModelSettings(EndpointBase):
     """The model, or none: detectors and playbooks then give the diagnosis alone."""
 
     provider: Literal["none", "openai", "azure"] = "none"

@@ -113,7 +113,7 @@ class RouteSettings(SettingsGroup):
     """Labels `team`, `business-unit` or `service-owner` of targets or their namespaces; empty: all."""
 
 
-class HeraldSettings(SettingsGroup):
+class NotificationSettings(SettingsGroup):
     """Who is told, beside the log."""
 
     webhooks: tuple[str, ...] = ()

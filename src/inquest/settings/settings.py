@@ -45,7 +45,7 @@ from inquest.settings.cases import (
     TriageSettings,
 )
 from inquest.settings.model import BudgetSettings, ModelSettings
-from inquest.settings.notifications import HeraldSettings
+from inquest.settings.notifications import NotificationSettings
 from inquest.settings.server import CrashSettings, EvidenceSettings, IntakeSettings, ServerSettings, TelemetrySettings
 
 
@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     prometheus: PrometheusSettings = PrometheusSettings()
     loki: LokiSettings = LokiSettings()
     alertmanager: AlertmanagerSettings = AlertmanagerSettings()
-    herald: HeraldSettings = HeraldSettings()
+    herald: NotificationSettings = NotificationSettings()
     server: ServerSettings = ServerSettings()
     intake: IntakeSettings = IntakeSettings()
     evidence: EvidenceSettings = EvidenceSettings()

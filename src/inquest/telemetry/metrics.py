@@ -23,11 +23,11 @@ from prometheus_client import (
 
 from inquest.api.types import Mode, Outcome, Reason, Resolution
 from inquest.core.diagnosis.detectors.registry import DETECTORS
-from inquest.core.llm.conversation import Spent
+from inquest.core.llm.conversation import BudgetSpent
 from inquest.core.llm.messages import Invocation
 from inquest.core.llm.recommendation import PHASE as RECOMMENDATION
 from inquest.core.reporting.metrics import GUARDS, Measure
-from inquest.core.reporting.transcript import UNKNOWN_TOOL, Fate
+from inquest.core.reporting.transcript import UNKNOWN_TOOL, CallOutcome
 
 REGISTRY: Final = CollectorRegistry()
 """Our own, so that a library's metrics never join by accident."""
@@ -150,7 +150,7 @@ INVESTIGATION_SECONDS: Final = _seconds("investigation_duration", "Time of an in
 
 # --- what is known beforehand -----------------------------------------------------------------------------------
 
-STATUSES: Final = tuple(str(fate) for fate in Fate if fate is not Fate.RUNNING)
+STATUSES: Final = tuple(str(fate) for fate in CallOutcome if fate is not CallOutcome.RUNNING)
 PHASES: Final = tuple(str(invocation) for invocation in Invocation)
 ASKED_FOR: Final = (*PHASES, RECOMMENDATION)
 """What a model is called for."""
@@ -188,7 +188,7 @@ RESULTS: Final = (
 )
 """How cases end in which a workflow was to run."""
 GUARD_WORDS: Final = tuple(
-    dict.fromkeys([*(str(word) for word in Spent if word), *(word for _, word in GUARDS), "Refused", "TimedOut"])
+    dict.fromkeys([*(str(word) for word in BudgetSpent if word), *(word for _, word in GUARDS), "Refused", "TimedOut"])
 )
 
 _Metric = Counter | Gauge | Histogram

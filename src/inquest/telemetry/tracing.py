@@ -28,7 +28,7 @@ from opentelemetry import context as scope
 from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from inquest.core.reporting.metrics import INVESTIGATION, Stretch
+from inquest.core.reporting.metrics import INVESTIGATION, CaseSpan
 from inquest.settings.server import TelemetrySettings
 
 log = structlog.stdlib.get_logger(__name__)
@@ -73,7 +73,7 @@ class CaseIds:
 
 @contextmanager
 def within(uid: str, key: str = INVESTIGATION) -> Iterator[None]:
-    """What is traced inside stands under this stretch of the case, which itself is told when it has ended."""
+    """What is traced inside stands under this span of the case, which itself is told when it has ended."""
     token = scope.attach(trace.set_span_in_context(_stand_in(uid, key), scope.get_current()))
     try:
         yield
@@ -86,23 +86,23 @@ def _stand_in(uid: str, key: str) -> Span:
     return NonRecordingSpan(SpanContext(trace_id_of(uid), span_id_of(uid, key), is_remote=True, trace_flags=flags))
 
 
-def tell(uid: str, stretch: Stretch) -> None:
-    """Export a stretch of a case that has ended; told again it is the same span."""
-    above = trace.set_span_in_context(_stand_in(uid, stretch.parent), scope.Context()) if stretch.parent else None
-    token = _given.set((trace_id_of(uid), span_id_of(uid, stretch.key)))
+def tell(uid: str, found: CaseSpan) -> None:
+    """Export a span of a case that has ended; told again it is the same span."""
+    above = trace.set_span_in_context(_stand_in(uid, found.parent), scope.Context()) if found.parent else None
+    token = _given.set((trace_id_of(uid), span_id_of(uid, found.key)))
     try:
         told = TRACER.start_span(
-            stretch.name,
+            found.name,
             above or scope.Context(),
             kind=SpanKind.INTERNAL,
-            attributes=dict(stretch.attributes),
-            start_time=_nanoseconds(stretch.start),
+            attributes=dict(found.attributes),
+            start_time=_nanoseconds(found.start),
         )
     finally:
         _given.reset(token)
-    if stretch.failed:
+    if found.failed:
         told.set_status(Status(StatusCode.ERROR))
-    told.end(_nanoseconds(stretch.end))
+    told.end(_nanoseconds(found.end))
 
 
 def _nanoseconds(at: datetime) -> int:

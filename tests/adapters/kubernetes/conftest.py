@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from tests.cluster.conftest import cluster, namespace, operator_kubeconfig
 from tests.cluster.kube import Cluster
@@ -17,14 +17,14 @@ __all__ = ["cluster", "namespace", "operator_kubeconfig"]
 
 
 @pytest.fixture
-async def kube(cluster: Cluster) -> AsyncIterator[Kube]:
+async def kube(cluster: Cluster) -> AsyncIterator[Clients]:
     """The adapter as the administrator."""
-    async with Kube(from_kubeconfig(cluster.kubeconfig), SystemClock()) as found:
+    async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as found:
         yield found
 
 
 @pytest.fixture
-async def own(operator_kubeconfig: Path) -> AsyncIterator[Kube]:
+async def own(operator_kubeconfig: Path) -> AsyncIterator[Clients]:
     """The adapter as the operator's own account: nobody else may write a status."""
-    async with Kube(from_kubeconfig(operator_kubeconfig), SystemClock()) as found:
+    async with Clients(from_kubeconfig(operator_kubeconfig), SystemClock()) as found:
         yield found

@@ -16,11 +16,11 @@ from email.utils import format_datetime
 import pytest
 from aiohttp import ClientError
 
-from inquest.adapters.kubernetes.clients import Kube
-from inquest.adapters.kubernetes.credentials import Login, given
-from inquest.adapters.kubernetes.transport import Bucket, ServerClock, proxy_for
+from inquest.adapters.kubernetes.clients import Clients
+from inquest.adapters.kubernetes.credentials import Credentials, given
+from inquest.adapters.kubernetes.transport import ServerClock, TokenBucket, proxy_for
 from inquest.api.manifests.rbac import INSTALL
-from inquest.controllers.house import INVESTIGATION
+from inquest.controllers.ports import INVESTIGATION
 from inquest.core.redaction.redacted import seal
 from inquest.errors import (
     AlreadyExists,
@@ -108,19 +108,19 @@ class Server:
 
 
 @asynccontextmanager
-async def server(*script: Said) -> AsyncIterator[tuple[Kube, Server, FakeClock]]:
+async def server(*script: Said) -> AsyncIterator[tuple[Clients, Server, FakeClock]]:
     found, clock = Server(list(script)), FakeClock()
     listener = await asyncio.start_server(found.talk, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
-    async with listener, Kube(given(Login(f"http://127.0.0.1:{port}", token="t")), clock, lambda: 1.0) as kube:
+    async with listener, Clients(given(Credentials(f"http://127.0.0.1:{port}", token="t")), clock, lambda: 1.0) as kube:
         yield kube, found, clock
 
 
-async def read(kube: Kube) -> Json:
+async def read(kube: Clients) -> Json:
     return await kube.cluster.get(POD, "a", "default")
 
 
-async def write(kube: Kube) -> Json:
+async def write(kube: Clients) -> Json:
     return await kube.status.create(POD, seal({"metadata": {"name": "a", "namespace": "default"}}))
 
 
@@ -159,7 +159,7 @@ async def test_a_write_is_sent_once(bad: Said) -> None:
 
 
 @pytest.mark.parametrize("doing", [read, write], ids=["FA-07 read", "FA-07 write"])
-async def test_a_short_wait_is_waited_out(doing: Callable[[Kube], Awaitable[Json]]) -> None:
+async def test_a_short_wait_is_waited_out(doing: Callable[[Clients], Awaitable[Json]]) -> None:
     async with server(refusal(429, **{"Retry-After": "1"}), Said()) as (kube, asked, clock):
         await doing(kube)
 
@@ -263,7 +263,7 @@ async def test_the_first_requests_create_one_client_and_leave_none_open() -> Non
 
 async def test_writes_keep_to_the_bucket_and_a_heartbeat_never_waits() -> None:
     clock = FakeClock()
-    bucket = Bucket(clock)
+    bucket = TokenBucket(clock)
     for _ in range(40):
         await bucket.take()
     assert clock.sleeps == []
@@ -323,7 +323,7 @@ def change(word: str, name: str, **more: object) -> Json:
     return {"type": word, "object": {"metadata": {"name": name}, **more}}
 
 
-async def followed(kube: Kube) -> list[str]:
+async def followed(kube: Clients) -> list[str]:
     return [found["metadata"]["name"] async for found in kube.cluster.follow(POD, fields="type=Warning") if found]
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.credentials import Login, Persona, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, Impersonation, from_kubeconfig, given
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.errors import Unavailable
 from inquest.ports.kubernetes import Json
@@ -20,7 +20,7 @@ from tests.cluster.kube import Cluster
 REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
-async def user(login: Login) -> Json:
+async def user(login: Credentials) -> Json:
     """Who the API server takes us for."""
     transport = Transport(given(login), SystemClock(), random.random)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -33,26 +33,28 @@ async def user(login: Login) -> Json:
 
 
 @pytest.fixture
-async def admin(cluster: Cluster) -> Login:
+async def admin(cluster: Cluster) -> Credentials:
     return await from_kubeconfig(cluster.kubeconfig)()
 
 
-async def test_it_acts_as_a_user_with_groups_and_a_uid(admin: Login) -> None:
-    found = await user(replace(admin, impersonate=Persona("jane", ("ops", "sre"), "7")))
+async def test_it_acts_as_a_user_with_groups_and_a_uid(admin: Credentials) -> None:
+    found = await user(replace(admin, impersonate=Impersonation("jane", ("ops", "sre"), "7")))
 
     assert (found["username"], found["uid"]) == ("jane", "7")
     assert {"ops", "sre"} <= set(found["groups"])
     assert "system:masters" not in found["groups"]
 
 
-async def test_the_certificate_is_held_against_the_name_that_is_set(admin: Login) -> None:
+async def test_the_certificate_is_held_against_the_name_that_is_set(admin: Credentials) -> None:
     assert (await user(replace(admin, server_name="kubernetes.default.svc")))["username"]
 
     with pytest.raises(Unavailable):
         await user(replace(admin, server_name="elsewhere.example"))
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_taken_only_where_the_kubeconfig_says_so(admin: Login) -> None:
+async def test_a_certificate_that_nobody_vouches_for_is_taken_only_where_the_kubeconfig_says_so(
+    admin: Credentials,
+) -> None:
     unknown = replace(admin, ca_file="")
 
     with pytest.raises(Unavailable):
@@ -60,7 +62,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_taken_only_where_the_kub
     assert (await user(replace(unknown, is_unverified=True)))["username"]
 
 
-async def test_it_goes_through_the_proxy_that_is_set(admin: Login) -> None:
+async def test_it_goes_through_the_proxy_that_is_set(admin: Credentials) -> None:
     async with proxy() as (address, asked):
         assert (await user(replace(admin, proxy=address)))["username"]
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from structlog.testing import capture_logs
 
-from inquest.adapters.kubernetes.namespaces import Places
+from inquest.adapters.kubernetes.namespaces import WatchedNamespaces
 from inquest.errors import Forbidden
 from inquest.ports.kubernetes import Access, ResourceKind
 
@@ -23,8 +23,8 @@ def api_server(*allowed: tuple[str, str]) -> Callable[[Access], Awaitable[bool]]
     return ask
 
 
-def places() -> Places:
-    return Places(["home", "shop", "cart"])
+def places() -> WatchedNamespaces:
+    return WatchedNamespaces(["home", "shop", "cart"])
 
 
 async def test_another_right_does_not_bring_a_namespace_back() -> None:

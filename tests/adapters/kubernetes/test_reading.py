@@ -10,8 +10,8 @@ from contextlib import aclosing
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
-from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.adapters.kubernetes.clients import Clients
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -54,7 +54,7 @@ def twins(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
         cluster.kubectl("delete", "crd", f"{kind.lower()}s.{group}", "--wait=false")
 
 
-async def resolved(kube: Kube, word: str, api_version: str = "") -> ResourceKind:
+async def resolved(kube: Clients, word: str, api_version: str = "") -> ResourceKind:
     """Discovery of a new kind lags its CRD by a moment: look until it is there."""
     async with asyncio.timeout(180):
         while True:
@@ -86,7 +86,9 @@ async def resolved(kube: Kube, word: str, api_version: str = "") -> ResourceKind
         ("Node", "", "", "v1", "nodes"),
     ],
 )
-async def test_words_mean_kinds(kube: Kube, word: str, api_version: str, group: str, version: str, plural: str) -> None:
+async def test_words_mean_kinds(
+    kube: Clients, word: str, api_version: str, group: str, version: str, plural: str
+) -> None:
     found = await kube.cluster.kind(word, api_version)
 
     assert (found.group, found.version, found.plural) == (group, version, plural)
@@ -101,11 +103,11 @@ class Stopped(SystemClock):
 
 
 async def test_invented_words_are_unknown_and_cost_one_more_reading_at_most(cluster: Cluster) -> None:
-    async with Kube(from_kubeconfig(cluster.kubeconfig), Stopped()) as kube:
+    async with Clients(from_kubeconfig(cluster.kubeconfig), Stopped()) as kube:
         await invented(kube)
 
 
-async def invented(kube: Kube) -> None:
+async def invented(kube: Clients) -> None:
     for word in ("Gizmo", "gizmos.example.com", "pods,nodes", "all", ""):
         with pytest.raises(UnknownKind):
             await kube.cluster.kind(word)
@@ -115,7 +117,7 @@ async def invented(kube: Kube) -> None:
     assert kube.traffic.reads == 2
 
 
-async def test_a_kind_in_two_groups_is_ambiguous_until_one_is_named(kube: Kube, twins: tuple[str, str, str]) -> None:
+async def test_a_kind_in_two_groups_is_ambiguous_until_one_is_named(kube: Clients, twins: tuple[str, str, str]) -> None:
     kind, one, two = twins
     await resolved(kube, kind, f"{one}/v1")
     await resolved(kube, kind, f"{two}/v1")
@@ -128,7 +130,7 @@ async def test_a_kind_in_two_groups_is_ambiguous_until_one_is_named(kube: Kube, 
     assert (await kube.cluster.kind(f"{kind}.{one}")).api_version == f"{one}/v1"
 
 
-async def test_a_list_that_was_cut_says_so(kube: Kube, namespace: str) -> None:
+async def test_a_list_that_was_cut_says_so(kube: Clients, namespace: str) -> None:
     for number in range(7):
         labels = {"even": str(number % 2 == 0).lower()}
         made = seal({"metadata": {"name": f"c{number}", "namespace": namespace, "labels": labels}})
@@ -143,7 +145,7 @@ async def test_a_list_that_was_cut_says_so(kube: Kube, namespace: str) -> None:
     assert [(item["kind"], item["metadata"]["name"]) for item in named.items] == [("ConfigMap", "c3")]
 
 
-async def test_a_whole_list_is_read_in_pages(kube: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_whole_list_is_read_in_pages(kube: Clients, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inquest.adapters.kubernetes.reader.PAGE", 2)
     for number in range(5):
         await kube.status.create(CONFIG_MAP, obj(namespace, f"c{number}"))
@@ -155,7 +157,7 @@ async def test_a_whole_list_is_read_in_pages(kube: Kube, namespace: str, monkeyp
     assert kube.traffic.reads - before >= 3
 
 
-async def test_an_absent_object_is_an_answer_and_an_absent_kind_another(kube: Kube, namespace: str) -> None:
+async def test_an_absent_object_is_an_answer_and_an_absent_kind_another(kube: Clients, namespace: str) -> None:
     with pytest.raises(NotFound):
         await kube.cluster.get(POD, "nobody", namespace)
     with pytest.raises(UnknownKind):
@@ -171,7 +173,7 @@ async def test_an_absent_object_is_an_answer_and_an_absent_kind_another(kube: Ku
     ["secret", "Secret", "SECRETS", " secrets ", "v1/secrets", "core/v1/Secret", "secrets.v1.", "secret.core",
      "pods,secrets", "secrets/token", "Secret\n"],
 )  # fmt: skip
-async def test_secrets_are_refused_in_every_spelling_before_a_request(kube: Kube, word: str) -> None:
+async def test_secrets_are_refused_in_every_spelling_before_a_request(kube: Clients, word: str) -> None:
     with pytest.raises(Forbidden, match="Secrets are never read"):
         await kube.cluster.kind(word)
 
@@ -187,7 +189,7 @@ async def test_secrets_are_refused_in_every_spelling_before_a_request(kube: Kube
         ResourceKind("", "v1", "Pod", "SECRETS", True),
     ],
 )
-async def test_secrets_are_refused_as_a_kind_too(kube: Kube, kind: ResourceKind) -> None:
+async def test_secrets_are_refused_as_a_kind_too(kube: Clients, kind: ResourceKind) -> None:
     for reading in (kube.cluster.get(kind, "a", "default"), kube.cluster.list(kind, "default")):
         with pytest.raises(Forbidden):
             await reading
@@ -208,7 +210,7 @@ async def test_secrets_are_refused_as_a_kind_too(kube: Kube, kind: ResourceKind)
         (POD, "a", ""),
     ],
 )
-async def test_no_name_reaches_beyond_its_place(kube: Kube, kind: ResourceKind, name: str, namespace: str) -> None:
+async def test_no_name_reaches_beyond_its_place(kube: Clients, kind: ResourceKind, name: str, namespace: str) -> None:
     with pytest.raises((Invalid, Forbidden)):
         await kube.cluster.get(kind, name, namespace)
 
@@ -226,7 +228,7 @@ async def test_a_service_account_is_refused_what_it_may_not(cluster: Cluster, na
     token = visitors_token(cluster, namespace)
     admin = await from_kubeconfig(cluster.kubeconfig)()
 
-    async with Kube(given(Login(admin.server, admin.ca_file, token=token)), SystemClock()) as visitor:
+    async with Clients(given(Credentials(admin.server, admin.ca_file, token=token)), SystemClock()) as visitor:
         assert (await visitor.cluster.kind("pods")) == POD
         with pytest.raises(Forbidden, match="visitor"):
             await visitor.cluster.list(POD, namespace)
@@ -237,22 +239,22 @@ async def test_a_token_that_is_refused_is_read_again_once(cluster: Cluster, name
     admin = await from_kubeconfig(cluster.kubeconfig)()
     tokens = iter(["stale", token, "stale", "stale"])
 
-    async def source() -> Login:
-        return Login(admin.server, admin.ca_file, token=next(tokens))
+    async def source() -> Credentials:
+        return Credentials(admin.server, admin.ca_file, token=next(tokens))
 
-    async with Kube(source, SystemClock()) as kube:
+    async with Clients(source, SystemClock()) as kube:
         assert await kube.served("apps", "v1")
-    async with Kube(source, SystemClock()) as kube:
+    async with Clients(source, SystemClock()) as kube:
         with pytest.raises(InquestError, match="Unauthorized"):
             await kube.served("apps", "v1")
 
 
-async def test_a_kind_served_is_looked_up_and_never_remembered(kube: Kube) -> None:
+async def test_a_kind_served_is_looked_up_and_never_remembered(kube: Clients) -> None:
     assert "investigations" in await kube.served("inquest.dev", "v1alpha1")
     assert await kube.served("nobody.example.com", "v1") == frozenset()
 
 
-async def test_events_are_followed_as_they_come(kube: Kube, namespace: str) -> None:
+async def test_events_are_followed_as_they_come(kube: Clients, namespace: str) -> None:
     event = ResourceKind("", "v1", "Event", "events", True)
     about = {"apiVersion": "v1", "kind": "Pod", "name": "a", "namespace": namespace}
 

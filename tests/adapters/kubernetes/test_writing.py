@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.adapters.kubernetes.bodies import apply_body
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AlreadyExists, Conflict, Invalid, NotFound
 from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
@@ -31,13 +31,13 @@ def version(found: Json) -> str:
     return str(found["metadata"]["resourceVersion"])
 
 
-async def case(kube: Kube, namespace: str) -> Json:
+async def case(kube: Clients, namespace: str) -> Json:
     made = proposal("Investigation")
     made["metadata"] = {"name": "case", "namespace": namespace}
     return await kube.status.create(INVESTIGATION, seal(made))
 
 
-async def test_a_name_is_given_once(kube: Kube, namespace: str) -> None:
+async def test_a_name_is_given_once(kube: Clients, namespace: str) -> None:
     made = await kube.status.create(CONFIG_MAP, obj(namespace, "slot", data={"head": "1"}))
 
     with pytest.raises(AlreadyExists):
@@ -46,7 +46,7 @@ async def test_a_name_is_given_once(kube: Kube, namespace: str) -> None:
     assert await kube.status.read(CONFIG_MAP, "slot", namespace) == made
 
 
-async def test_a_swap_that_comes_too_late_is_refused(kube: Kube, namespace: str) -> None:
+async def test_a_swap_that_comes_too_late_is_refused(kube: Clients, namespace: str) -> None:
     first = await kube.status.create(CONFIG_MAP, obj(namespace, "a", data={"by": "one", "kept": "yes"}))
     await kube.status.swap(CONFIG_MAP, obj(namespace, "a", version(first), data={"by": "two"}), status=False)
 
@@ -56,7 +56,7 @@ async def test_a_swap_that_comes_too_late_is_refused(kube: Kube, namespace: str)
     assert (await kube.status.read(CONFIG_MAP, "a", namespace))["data"] == {"by": "two", "kept": "yes"}
 
 
-async def test_a_write_without_its_version_is_never_sent(kube: Kube, namespace: str) -> None:
+async def test_a_write_without_its_version_is_never_sent(kube: Clients, namespace: str) -> None:
     for writing in (
         kube.status.swap(CONFIG_MAP, obj(namespace, "a")),
         kube.status.apply_status(INVESTIGATION, obj(namespace, "a")),
@@ -75,7 +75,7 @@ def every_character() -> Iterator[str]:
     yield from (whole[at : at + 1000] for at in range(0, len(whole), 1000))
 
 
-async def test_every_character_that_a_status_holds_arrives(own: Kube, namespace: str) -> None:
+async def test_every_character_that_a_status_holds_arrives(own: Clients, namespace: str) -> None:
     found = await case(own, namespace)
 
     for piece in every_character():
@@ -86,7 +86,7 @@ async def test_every_character_that_a_status_holds_arrives(own: Kube, namespace:
         assert found["status"]["message"] == f"<{expected}>"
 
 
-async def test_every_character_arrives_in_what_is_made_and_in_what_is_swapped(kube: Kube, namespace: str) -> None:
+async def test_every_character_arrives_in_what_is_made_and_in_what_is_swapped(kube: Clients, namespace: str) -> None:
     # In JSON two halves side by side are one character, so each half stands alone here.
     whole = re.sub("([\ud800-\udfff])", r"\1 ", "".join(every_character()))
     expected = re.sub("[\ud800-\udfff]", "\ufffd", whole)
@@ -104,7 +104,7 @@ async def test_any_text_arrives_in_a_status_as_it_was_sent(message: str, key: st
     assert yaml.safe_load(apply_body({"status": {key: message}})) == {"status": {key: message}}
 
 
-async def test_a_status_is_applied_and_ownership_stays(own: Kube, namespace: str) -> None:
+async def test_a_status_is_applied_and_ownership_stays(own: Clients, namespace: str) -> None:
     made = await case(own, namespace)
     owner = {"owner": {"replica": "inquest-0/ab", "epoch": 1}, "attempts": 1}
     owned = await own.status.swap(INVESTIGATION, obj(namespace, "case", version(made), status=owner))
@@ -123,7 +123,7 @@ async def test_a_status_is_applied_and_ownership_stays(own: Kube, namespace: str
     assert {"inquest", "inquest-owner"} <= managers
 
 
-async def test_a_stale_status_is_refused(own: Kube, namespace: str) -> None:
+async def test_a_stale_status_is_refused(own: Clients, namespace: str) -> None:
     made = await case(own, namespace)
     newer = {"phase": "Investigating"}
     await own.status.apply_status(INVESTIGATION, obj(namespace, "case", version(made), status=newer))
@@ -132,19 +132,19 @@ async def test_a_stale_status_is_refused(own: Kube, namespace: str) -> None:
         await own.status.apply_status(INVESTIGATION, obj(namespace, "case", version(made), status={"phase": "Failed"}))
 
 
-async def test_a_status_that_the_schema_refuses_is_invalid(own: Kube, namespace: str) -> None:
+async def test_a_status_that_the_schema_refuses_is_invalid(own: Clients, namespace: str) -> None:
     made = await case(own, namespace)
 
     with pytest.raises(Invalid, match="phase"):
         await own.status.apply_status(INVESTIGATION, obj(namespace, "case", version(made), status={"phase": "Dancing"}))
 
 
-async def test_a_status_of_an_object_that_is_gone_is_not_found(own: Kube, namespace: str) -> None:
+async def test_a_status_of_an_object_that_is_gone_is_not_found(own: Clients, namespace: str) -> None:
     with pytest.raises((NotFound, Conflict)):
         await own.status.apply_status(INVESTIGATION, obj(namespace, "nobody", "1", status={"phase": "Pending"}))
 
 
-async def test_what_is_deleted_together_has_a_label_and_what_is_excepted_stays(kube: Kube, namespace: str) -> None:
+async def test_what_is_deleted_together_has_a_label_and_what_is_excepted_stays(kube: Clients, namespace: str) -> None:
     for name, labels in (("a", {"case": "1"}), ("b", {"case": "1"}), ("c", {"case": "1"}), ("d", {"case": "2"})):
         meta = {"name": name, "namespace": namespace, "labels": labels}
         await kube.status.create(CONFIG_MAP, seal({"metadata": meta}))
@@ -157,7 +157,7 @@ async def test_what_is_deleted_together_has_a_label_and_what_is_excepted_stays(k
     assert sorted(found["metadata"]["name"] for found in left) == ["a", "d"]
 
 
-async def test_only_the_object_that_is_meant_is_deleted(kube: Kube, namespace: str) -> None:
+async def test_only_the_object_that_is_meant_is_deleted(kube: Clients, namespace: str) -> None:
     made = await kube.status.create(CONFIG_MAP, obj(namespace, "a"))
 
     await kube.status.delete(CONFIG_MAP, "a", namespace, uid="another")
@@ -169,7 +169,7 @@ async def test_only_the_object_that_is_meant_is_deleted(kube: Kube, namespace: s
     await kube.status.delete(CONFIG_MAP, "a", namespace)
 
 
-async def test_rights_are_asked_for_oneself_and_for_others(kube: Kube, own: Kube) -> None:
+async def test_rights_are_asked_for_oneself_and_for_others(kube: Clients, own: Clients) -> None:
     secrets, everything = Access("get", "", "secrets"), Access("get", "", "/*")
 
     assert await kube.status.allowed(secrets)
@@ -181,7 +181,7 @@ async def test_rights_are_asked_for_oneself_and_for_others(kube: Kube, own: Kube
     assert kube.traffic.writes == own.traffic.writes == 0
 
 
-async def test_the_clock_is_that_of_the_api_server(kube: Kube) -> None:
+async def test_the_clock_is_that_of_the_api_server(kube: Clients) -> None:
     """To the second that its header counts, and half of what the answer took."""
     before = datetime.now(UTC)
 

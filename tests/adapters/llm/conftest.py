@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from hack.scripted_model.script import parse
 from hack.scripted_model.server import Serving, serve
-from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.model import OnRetry, OpenAIModel
 from inquest.core.llm.messages import Message, ModelRequest, ToolSchema
 from inquest.core.redaction.redacted import Redacted, seal
@@ -59,7 +59,7 @@ def script() -> Iterator[Callable[[str], Serving]]:
 @asynccontextmanager
 async def connected(
     clock: FakeClock,
-    *servings: Serving | str | Endpoint,
+    *servings: Serving | str | ModelEndpoint,
     stream: bool = True,
     patience: Patience = DEFAULT,
     temperature: float | None = None,
@@ -80,10 +80,10 @@ async def connected(
         await model.aclose()
 
 
-def _endpoint(serving: Serving | str | Endpoint, number: int) -> Endpoint:
-    if isinstance(serving, Endpoint):
+def _endpoint(serving: Serving | str | ModelEndpoint, number: int) -> ModelEndpoint:
+    if isinstance(serving, ModelEndpoint):
         return serving
-    return Endpoint(serving if isinstance(serving, str) else serving.base_url, f"m{number}", SecretStr(KEY))
+    return ModelEndpoint(serving if isinstance(serving, str) else serving.base_url, f"m{number}", SecretStr(KEY))
 
 
 GET = ToolSchema("kubectl_get", "Read.", {"type": "object", "properties": {"kind": {"type": "string"}}})

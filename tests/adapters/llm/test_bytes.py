@@ -1,4 +1,4 @@
-"""Whatever comes over the wire, a call ends in a reply or in an error of the house."""
+"""Whatever comes over the wire, a call ends in a reply or in an error of the product."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from inquest.adapters.llm.client import MOST_BYTES, MOST_COMPRESSED
-from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.core.llm.messages import ModelReply, Usage
@@ -74,7 +74,9 @@ async def saying(parts: Sequence[bytes]) -> AsyncIterator[str]:
 async def asked(*parts: bytes, stream: bool, patience: Patience = ONCE) -> ModelReply | InquestError:
     """What the adapter makes of these bytes; anything but its own errors goes up."""
     async with saying(parts) as url:
-        model = OpenAIModel([Endpoint(url, "m", SecretStr(KEY))], clock=FakeClock(), stream=stream, patience=patience)
+        model = OpenAIModel(
+            [ModelEndpoint(url, "m", SecretStr(KEY))], clock=FakeClock(), stream=stream, patience=patience
+        )
         try:
             return await model.ask(redacted())
         except InquestError as error:
@@ -106,7 +108,7 @@ def wire() -> Iterator[Wire]:
     with asyncio.Runner() as runner:
         parts: list[bytes] = []
         clock, server = FakeClock(), saying(parts)
-        endpoint = Endpoint(runner.run(server.__aenter__()), "m", SecretStr(KEY))
+        endpoint = ModelEndpoint(runner.run(server.__aenter__()), "m", SecretStr(KEY))
         models = {
             stream: OpenAIModel([endpoint], clock=clock, stream=stream, patience=ONCE) for stream in (True, False)
         }

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.core.llm.messages import Message, ModelReply, ModelRequest, ToolCall, Usage
@@ -402,7 +402,7 @@ async def test_the_switch_forbids_every_address_but_this_machine(
     monkeypatch.setenv("INQUEST_FORBID_REAL_MODELS", "1")
 
     with pytest.raises(Misconfigured, match="forbidden"):
-        OpenAIModel([Endpoint("https://api.example.com/v1", "m")], clock=clock)
+        OpenAIModel([ModelEndpoint("https://api.example.com/v1", "m")], clock=clock)
     async with connected(clock, "http://localhost:9/v1", "http://[::1]:9/v1") as model:
         assert model is not None
 
@@ -418,7 +418,7 @@ async def test_the_switch_holds_for_a_model_that_was_made_before_it(
 
 
 async def test_the_key_is_sent_and_never_shown(script: Start, clock: FakeClock) -> None:
-    endpoint = Endpoint("http://127.0.0.1:9/v1", "m")
+    endpoint = ModelEndpoint("http://127.0.0.1:9/v1", "m")
 
     async with connected(clock, script("steps: [{reply: {text: x}}]")) as model:
         shown = f"{model!r} {vars(model)!r} {endpoint!r}"

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from hack.scripted_model.script import parse
 from hack.scripted_model.server import Serving, serve
-from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.adapters.llm.price import Price
@@ -39,7 +39,7 @@ def shown(error: BaseException) -> str:
 @both_ways
 async def test_azure_is_asked_by_deployment_version_and_key(script: Start, clock: FakeClock, stream: bool) -> None:
     serving = script(HELLO)
-    endpoint = Endpoint(serving.azure_url, "our-gpt", SecretStr(KEY), azure_api_version=VERSION)
+    endpoint = ModelEndpoint(serving.azure_url, "our-gpt", SecretStr(KEY), azure_api_version=VERSION)
 
     async with connected(clock, endpoint, stream=stream) as model:
         reply = await model.ask(redacted())
@@ -66,7 +66,9 @@ async def test_what_azure_says_has_the_same_classes(
 ) -> None:
     serving = script(f"steps: [{{error: {error}}}]")
 
-    async with connected(clock, Endpoint(serving.azure_url, "d", SecretStr(KEY), azure_api_version=VERSION)) as model:
+    async with connected(
+        clock, ModelEndpoint(serving.azure_url, "d", SecretStr(KEY), azure_api_version=VERSION)
+    ) as model:
         with pytest.raises(raises) as raised:
             await model.ask(redacted())
 
@@ -79,7 +81,7 @@ async def test_what_azure_says_has_the_same_classes(
 async def test_a_rotated_key_is_used_by_the_next_call(script: Start, clock: FakeClock, tmp_path: Path) -> None:
     serving, file = script(HELLO), tmp_path / "key"
 
-    async with connected(clock, Endpoint(serving.base_url, "m", SecretStr("unused"), key_file=file)) as model:
+    async with connected(clock, ModelEndpoint(serving.base_url, "m", SecretStr("unused"), key_file=file)) as model:
         for key in ("sk-first", "sk-second\n"):
             file.write_text(key)
             await model.ask(redacted())
@@ -90,7 +92,7 @@ async def test_a_rotated_key_is_used_by_the_next_call(script: Start, clock: Fake
 async def test_a_lost_key_file_is_a_fault_of_that_endpoint_alone(
     script: Start, clock: FakeClock, tmp_path: Path
 ) -> None:
-    lost = Endpoint("http://127.0.0.1:9/v1", "m", key_file=tmp_path / "lost")
+    lost = ModelEndpoint("http://127.0.0.1:9/v1", "m", key_file=tmp_path / "lost")
 
     async with connected(clock, lost, script(HELLO)) as model:
         reply = await model.ask(redacted())
@@ -100,7 +102,7 @@ async def test_a_lost_key_file_is_a_fault_of_that_endpoint_alone(
 
 async def test_no_key_of_one_endpoint_reaches_another(script: Start, clock: FakeClock) -> None:
     first, second = script(DOWN), script(HELLO)
-    endpoints = [Endpoint(s.base_url, "m", SecretStr(k)) for s, k in ((first, "sk-one"), (second, "sk-two"))]
+    endpoints = [ModelEndpoint(s.base_url, "m", SecretStr(k)) for s, k in ((first, "sk-one"), (second, "sk-two"))]
 
     async with connected(clock, *endpoints, patience=ONCE) as model:
         await model.ask(redacted())
@@ -149,7 +151,7 @@ async def test_an_endpoint_is_believed_with_its_own_authority(
 ) -> None:
     serving, authority = secured
 
-    async with connected(clock, Endpoint(serving.base_url, "m", ca_bundle=authority), stream=stream) as model:
+    async with connected(clock, ModelEndpoint(serving.base_url, "m", ca_bundle=authority), stream=stream) as model:
         reply = await model.ask(redacted())
 
     assert (serving.base_url[:8], reply.text) == ("https://", "hello")
@@ -163,7 +165,7 @@ async def test_an_endpoint_is_not_believed_with_another_authority(
     before = len(serving.requests)
 
     for bundle in strangers:
-        async with connected(clock, Endpoint(serving.base_url, "m", ca_bundle=bundle), patience=ONCE) as model:
+        async with connected(clock, ModelEndpoint(serving.base_url, "m", ca_bundle=bundle), patience=ONCE) as model:
             with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED") as raised:
                 await model.ask(redacted())
         assert fault_class(raised.value) == "ModelUnreachable"
@@ -178,7 +180,7 @@ async def test_a_new_authority_is_believed_without_a_restart(
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(tls_of(tmp_path / "stranger")[1].read_bytes())
 
-    async with connected(clock, Endpoint(serving.base_url, "m", ca_bundle=bundle), patience=ONCE) as model:
+    async with connected(clock, ModelEndpoint(serving.base_url, "m", ca_bundle=bundle), patience=ONCE) as model:
         with pytest.raises(Unavailable):
             await model.ask(redacted())
         bundle.write_bytes(authority.read_bytes())
@@ -195,7 +197,7 @@ def test_a_broken_bundle_is_named_at_the_start(clock: FakeClock, tmp_path: Path,
         bundle.write_text(content)
 
     with pytest.raises(Misconfigured, match=r"bundle\.pem"):
-        OpenAIModel([Endpoint("https://127.0.0.1/v1", "m", ca_bundle=bundle)], clock=clock)
+        OpenAIModel([ModelEndpoint("https://127.0.0.1/v1", "m", ca_bundle=bundle)], clock=clock)
 
 
 @both_ways
@@ -203,7 +205,7 @@ async def test_a_proxy_is_used_for_its_endpoint_alone(script: Start, clock: Fake
     through, direct = script(DOWN), script(HELLO)
 
     async with forward_proxy() as proxy:
-        endpoint = Endpoint(through.base_url, "m", SecretStr(KEY), proxy=SecretStr(proxy.url))
+        endpoint = ModelEndpoint(through.base_url, "m", SecretStr(KEY), proxy=SecretStr(proxy.url))
         async with connected(clock, endpoint, direct, stream=stream, patience=ONCE) as model:
             await model.ask(redacted())
 
@@ -216,7 +218,7 @@ async def test_a_tunnel_keeps_the_endpoint_s_own_authority(secured: tuple[Servin
 
     async with forward_proxy("user:pa55word") as proxy:
         address = proxy.url.replace("//", "//user:pa55word@")
-        endpoint = Endpoint(serving.base_url, "m", ca_bundle=authority, proxy=SecretStr(address))
+        endpoint = ModelEndpoint(serving.base_url, "m", ca_bundle=authority, proxy=SecretStr(address))
         async with connected(clock, endpoint) as model:
             reply = await model.ask(redacted())
 
@@ -228,7 +230,7 @@ async def test_a_proxy_that_refuses_shows_no_password(secured: tuple[Serving, Pa
 
     async with forward_proxy("user:right") as proxy:
         address = proxy.url.replace("//", "//user:pa55word@")
-        endpoint = Endpoint(serving.base_url, "m", ca_bundle=authority, proxy=SecretStr(address))
+        endpoint = ModelEndpoint(serving.base_url, "m", ca_bundle=authority, proxy=SecretStr(address))
         async with connected(clock, endpoint, patience=ONCE) as model:
             with pytest.raises(Unavailable, match="407") as raised:
                 await model.ask(redacted())
@@ -240,7 +242,7 @@ async def test_a_proxy_that_refuses_shows_no_password(secured: tuple[Serving, Pa
 
 async def test_the_switch_forbids_a_proxy_elsewhere(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> None:
     monkeypatch.setenv("INQUEST_FORBID_REAL_MODELS", "1")
-    endpoint = Endpoint("http://127.0.0.1:9/v1", "m", proxy=SecretStr("http://proxy.example:3128"))
+    endpoint = ModelEndpoint("http://127.0.0.1:9/v1", "m", proxy=SecretStr("http://proxy.example:3128"))
 
     with pytest.raises(Misconfigured, match=r"forbidden here: proxy\.example"):
         OpenAIModel([endpoint], clock=clock)
@@ -263,7 +265,7 @@ async def test_the_error_of_all_endpoints_names_each(script: Start, clock: FakeC
 
 
 async def test_an_unknown_error_of_the_call_goes_to_the_next_endpoint(script: Start, clock: FakeClock) -> None:
-    odd = Endpoint("http://127.0.0.1:9/v1", "m", SecretStr("sk-not-a-header-\u2603"))
+    odd = ModelEndpoint("http://127.0.0.1:9/v1", "m", SecretStr("sk-not-a-header-\u2603"))
 
     async with connected(clock, odd, script(HELLO)) as model:
         reply = await model.ask(redacted())
@@ -336,7 +338,7 @@ OVERFLOW = "steps: [{error: {status: 400, code: context_length_exceeded, message
 
 async def test_an_overflow_comes_back_before_another_endpoint_is_asked(script: Start, clock: FakeClock) -> None:
     first, second = script(OVERFLOW), script(HELLO)
-    small = Endpoint(first.base_url, "m", context_window=32_000)
+    small = ModelEndpoint(first.base_url, "m", context_window=32_000)
 
     async with connected(clock, small, second) as model:
         with pytest.raises(ContextOverflow) as raised:
@@ -384,8 +386,8 @@ PRICES = {
 async def test_the_cost_is_that_of_the_endpoint_that_answered(
     script: Start, clock: FakeClock, stream: bool, price: Price | None, cost: Decimal | None
 ) -> None:
-    dear = Endpoint(script(DOWN).base_url, "m", price=Price(Decimal(999), Decimal(999)))
-    endpoint = Endpoint(script(HELLO).base_url, "m", price=price)
+    dear = ModelEndpoint(script(DOWN).base_url, "m", price=Price(Decimal(999), Decimal(999)))
+    endpoint = ModelEndpoint(script(HELLO).base_url, "m", price=price)
 
     async with connected(clock, dear, endpoint, stream=stream, patience=ONCE) as model:
         reply = await model.ask(redacted())
@@ -396,7 +398,7 @@ async def test_the_cost_is_that_of_the_endpoint_that_answered(
 async def test_a_cost_without_figures_is_unknown_and_not_nothing(script: Start, clock: FakeClock) -> None:
     serving = script("steps: [{reply: {text: x, usage: none}}]")
 
-    async with connected(clock, Endpoint(serving.base_url, "m", price=PRICES["all-said"][0])) as model:
+    async with connected(clock, ModelEndpoint(serving.base_url, "m", price=PRICES["all-said"][0])) as model:
         reply = await model.ask(redacted())
 
     assert reply.cost is None

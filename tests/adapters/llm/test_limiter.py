@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hack.scripted_model.server import Serving
-from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.model import OpenAIModel
@@ -97,7 +97,7 @@ async def test_a_crowd_does_not_come_back_as_a_crowd(script: Start, clock: FakeC
 async def test_places_bound_what_runs_at_a_time(script: Start, clock: FakeClock) -> None:
     serving = script("steps: [{delay: 0.02, reply: {text: x}}]")
 
-    async with connected(clock, Endpoint(serving.base_url, "m", places=3)) as model:
+    async with connected(clock, ModelEndpoint(serving.base_url, "m", places=3)) as model:
         replies = await all_of(model, 10)
 
     assert (len(replies), max(head.running for head in serving.heads)) == (10, 3)
@@ -106,7 +106,7 @@ async def test_places_bound_what_runs_at_a_time(script: Start, clock: FakeClock)
 async def test_each_endpoint_has_places_of_its_own(script: Start, clock: FakeClock) -> None:
     first, second = script("steps: [{error: {status: 401}}]"), script("steps: [{delay: 0.05, reply: {text: x}}]")
 
-    async with connected(clock, Endpoint(first.base_url, "m", places=1), second) as model:
+    async with connected(clock, ModelEndpoint(first.base_url, "m", places=1), second) as model:
         await all_of(model, 5)
 
     assert max(head.running for head in second.heads) > 1
@@ -117,7 +117,7 @@ async def test_the_more_urgent_case_goes_first(script: Start, clock: FakeClock) 
     serving = script("steps: [{delay: 0.02, reply: {text: x}}]")
     order: list[int] = []
 
-    async with connected(clock, Endpoint(serving.base_url, "m", places=1)) as model:
+    async with connected(clock, ModelEndpoint(serving.base_url, "m", places=1)) as model:
 
         async def ask(urgency: int) -> None:
             await model.ask(redacted(ModelRequest("m", QUESTION.messages, (), urgency=urgency)))
@@ -132,7 +132,7 @@ async def test_who_gets_no_place_goes_to_the_next_endpoint(script: Start, clock:
     full, free = script("steps: [{delay: 0.5, reply: {text: slow}}]"), script("steps: [{reply: {text: free}}]")
 
     async with connected(
-        clock, Endpoint(full.base_url, "m", places=1), free, patience=Patience(place_wait=0.1)
+        clock, ModelEndpoint(full.base_url, "m", places=1), free, patience=Patience(place_wait=0.1)
     ) as model:
         replies = await all_of(model, 3)
 
@@ -142,7 +142,9 @@ async def test_who_gets_no_place_goes_to_the_next_endpoint(script: Start, clock:
 async def test_who_gets_no_place_anywhere_is_told_so(script: Start, clock: FakeClock) -> None:
     full = script("steps: [{delay: 0.5, reply: {text: slow}}]")
 
-    async with connected(clock, Endpoint(full.base_url, "m", places=1), patience=Patience(place_wait=0.1)) as model:
+    async with connected(
+        clock, ModelEndpoint(full.base_url, "m", places=1), patience=Patience(place_wait=0.1)
+    ) as model:
         replies = await all_of(model, 2)
 
     failed = [reply for reply in replies if isinstance(reply, InquestError)]
@@ -153,7 +155,7 @@ async def test_who_gets_no_place_anywhere_is_told_so(script: Start, clock: FakeC
 async def test_a_case_that_is_cancelled_gives_its_place_back(script: Start, clock: FakeClock) -> None:
     serving = script("steps: [{delay: 5, times: 1, reply: {text: late}}, {reply: {text: next}}]")
 
-    async with connected(clock, Endpoint(serving.base_url, "m", places=1)) as model:
+    async with connected(clock, ModelEndpoint(serving.base_url, "m", places=1)) as model:
         first, waiting = (asyncio.create_task(model.ask(redacted())) for _ in range(2))
         await serving_one(serving)
         for task in (waiting, first):

@@ -8,19 +8,19 @@ from typing import Any, cast
 from pydantic import SecretStr
 
 from hack.scripted_model.server import Serving
-from inquest.adapters.llm.endpoint import Endpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.api.investigation import InvestigationStatus
 from inquest.api.types import HumanReviewReason, Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case.case import Case
-from inquest.core.case.steps import Ask
+from inquest.core.case.steps import CallModel
 from inquest.core.case.transitions import advance, fold
 from inquest.core.evidence.evidence import Finding
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation
 from inquest.core.redaction.redacted import seal
-from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.status import status_changes
 from tests.adapters.llm.conftest import KEY, QUESTION, FakeClock, Start, connected, redacted, row
 from tests.core import cases
@@ -35,10 +35,10 @@ SAID = "boom inside the library"
 async def asked(model: OpenAIModel, found: tuple[Finding, ...] = FOUND) -> Case:
     """A case whose snapshot is taken, after its first question."""
     case = fold([cases.opened(model="m1"), cases.resolved(), cases.taken(*found), cases.briefed()])
-    house = SimpleNamespace(model=model, redacted=_sealed, now=_now)
+    ports = SimpleNamespace(model=model, redacted=_sealed, now=_now)
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
-    step = Ask(Invocation.RCA, AskModel(QUESTION, seconds=60.0))
-    return advance(case, await Inquiries(cast(Any, house)).ask(cast(Any, work), step))
+    step = CallModel(Invocation.RCA, AskModel(QUESTION, seconds=60.0))
+    return advance(case, await Inquiries(cast(Any, ports)).ask(cast(Any, work), step))
 
 
 async def _sealed(data: Any) -> Any:
@@ -58,7 +58,7 @@ async def test_where_no_model_answers_in_time_the_detectors_word_stays(script: S
     async with connected(clock, script(SLOW), script(SLOW), patience=Patience(whole=0.05, attempts=2)) as model:
         case = await asked(model)
 
-    status, conditions = status_of(case), verdicts(case)
+    status, conditions = status_of(case), condition_values(case)
     assert (status.phase, status.reason) == (Phase.FAILED, Reason.MODEL_UNAVAILABLE)
     assert status.human_review_reason is HumanReviewReason.INFRASTRUCTURE_FAILURE
     assert "ModelTimeout" in (status.message or "")
@@ -83,8 +83,8 @@ class Breaking:
             raise RuntimeError(SAID)
 
 
-def breaking(serving: Serving) -> Endpoint:
-    return Endpoint(serving.base_url, "m1", SecretStr(KEY), on_key=Breaking())
+def breaking(serving: Serving) -> ModelEndpoint:
+    return ModelEndpoint(serving.base_url, "m1", SecretStr(KEY), on_key=Breaking())
 
 
 @row("L15")
@@ -106,7 +106,7 @@ async def test_the_text_of_an_unknown_error_is_in_the_message_and_in_no_diagnosi
     async with connected(clock, breaking(script(HELLO))) as model:
         case = await asked(model)
 
-    status, conditions = status_of(case), verdicts(case)
+    status, conditions = status_of(case), condition_values(case)
     assert (status.phase, status.reason) == (Phase.FAILED, Reason.MODEL_UNAVAILABLE)
     assert conditions["ModelAvailable"].reason == "PermanentError"
     assert SAID in (status.message or "")

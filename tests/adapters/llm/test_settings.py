@@ -20,7 +20,7 @@ from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
 from inquest.settings.backends import DataStorageSettings
 from inquest.settings.model import ModelSettings
-from inquest.settings.notifications import HeraldSettings
+from inquest.settings.notifications import NotificationSettings
 from inquest.settings.settings import Settings
 from inquest.telemetry import metrics
 from inquest.wiring import model_of
@@ -95,7 +95,7 @@ def test_every_secret_is_known_to_the_redactor(tmp_path: Path) -> None:
 def test_the_password_of_the_database_and_the_key_in_a_webhooks_address_are_known_too() -> None:
     settings = Settings(
         datastorage=DataStorageSettings(database="postgresql+asyncpg://inquest:canary4711@db/inquest"),
-        herald=HeraldSettings(webhooks=("https://hooks.example.com/services/T0AB/XyZ0123456789abcdEF",)),
+        herald=NotificationSettings(webhooks=("https://hooks.example.com/services/T0AB/XyZ0123456789abcdEF",)),
     )
 
     shown = Redactor(settings.secrets()).text("canary4711 XyZ0123456789abcdEF hooks.example.com services").value

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from inquest.adapters.llm.endpoint import Endpoint
+from inquest.adapters.llm.endpoint import ModelEndpoint
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.text_protocol import UNREADABLE, in_text, out_of_text
 from inquest.core.llm.messages import Message, ModelReply, ModelRequest, ToolCall, Usage
@@ -39,7 +39,7 @@ async def test_a_call_in_the_text_is_a_call(script: Start, clock: FakeClock, str
     serving = script(
         f"steps: [{{reply: {{text: {json.dumps('I look at it.' + chr(10) + block('kubectl_get', POD))}}}}}]"
     )
-    endpoint = Endpoint(serving.base_url, "m", SecretStr(KEY), tool_protocol="text")
+    endpoint = ModelEndpoint(serving.base_url, "m", SecretStr(KEY), tool_protocol="text")
 
     async with connected(clock, endpoint, stream=stream) as model:
         found = await model.ask(redacted())
@@ -53,7 +53,7 @@ async def test_a_call_in_the_text_is_a_call(script: Start, clock: FakeClock, str
 async def test_only_the_endpoint_that_asks_for_text_gets_text(script: Start, clock: FakeClock) -> None:
     first, second = script("steps: [{error: {status: 401}}]"), script("steps: [{reply: {text: x}}]")
 
-    async with connected(clock, Endpoint(first.base_url, "m", tool_protocol="text"), second) as model:
+    async with connected(clock, ModelEndpoint(first.base_url, "m", tool_protocol="text"), second) as model:
         await model.ask(redacted())
 
     assert ("tools" in first.requests[0], "tools" in second.requests[0]) == (False, True)

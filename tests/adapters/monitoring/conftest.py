@@ -12,17 +12,17 @@ from typing import Any
 import httpx2
 import pytest
 
-from inquest.adapters.monitoring.http_client import Address, Line
+from inquest.adapters.monitoring.http_client import StackAddress, StackClient
 from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.prometheus import Prometheus
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult
 from inquest.core.llm.tool_calls import boundary_of, canonical
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.signals.incident import IncidentWindow
-from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import Tools
+from inquest.gather.tools.toolset import Toolset
 from inquest.ports.sources import Logs, Metrics
 from inquest.replay.clock import RecordedClock
 from tests.adapters.monitoring import servers
@@ -41,7 +41,7 @@ def prometheus_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 async def prometheus(prometheus_url: str) -> AsyncIterator[Prometheus]:
-    line = Line("prometheus", Address(prometheus_url))
+    line = StackClient("prometheus", StackAddress(prometheus_url))
     yield Prometheus(line, shared=SHARED)
     await line.aclose()
 
@@ -114,12 +114,12 @@ def heard() -> Iterator[dict[str, dict[str, Any]]]:
 @pytest.fixture(params=["recorded", pytest.param("real", marks=pytest.mark.long)])
 async def loki(request: pytest.FixtureRequest, heard: dict[str, dict[str, Any]]) -> AsyncIterator[Loki]:
     if request.param == "recorded":
-        line = Line("loki", Address("http://loki"), transport=Repeating())
+        line = StackClient("loki", StackAddress("http://loki"), transport=Repeating())
         yield Loki(line)
         await line.aclose()
         return
     remembering = Remembering()
-    line = Line("loki", Address(request.getfixturevalue("loki_url")), transport=remembering)
+    line = StackClient("loki", StackAddress(request.getfixturevalue("loki_url")), transport=remembering)
     yield Loki(line)
     await line.aclose()
     heard.update(remembering.heard)
@@ -135,12 +135,12 @@ async def loki(request: pytest.FixtureRequest, heard: dict[str, dict[str, Any]])
 class Bench:
     """The tools in the namespace `shop`, whose trouble began an hour ago."""
 
-    tools: Tools
-    desk: Desk
+    tools: Toolset
+    desk: ToolContext
 
     async def __call__(self, name: str, /, **arguments: Any) -> ToolResult:
         call = ToolCall("call-1", name, canonical(arguments))
-        run = Run(call, "E1", boundary_of("seed", "E1"))
+        run = ToolRun(call, "E1", boundary_of("seed", "E1"))
         (result,) = await self.tools.batch(Invocation.RCA, (run,), self.desk)
         return result
 
@@ -162,6 +162,6 @@ def bench() -> Callable[..., Bench]:
     ) -> Bench:
         backends = Backends(None, Redactor(), RecordedClock(NOW), metrics=metrics, logs=logs)  # type: ignore[arg-type]
         window = IncidentWindow(BEGIN, NOW, 1.0)
-        return Bench(Tools(backends), Desk(backends, scope or Scope("shop"), window=window, **more))
+        return Bench(Toolset(backends), ToolContext(backends, scope or Scope("shop"), window=window, **more))
 
     return make

@@ -11,13 +11,13 @@ import httpx2
 import pytest
 
 from inquest.adapters.monitoring.alertmanager import Alertmanager
-from inquest.adapters.monitoring.http_client import Address, Line
+from inquest.adapters.monitoring.http_client import StackAddress, StackClient
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.api.investigation import Investigation
 from inquest.api.refs import TargetRef
-from inquest.controllers.execution.effect_readings import Gauges
-from inquest.controllers.house import House
-from inquest.core.remediation.effectiveness import Metric, improvement, metrics_score
+from inquest.controllers.execution.effect_readings import EffectReader
+from inquest.controllers.ports import ControllerPorts
+from inquest.core.remediation.effectiveness import MetricChange, improvement, metrics_score
 from inquest.errors import Unavailable
 from inquest.settings.settings import Settings
 from tests.adapters.monitoring import servers
@@ -27,13 +27,13 @@ CHECKOUT = TargetRef(api_version="apps/v1", kind="StatefulSet", name="checkout",
 NOBODY = f"http://127.0.0.1:{free_port()}"
 
 
-def gauges(**ports: Any) -> Gauges:
-    nothing = dict.fromkeys(field.name for field in fields(House))
-    return Gauges(House(**{**nothing, "settings": Settings(), **ports}))
+def gauges(**ports: Any) -> EffectReader:
+    nothing = dict.fromkeys(field.name for field in fields(ControllerPorts))
+    return EffectReader(ControllerPorts(**{**nothing, "settings": Settings(), **ports}))
 
 
-async def read(house: Gauges, target: TargetRef = CHECKOUT) -> dict[str, Metric]:
-    found = await house.metrics(target, started=RAN, ended=RAN + timedelta(minutes=1), now=NOW)
+async def read(ports: EffectReader, target: TargetRef = CHECKOUT) -> dict[str, MetricChange]:
+    found = await ports.metrics(target, started=RAN, ended=RAN + timedelta(minutes=1), now=NOW)
     return {} if found is None else {one.name: one for one in found}
 
 
@@ -69,7 +69,7 @@ async def test_the_same_pod_of_another_namespace_is_not_measured(prometheus: Pro
 
 
 async def test_a_source_that_is_away_is_not_a_figure_of_zero() -> None:
-    line = Line("prometheus", Address(NOBODY))
+    line = StackClient("prometheus", StackAddress(NOBODY))
     try:
         assert await gauges(metrics=Prometheus(line)).metrics(CHECKOUT, started=RAN, ended=RAN, now=NOW) is None
     finally:
@@ -77,9 +77,9 @@ async def test_a_source_that_is_away_is_not_a_figure_of_zero() -> None:
 
 
 async def test_one_query_that_is_wrong_takes_no_other_along(prometheus: Prometheus) -> None:
-    house = gauges(metrics=prometheus, settings=Settings(effectiveness={"queries": {"cpu": "sum(rate(", "memory": ""}}))  # type: ignore[arg-type]
+    ports = gauges(metrics=prometheus, settings=Settings(effectiveness={"queries": {"cpu": "sum(rate(", "memory": ""}}))  # type: ignore[arg-type]
 
-    assert set(await read(house)) == {"latency_p95", "error_rate", "throughput"}
+    assert set(await read(ports)) == {"latency_p95", "error_rate", "throughput"}
 
 
 # --- alerts -----------------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def alertmanager_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 async def alertmanager(alertmanager_url: str) -> AsyncIterator[Alertmanager]:
-    line = Line("alertmanager", Address(alertmanager_url))
+    line = StackClient("alertmanager", StackAddress(alertmanager_url))
     yield Alertmanager(line)
     await line.aclose()
 
@@ -121,16 +121,16 @@ def case_of(source: str = "Alertmanager", name: str = "CartDown", **labels: str)
 
 
 async def test_an_alert_that_fires_is_seen_until_it_is_over(alertmanager: Alertmanager, alertmanager_url: str) -> None:
-    house, own = gauges(alerts=alertmanager), {"namespace": "shop", "deployment": "cart"}
+    ports, own = gauges(alerts=alertmanager), {"namespace": "shop", "deployment": "cart"}
     fires(alertmanager_url, alertname="CartDown", **own)
     fires(alertmanager_url, alertname="CartDown", namespace="other", deployment="cart")
     fires(alertmanager_url, alertname="CartDown", namespace="shop", deployment="checkout")
 
-    (found,) = await house.firing(case_of(**own)) or ()
+    (found,) = await ports.firing(case_of(**own)) or ()
     assert found == {"alertname": "CartDown", **own}
 
     fires(alertmanager_url, alertname="CartDown", over=True, **own)
-    assert await house.firing(case_of(**own)) == ()
+    assert await ports.firing(case_of(**own)) == ()
 
 
 async def test_a_silenced_alert_still_fires(alertmanager: Alertmanager, alertmanager_url: str) -> None:
@@ -158,15 +158,18 @@ NOT_OF_THE_TARGET: dict[str, dict[str, str]] = {
 async def test_an_alert_that_is_not_looked_for_where_it_is_has_not_ended(
     alertmanager: Alertmanager, alertmanager_url: str, labels: dict[str, str]
 ) -> None:
-    house = gauges(alerts=alertmanager)
+    ports = gauges(alerts=alertmanager)
     fires(alertmanager_url, alertname="Scraped", deployment="cart", **labels)
 
-    assert await house.firing(case_of(name="Scraped", deployment="cart", **labels)) is None
-    assert house.alert(case_of(name="Scraped", deployment="cart", **labels)) == "", "it is no part of the verification"
+    assert await ports.firing(case_of(name="Scraped", deployment="cart", **labels)) is None
+    assert ports.alert(case_of(name="Scraped", deployment="cart", **labels)) == "", "it is no part of the verification"
 
 
 async def test_who_is_away_says_nothing_of_an_alert(prometheus_url: str) -> None:
-    away, other = Line("alertmanager", Address(NOBODY)), Line("alertmanager", Address(prometheus_url))
+    away, other = (
+        StackClient("alertmanager", StackAddress(NOBODY)),
+        StackClient("alertmanager", StackAddress(prometheus_url)),
+    )
     try:
         assert await gauges(alerts=Alertmanager(away)).firing(case_of(namespace="shop")) is None
         with pytest.raises(Unavailable):
@@ -180,8 +183,8 @@ async def test_who_is_away_says_nothing_of_an_alert(prometheus_url: str) -> None
 
 
 async def test_what_no_alert_began_has_none_to_look_for(alertmanager: Alertmanager) -> None:
-    house = gauges(alerts=alertmanager)
+    ports = gauges(alerts=alertmanager)
 
-    assert house.alert(case_of("Manual", namespace="shop")) == ""
-    assert await house.firing(case_of("Manual", namespace="shop")) is None
-    assert replace(house, house=replace(house.house, alerts=None)).alert(case_of(namespace="shop")) == ""
+    assert ports.alert(case_of("Manual", namespace="shop")) == ""
+    assert await ports.firing(case_of("Manual", namespace="shop")) is None
+    assert replace(ports, ports=replace(ports.ports, alerts=None)).alert(case_of(namespace="shop")) == ""

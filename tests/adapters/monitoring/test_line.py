@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from inquest.adapters.monitoring.http_client import MOST_BYTES, MOST_WORDS, Address, Body, Line
+from inquest.adapters.monitoring.http_client import MOST_BYTES, MOST_WORDS, StackAddress, StackAnswer, StackClient
 from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
@@ -23,8 +23,10 @@ Answer = Callable[[httpx2.Request], httpx2.Response]
 FINE = {"status": "success", "data": [1], "warnings": ["slow"], "infos": ["old"]}
 
 
-async def asked(answer: Answer, **address: object) -> Body:
-    line = Line("prometheus", Address("http://metrics/base", **address), transport=httpx2.MockTransport(answer))  # type: ignore[arg-type]
+async def asked(answer: Answer, **address: object) -> StackAnswer:
+    line = StackClient(
+        "prometheus", StackAddress("http://metrics/base", **address), transport=httpx2.MockTransport(answer)
+    )  # type: ignore[arg-type]
     try:
         return await line.get("/api/v1/query", [("query", "up"), ("match[]", "a"), ("match[]", "b")], list)
     finally:
@@ -48,7 +50,9 @@ async def test_the_token_is_read_for_every_request_and_made_known(tmp_path: Path
 
     for token in ("first\n", "second"):
         file.write_text(token)
-        assert await asked(answer, token_file=file, tenant="shop", on_token=known.append) == Body([1], ("slow", "old"))
+        assert await asked(answer, token_file=file, tenant="shop", on_token=known.append) == StackAnswer(
+            [1], ("slow", "old")
+        )
 
     url = "http://metrics/base/api/v1/query?query=up&match%5B%5D=a&match%5B%5D=b"
     assert seen == [("GET", url, "Bearer first", "shop"), ("GET", url, "Bearer second", "shop")]
@@ -92,9 +96,9 @@ async def test_a_refusal_says_who_acts_next(status: int, body: object, kind: typ
 
 @pytest.mark.parametrize("data", [{}, {"resultType": "vector"}, {"resultType": "streams", "result": None}])
 async def test_an_answer_without_a_result_is_no_empty_one(data: dict[str, object]) -> None:
-    def line() -> Line:
+    def line() -> StackClient:
         body = {"status": "success", "data": data}
-        return Line("stack", Address("http://stack"), transport=httpx2.MockTransport(saying(200, body)))
+        return StackClient("stack", StackAddress("http://stack"), transport=httpx2.MockTransport(saying(200, body)))
 
     with pytest.raises(Unavailable, match="not understood"):
         await Prometheus(line()).query("up", SHOP, NOW)
@@ -103,7 +107,7 @@ async def test_an_answer_without_a_result_is_no_empty_one(data: dict[str, object
 
 
 async def test_a_query_that_binding_makes_too_long_is_refused() -> None:
-    line = Line("prometheus", Address("http://metrics"), transport=httpx2.MockTransport(saying(200, FINE)))
+    line = StackClient("prometheus", StackAddress("http://metrics"), transport=httpx2.MockTransport(saying(200, FINE)))
     namespaces = frozenset({"a" * 63, "b" * 63})
 
     with pytest.raises(Invalid, match="too long once each of its selectors is bound"):
@@ -125,7 +129,7 @@ class Silent(httpx2.AsyncBaseTransport):
 
 
 async def test_a_server_that_never_answers_is_waited_for_to_a_bound() -> None:
-    line = Line("prometheus", Address("http://metrics", whole=0.05), transport=Silent())
+    line = StackClient("prometheus", StackAddress("http://metrics", whole=0.05), transport=Silent())
     with pytest.raises(Unavailable, match=r"no answer within 0\.05 s"):
         await line.get("/api/v1/query", [], dict)
 

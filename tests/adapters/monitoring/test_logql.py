@@ -11,13 +11,13 @@ import httpx2
 import pytest
 
 from inquest.adapters.monitoring import promql
-from inquest.adapters.monitoring.http_client import Address, Line
+from inquest.adapters.monitoring.http_client import StackAddress, StackClient
 from inquest.adapters.monitoring.logql import confined
 from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.selectors import Confinement
 from inquest.errors import Declined
 from inquest.gather.tools.scope import Scope
-from inquest.ports.kubernetes import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, SourceAnswer
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import BEGIN, CANARY, NOW
 
@@ -85,7 +85,7 @@ def answering(data: dict[str, Any], asked: list[str], *, confine: bool = True) -
         asked.append(request.url.params["query"])
         return httpx2.Response(200, json={"status": "success", "data": data})
 
-    line = Line("loki", Address("http://logs"), transport=httpx2.MockTransport(answer))
+    line = StackClient("loki", StackAddress("http://logs"), transport=httpx2.MockTransport(answer))
     return Loki(line, confine=confine)
 
 
@@ -110,19 +110,19 @@ async def test_more_series_than_are_shown_are_cut(count: int, complete: bool) ->
 class Told:
     """Says one thing, and keeps what it was asked."""
 
-    reading: Reading
+    reading: SourceAnswer
     asked: list[tuple[Any, ...]] = field(default_factory=list)
 
     async def query(
         self, query: str, namespaces: Namespaces, start: datetime, end: datetime, *, limit: int, step: float
-    ) -> Reading:
+    ) -> SourceAnswer:
         self.asked.append((query, namespaces, start, end, limit, step))
         return self.reading
 
 
 def streams(*found: tuple[dict[str, str], list[list[str]]], complete: bool = True) -> Told:
     result = [{"stream": labels, "values": values} for labels, values in found]
-    return Told(Reading({"resultType": "streams", "result": result}, complete, ("only shop",)))
+    return Told(SourceAnswer({"resultType": "streams", "result": result}, complete, ("only shop",)))
 
 
 def at(seconds: float) -> str:
@@ -222,7 +222,7 @@ async def test_no_secret_of_a_line_leaves_the_tool(bench: Callable[..., Bench]) 
 
 
 async def test_a_count_of_lines_is_json(bench: Callable[..., Bench]) -> None:
-    told = Told(Reading({"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"]]}]}))
+    told = Told(SourceAnswer({"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"]]}]}))
     result = await bench(logs=told)("query_loki", query='sum(count_over_time({a="b"}[1m]))')
 
     assert json_of(result)["data"] == told.reading.data

@@ -11,7 +11,7 @@ import pytest
 
 from inquest.adapters.monitoring.loki import Loki
 from inquest.errors import Declined, Invalid
-from inquest.ports.kubernetes import Reading
+from inquest.ports.kubernetes import SourceAnswer
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import CANARY, FOREIGN, NOW
 
@@ -19,11 +19,11 @@ SHOP = frozenset({"shop"})
 BEGIN = NOW - timedelta(hours=1)
 
 
-async def ask(loki: Loki, query: str, namespaces: frozenset[str] = SHOP, limit: int = 100) -> Reading:
+async def ask(loki: Loki, query: str, namespaces: frozenset[str] = SHOP, limit: int = 100) -> SourceAnswer:
     return await loki.query(query, namespaces, BEGIN, NOW, limit=limit, step=60)
 
 
-def lines_of(reading: Reading) -> list[str]:
+def lines_of(reading: SourceAnswer) -> list[str]:
     return [line for stream in reading.data["result"] for _, line in stream["values"]]
 
 

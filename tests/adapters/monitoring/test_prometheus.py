@@ -9,16 +9,16 @@ from typing import Any
 import httpx2
 import pytest
 
-from inquest.adapters.monitoring.http_client import Address, Line
+from inquest.adapters.monitoring.http_client import StackAddress, StackClient
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.errors import Declined, Invalid
-from inquest.ports.kubernetes import Reading
+from inquest.ports.kubernetes import SourceAnswer
 from tests.adapters.monitoring.servers import BEGIN, FOREIGN, NOW
 
 SHOP = frozenset({"shop"})
 
 
-def labels_of(reading: Reading) -> list[dict[str, str]]:
+def labels_of(reading: SourceAnswer) -> list[dict[str, str]]:
     return [series["metric"] for series in reading.data["result"]]
 
 
@@ -221,7 +221,7 @@ def ruled(*rules: dict[str, Any], confine: bool = True) -> Prometheus:
     """A server that has these rules."""
     body = {"status": "success", "data": {"groups": [{"name": "all", "rules": rules}]}}
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, json=body))
-    return Prometheus(Line("prometheus", Address("http://metrics"), transport=transport), confine=confine)
+    return Prometheus(StackClient("prometheus", StackAddress("http://metrics"), transport=transport), confine=confine)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ async def test_the_server_is_told_what_it_may_spend() -> None:
         return httpx2.Response(200, json={"status": "success", "data": data})
 
     metrics = Prometheus(
-        Line("prometheus", Address("http://metrics", whole=20), transport=httpx2.MockTransport(answer))
+        StackClient("prometheus", StackAddress("http://metrics", whole=20), transport=httpx2.MockTransport(answer))
     )
     await metrics.query("up", SHOP, NOW)
     await metrics.query_range("up", SHOP, BEGIN, NOW, 60)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inquest.adapters.monitoring.http_client import Address, Line
+from inquest.adapters.monitoring.http_client import StackAddress, StackClient
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.core.evidence.evidence import EvidenceStatus
 from inquest.core.llm.messages import Invocation
@@ -18,7 +18,7 @@ from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, Rate
 from inquest.gather.tools.monitoring import moment, seconds_of, usual_step
 from inquest.gather.tools.scope import Scope
 from inquest.gather.tools.toolset import STACK
-from inquest.ports.kubernetes import Reading
+from inquest.ports.kubernetes import SourceAnswer
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import CANARY, NOW
 
@@ -193,7 +193,7 @@ class Broken:
 
     error: BaseException
 
-    async def query(self, *_: Any, **__: Any) -> Reading:
+    async def query(self, *_: Any, **__: Any) -> SourceAnswer:
         raise self.error
 
 
@@ -234,7 +234,7 @@ async def test_a_failed_read_is_a_gap_with_a_hint_of_its_own(
 
 @pytest.fixture
 async def nobody() -> AsyncIterator[Prometheus]:
-    line = Line("prometheus", Address("http://127.0.0.1:9", connect=1.0, whole=2.0))
+    line = StackClient("prometheus", StackAddress("http://127.0.0.1:9", connect=1.0, whole=2.0))
     yield Prometheus(line)
     await line.aclose()
 

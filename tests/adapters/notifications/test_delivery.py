@@ -14,16 +14,16 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.notifications.channels import Hook, WebhookReceiver
-from inquest.adapters.notifications.notifier import KubeHerald
+from inquest.adapters.notifications.notifier import NotificationDispatcher
 from inquest.adapters.notifications.routes import Routed
 from inquest.api.investigation import Investigation
-from inquest.api.notices import Notice as NoticeSent
+from inquest.api.notices import NoticeEntry as NoticeSent
 from inquest.api.notices import NoticeState
 from inquest.api.types import Phase
-from inquest.controllers.investigation.claim import Claim
-from inquest.controllers.investigation.controller import Cases
-from inquest.controllers.investigation.open_case import Work
-from inquest.controllers.journal import Author, Log
+from inquest.controllers.investigation.case_work import CaseWork
+from inquest.controllers.investigation.claim import CaseClaim
+from inquest.controllers.investigation.controller import InvestigationController
+from inquest.controllers.journal import Log, Writer
 from inquest.core.case import outcome
 from inquest.core.case.case import Case
 from inquest.core.case.endings import internal_error
@@ -34,7 +34,7 @@ from inquest.core.history.history import History
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.ports.process import Notice
-from inquest.settings.notifications import HeraldSettings
+from inquest.settings.notifications import NotificationSettings
 from inquest.settings.settings import Settings
 from tests.controllers.signal.test_signals import HOME, PRINT, World, a_case, a_lease, ineffective
 from tests.core import cases
@@ -64,14 +64,14 @@ def sink() -> Sink:
     return Sink()
 
 
-def process(sink: Sink, settings: Settings | None = None) -> Cases:
+def process(sink: Sink, settings: Settings | None = None) -> InvestigationController:
     """An operator that has just started: what it told before is forgotten."""
-    return process_with(KubeHerald(cast(Any, None), SystemClock(), [sink.receiver()]), settings)
+    return process_with(NotificationDispatcher(cast(Any, None), SystemClock(), [sink.receiver()]), settings)
 
 
-def process_with(herald: KubeHerald, settings: Settings | None = None) -> Cases:
-    return Cases(
-        cast(Any, SimpleNamespace(herald=herald, redacted=_sealed, clock=None, settings=settings or Settings()))
+def process_with(notifier: NotificationDispatcher, settings: Settings | None = None) -> InvestigationController:
+    return InvestigationController(
+        cast(Any, SimpleNamespace(notifier=notifier, redacted=_sealed, clock=None, settings=settings or Settings()))
     )
 
 
@@ -85,9 +85,9 @@ def investigation(**status: Any) -> Investigation:
     return Investigation.from_object({**kind, **body, "status": status})
 
 
-async def shown(operator: Cases, **status: Any) -> tuple[NoticeSent, ...]:
+async def shown(operator: InvestigationController, **status: Any) -> tuple[NoticeSent, ...]:
     """What the operator tells when it writes the status of a case that waits for a person."""
-    work = Work(Claim(investigation(**status), Author("r", 1)), Log("u-1"), waiting())
+    work = CaseWork(CaseClaim(investigation(**status), Writer("r", 1)), Log("u-1"), waiting())
     return await operator._notify(work.investigation, work.case, {}, cases.AT)
 
 
@@ -134,9 +134,9 @@ class Away:
         self.got.append(notice.value.key)
 
 
-def aware(receiver: Away) -> Cases:
+def aware(receiver: Away) -> InvestigationController:
     """An operator that has just started and tells this receiver."""
-    return process_with(KubeHerald(cast(Any, None), SystemClock(), [Routed(receiver)]))
+    return process_with(NotificationDispatcher(cast(Any, None), SystemClock(), [Routed(receiver)]))
 
 
 async def test_what_nobody_got_before_a_restart_is_told_anew_and_says_so() -> None:
@@ -188,9 +188,9 @@ class Ended(World):
         facts = cases.closing(internal_error("no trace"), seconds=90).facts
         return SimpleNamespace(entries=[SimpleNamespace(payload=dump(fact)) for fact in facts])
 
-    def operator(self) -> Cases:
+    def operator(self) -> InvestigationController:
         parts = {"journal": SimpleNamespace(read=self.log), "replica": "a/1", "clock": SystemClock()}
-        return Cases(replace(self.house(), **cast(Any, parts)))
+        return InvestigationController(replace(self.ports(), **cast(Any, parts)))
 
 
 @pytest.mark.parametrize(("lives", "told"), [(True, 0), (False, 1)])
@@ -211,7 +211,7 @@ async def test_what_went_away_by_itself_is_told_where_the_settings_say_so(
 ) -> None:
     before = fold(fact for fact in waiting().facts if not isinstance(fact, ApprovalRequested))
     gone = advance(before, Closed(outcome.signal_resolved(), cases.AT))
-    operator = process(sink, Settings(herald=HeraldSettings(notify_self_resolved=wanted)))
+    operator = process(sink, Settings(herald=NotificationSettings(notify_self_resolved=wanted)))
 
     await operator._notify(investigation(), gone, {}, cases.AT)
 
@@ -226,10 +226,10 @@ class Heard(World):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.herald = KubeHerald(cast(Any, None), SystemClock(), [self.sink.receiver()])
+        self.notifier = NotificationDispatcher(cast(Any, None), SystemClock(), [self.sink.receiver()])
 
     async def tell(self, notice: Redacted[Notice]) -> NoticeState:
-        return await self.herald.tell(notice)
+        return await self.notifier.tell(notice)
 
 
 def forty(world: World) -> Iterator[str]:

@@ -12,13 +12,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from inquest.adapters.notifications.channels import Receiver
-from inquest.adapters.notifications.notifier import KubeHerald
-from inquest.adapters.notifications.open import receivers_of
+from inquest.adapters.notifications.configured import receivers_of
+from inquest.adapters.notifications.notifier import NotificationDispatcher
 from inquest.core.redaction.redacted import seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured, Unavailable
 from inquest.ports.process import Notice
-from inquest.settings.notifications import HeraldSettings
+from inquest.settings.notifications import NotificationSettings
 from inquest.settings.settings import Settings
 from tests.adapters.notifications.inbox import until
 from tests.adapters.notifications.post import Post, open_office
@@ -36,7 +36,7 @@ async def mailer(
     one = {"name": "mail", "kind": "email", "smtp": given, "timeout": span}
     if trusted and post.authorities:
         one["ca_bundle"] = post.authorities
-    settings = HeraldSettings.model_validate({"receivers": [one]})
+    settings = NotificationSettings.model_validate({"receivers": [one]})
     learn = (redactor or Redactor()).learn
     (found,) = await receivers_of(settings, learn, SteppedClock().now, AsyncExitStack())
     return found.receiver
@@ -172,16 +172,16 @@ async def test_a_server_that_was_full_gets_the_message_half_a_minute_later(tmp_p
         post.answer, clock = "452 full", SteppedClock()
         given = {"host": "127.0.0.1", "port": post.port, **BASE}
         one = {"name": "mail", "kind": "email", "smtp": given, "ca_bundle": post.authorities, "timeout": "20s"}
-        settings = HeraldSettings.model_validate({"receivers": [one]})
+        settings = NotificationSettings.model_validate({"receivers": [one]})
         told = await receivers_of(settings, Redactor().learn, clock.now, AsyncExitStack())
-        herald = KubeHerald(None, clock, told)  # type: ignore[arg-type]
+        notifier = NotificationDispatcher(None, clock, told)  # type: ignore[arg-type]
 
-        await herald.tell(seal(NOTICE))
+        await notifier.tell(seal(NOTICE))
         await until(lambda: bool(clock._sleepers), "the next try is planned")
         post.answer = "250 OK"
         await clock.advance(30)
         await until(lambda: bool(post.got), "it is delivered")
-        await until(lambda: not herald._tasks, "nothing is under way any more")
+        await until(lambda: not notifier._tasks, "nothing is under way any more")
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

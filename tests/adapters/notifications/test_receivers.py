@@ -12,21 +12,21 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from inquest.adapters.notifications.notifier import KubeHerald
-from inquest.adapters.notifications.open import receivers_of
+from inquest.adapters.notifications.configured import receivers_of
+from inquest.adapters.notifications.notifier import NotificationDispatcher
 from inquest.adapters.notifications.routes import Routed
 from inquest.core.redaction.redacted import seal
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.reporting.notices import Owner
+from inquest.core.reporting.notices import TargetOwner
 from inquest.errors import Misconfigured, Unavailable
 from inquest.ports.process import Notice
-from inquest.settings.notifications import HeraldSettings
+from inquest.settings.notifications import NotificationSettings
 from inquest.settings.settings import Settings
 from tests.adapters.notifications.inbox import Inbox, listening, until
 from tests.controllers.runtime.times import SteppedClock
 
 NOTICE = Notice("u-1/Approval/3", "Approval", "High", "Approval needed", "Look at it", "inquest-system", "inv-1")
-SHOP, PAYMENTS = Owner("shop", ("storefront",)), Owner("payments", ("ledger", "on-call"))
+SHOP, PAYMENTS = TargetOwner("shop", ("storefront",)), TargetOwner("payments", ("ledger", "on-call"))
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
         yield found
 
 
-async def made(stack: AsyncExitStack, redactor: Redactor | None = None, **herald: Any) -> tuple[Routed, ...]:
+async def made(stack: AsyncExitStack, redactor: Redactor | None = None, **notifier: Any) -> tuple[Routed, ...]:
     redactor = redactor or Redactor()
-    return await receivers_of(HeraldSettings.model_validate(herald), redactor.learn, SteppedClock().now, stack)
+    return await receivers_of(NotificationSettings.model_validate(notifier), redactor.learn, SteppedClock().now, stack)
 
 
-def herald_of(told: tuple[Routed, ...], clock: SteppedClock | None = None) -> KubeHerald:
-    return KubeHerald(cast(Any, None), clock or SteppedClock(), told)
+def herald_of(told: tuple[Routed, ...], clock: SteppedClock | None = None) -> NotificationDispatcher:
+    return NotificationDispatcher(cast(Any, None), clock or SteppedClock(), told)
 
 
 def chat(url: str, **further: Any) -> dict[str, Any]:
@@ -179,17 +179,17 @@ async def test_a_failing_receiver_is_tried_five_more_times_and_no_word_of_its_ad
     inbox: Inbox, stack: AsyncExitStack
 ) -> None:
     clock, inbox.answers = SteppedClock(), [500] * 9
-    herald = herald_of(await made(stack, receivers=[chat(f"{inbox.url}/Canary0123456789")]), clock)
+    notifier = herald_of(await made(stack, receivers=[chat(f"{inbox.url}/Canary0123456789")]), clock)
 
     with capture_logs() as logs:
-        await herald.tell(seal(NOTICE))
+        await notifier.tell(seal(NOTICE))
         for number, pause in enumerate((30, 60, 120, 240, 480), start=1):
             await until(lambda: bool(clock._sleepers), "the next try is planned")
             await clock.advance(pause - 1)
             assert len(inbox.paths) == number
             await clock.advance(1)
             await until(lambda tries=number + 1: len(inbox.paths) == tries, "it is tried again")
-        await until(lambda: not herald._tasks, "it is given up")
+        await until(lambda: not notifier._tasks, "it is given up")
 
     assert len(inbox.paths) == 6
     assert [line["event"] for line in logs][-1] == "notice given up"
@@ -244,10 +244,10 @@ async def test_a_receiver_without_a_route_gets_everything_and_one_with_two_gets_
 ) -> None:
     receivers = [chat(f"{inbox.url}/{name}") | {"name": name} for name in ("all", "some")]
     routes = [{"receivers": ["some"], "types": ["Approval"]}, {"receivers": ["some"], "priorities": ["High"]}]
-    herald = herald_of(await made(stack, receivers=receivers, routes=routes))
+    notifier = herald_of(await made(stack, receivers=receivers, routes=routes))
 
-    await herald.tell(seal(NOTICE))
-    await herald.tell(seal(replace(NOTICE, key="other", type="Completion", priority="Low")))
+    await notifier.tell(seal(NOTICE))
+    await notifier.tell(seal(replace(NOTICE, key="other", type="Completion", priority="Low")))
 
     assert sorted(inbox.paths) == ["/all", "/all", "/some"]
 
@@ -265,10 +265,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("herald", "words"), WRONG.values(), ids=WRONG.keys())
-def test_settings_that_would_lose_notices_are_refused(tmp_path: Path, herald: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(("notifier", "words"), WRONG.values(), ids=WRONG.keys())
+def test_settings_that_would_lose_notices_are_refused(tmp_path: Path, notifier: dict[str, Any], words: str) -> None:
     file = tmp_path / "settings.json"
-    file.write_text(json.dumps({"herald": herald}))
+    file.write_text(json.dumps({"herald": notifier}))
 
     with pytest.raises(Misconfigured, match=words):
         Settings.load(file)
@@ -282,7 +282,7 @@ async def test_authorities_that_cannot_be_read_keep_the_operator_from_starting(
 
 
 def test_a_key_in_an_address_is_masked_from_the_start() -> None:
-    settings = HeraldSettings.model_validate({"receivers": [chat("https://h.example/services/Canary0123456789")]})
+    settings = NotificationSettings.model_validate({"receivers": [chat("https://h.example/services/Canary0123456789")]})
 
     assert settings.secrets() == ("Canary0123456789",)
     assert "Canary" not in repr(settings)

@@ -13,7 +13,7 @@ import pytest
 from hack import HackError
 from hack.tools import build
 from inquest.adapters.opa.policy import OpaPolicy
-from inquest.adapters.opa.process import OpaServer
+from inquest.adapters.opa.process import OpaProcess
 from inquest.core.redaction.redacted import Redacted, seal
 
 DEFAULT_POLICY = Path(__file__).parents[3] / "policies" / "approval.rego"
@@ -64,8 +64,8 @@ def running(opa_binary: str, told: Told) -> Start:
     """Start an OPA on the policy file of that path."""
 
     @asynccontextmanager
-    async def start(policy: Path = DEFAULT_POLICY) -> AsyncIterator[OpaServer]:
-        async with OpaServer(opa_binary, policy, notify=told) as server:
+    async def start(policy: Path = DEFAULT_POLICY) -> AsyncIterator[OpaProcess]:
+        async with OpaProcess(opa_binary, policy, notify=told) as server:
             yield server
 
     return start

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inquest.adapters.opa.mounted import LOOKS, MountedPolicy
-from inquest.adapters.opa.policy import Endpoint, hash_of_policy
+from inquest.adapters.opa.mounted import LOOKS, MountedPolicyMonitor
+from inquest.adapters.opa.policy import OpaAddress, hash_of_policy
 from tests.adapters.opa.conftest import DEFAULT_POLICY, Told
 
 BROKEN = "package inquest.approval\n\nthis is no rego {"
@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def endpoint(opa_binary: str, file: Path, unused_tcp_port: int) -> AsyncIterator[Endpoint]:
+async def endpoint(opa_binary: str, file: Path, unused_tcp_port: int) -> AsyncIterator[OpaAddress]:
     """An OPA as the chart's sidecar runs it."""
     address = f"127.0.0.1:{unused_tcp_port}"
     process = await asyncio.create_subprocess_exec(
@@ -40,7 +40,7 @@ async def endpoint(opa_binary: str, file: Path, unused_tcp_port: int) -> AsyncIt
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    found = Endpoint.from_url(f"http://{address}")
+    found = OpaAddress.from_url(f"http://{address}")
     try:
         async with asyncio.timeout(60), found.client(timeout=1, retries=0) as client:
             assert await client.wait_for_ready(timeout=60, interval=0.05)
@@ -50,7 +50,7 @@ async def endpoint(opa_binary: str, file: Path, unused_tcp_port: int) -> AsyncIt
         await process.wait()
 
 
-async def looked(mounted: MountedPolicy, times: int = LOOKS) -> str:
+async def looked(mounted: MountedPolicyMonitor, times: int = LOOKS) -> str:
     """What it says after as many looks, with a pause for OPA's own watch."""
     for _ in range(times):
         await asyncio.sleep(0.5)
@@ -59,9 +59,9 @@ async def looked(mounted: MountedPolicy, times: int = LOOKS) -> str:
 
 
 async def test_a_broken_policy_is_told_once_until_a_good_one_is_taken_up(
-    endpoint: Endpoint, file: Path, told: Told
+    endpoint: OpaAddress, file: Path, told: Told
 ) -> None:
-    mounted = MountedPolicy(endpoint, file, notify=told)
+    mounted = MountedPolicyMonitor(endpoint, file, notify=told)
     assert await looked(mounted) == ""
 
     written(file, BROKEN)
@@ -77,27 +77,27 @@ async def test_a_broken_policy_is_told_once_until_a_good_one_is_taken_up(
     assert told.words == ["PolicyRejected", "PolicyLoaded"]
 
 
-async def test_one_difference_is_not_yet_a_refusal(endpoint: Endpoint, file: Path, told: Told) -> None:
-    mounted = MountedPolicy(endpoint, file, notify=told)
+async def test_one_difference_is_not_yet_a_refusal(endpoint: OpaAddress, file: Path, told: Told) -> None:
+    mounted = MountedPolicyMonitor(endpoint, file, notify=told)
     written(file, BROKEN)
 
     assert await looked(mounted, LOOKS - 1) == ""
     assert told.words == []
 
 
-async def test_what_cannot_be_read_is_no_refusal(endpoint: Endpoint, file: Path, told: Told) -> None:
-    nowhere = MountedPolicy(endpoint, file.with_name("gone.rego"), notify=told)
-    nobody = MountedPolicy(Endpoint.from_url("http://127.0.0.1:9"), file, notify=told)
+async def test_what_cannot_be_read_is_no_refusal(endpoint: OpaAddress, file: Path, told: Told) -> None:
+    nowhere = MountedPolicyMonitor(endpoint, file.with_name("gone.rego"), notify=told)
+    nobody = MountedPolicyMonitor(OpaAddress.from_url("http://127.0.0.1:9"), file, notify=told)
 
     assert await looked(nowhere) == await looked(nobody) == ""
     assert told.words == []
 
 
 async def test_it_looks_by_itself_until_it_is_left(
-    endpoint: Endpoint, file: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+    endpoint: OpaAddress, file: Path, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inquest.adapters.opa.mounted.WATCH_SECONDS", 0.2)
-    async with MountedPolicy(endpoint, file, notify=told) as mounted:
+    async with MountedPolicyMonitor(endpoint, file, notify=told) as mounted:
         written(file, BROKEN)
         await told.times("PolicyRejected", 1)
 

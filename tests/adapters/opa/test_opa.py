@@ -17,19 +17,19 @@ import pytest
 from aiohttp import web
 
 from inquest.adapters.opa import process
-from inquest.adapters.opa.policy import Endpoint, FixedSource, OpaPolicy, hash_of_policy, restricted
-from inquest.adapters.opa.process import OpaServer, _put, find_binary
+from inquest.adapters.opa.policy import FixedEndpoint, OpaAddress, OpaPolicy, hash_of_policy, restricted
+from inquest.adapters.opa.process import OpaProcess, _put, find_binary
 from inquest.api.types import RulingDecision
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.remediation.policy import Answer, Ruling, ruling
+from inquest.core.remediation.policy import PolicyAnswer, Ruling, ruling
 from inquest.errors import Misconfigured
 from inquest.operator.process import Process
 from inquest.settings.settings import Settings
 from tests.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
-Ask = Callable[..., Awaitable[Answer]]
+Ask = Callable[..., Awaitable[PolicyAnswer]]
 
 HEAD = "package inquest.approval\n"
 SAYS = HEAD + 'require_approval := false\n\nreason := "{}"\n'
@@ -41,12 +41,12 @@ LOOP = (
 )
 
 
-def ruled(answer: Answer) -> Ruling:
+def ruled(answer: PolicyAnswer) -> Ruling:
     """What the story makes of it where everything else is in order."""
     return ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=0.8, at=NOW)
 
 
-def asks_degraded(answer: Answer) -> bool:
+def asks_degraded(answer: PolicyAnswer) -> bool:
     found = ruled(answer)
     return found.decision is RulingDecision.APPROVAL_REQUIRED and found.degraded and answer.value is None
 
@@ -236,7 +236,7 @@ async def test_a_policy_that_changes_while_opa_comes_back_is_the_one_in_force(
     policy.write_text(SAYS.format("first"))
     put, begun, go_on = _put, asyncio.Event(), asyncio.Event()
 
-    async def slowly(endpoint: Endpoint, text: str) -> None:
+    async def slowly(endpoint: OpaAddress, text: str) -> None:
         begun.set()
         await go_on.wait()
         await put(endpoint, text)
@@ -269,7 +269,7 @@ async def test_a_text_that_opa_may_have_got_is_not_taken_for_the_one_in_force(
     policy.write_text(SAYS.format("first"))
     put = _put
 
-    async def unheard(endpoint: Endpoint, text: str) -> None:
+    async def unheard(endpoint: OpaAddress, text: str) -> None:
         await put(endpoint, text)
         raise TimeoutError
 
@@ -301,7 +301,7 @@ async def test_a_stopped_server_leaves_no_process(running: Start) -> None:
 
 async def test_nobody_without_the_token_may_ask_or_change_anything(running: Start) -> None:
     async with running() as server:
-        stranger = FixedSource(Endpoint(server.endpoint.host, server.endpoint.port))
+        stranger = FixedEndpoint(OpaAddress(server.endpoint.host, server.endpoint.port))
         answer = await OpaPolicy(stranger).ask(document())
 
     assert answer.fault == "OPA does not show its policies to who asks without its token"
@@ -319,10 +319,10 @@ async def test_an_opa_elsewhere_is_looked_at_without_a_question(running: Start) 
     assert (await OpaPolicy.at("http://127.0.0.1:1").look()).startswith("OPA cannot be reached")
     async with running() as server:
         endpoint = server.endpoint
-        assert await OpaPolicy(FixedSource(endpoint)).look() == ""
+        assert await OpaPolicy(FixedEndpoint(endpoint)).look() == ""
         async with endpoint.client() as client:
             await client.delete_policy("approval.rego")
-        assert await OpaPolicy(FixedSource(endpoint)).look() == "no policy is loaded"
+        assert await OpaPolicy(FixedEndpoint(endpoint)).look() == "no policy is loaded"
     assert await OpaPolicy(server).look() == "no OPA is running"
 
 
@@ -433,14 +433,14 @@ async def test_an_opa_of_ones_own_is_asked_for_its_policy_only_while_that_change
 async def test_a_program_that_is_no_opa_is_a_mistake_of_the_installation(tmp_path: Path) -> None:
     for program in ("/bin/false", str(tmp_path / "absent")):
         with pytest.raises(Misconfigured):
-            await OpaServer(program, DEFAULT_POLICY).start()
+            await OpaProcess(program, DEFAULT_POLICY).start()
 
 
 def test_a_url_is_checked_where_it_is_read() -> None:
-    assert Endpoint.from_url("https://opa.example") == Endpoint("opa.example", 443, tls=True)
+    assert OpaAddress.from_url("https://opa.example") == OpaAddress("opa.example", 443, tls=True)
     for url in ("opa:8181", "http://opa:8181/v1", "unix:///run/opa"):
         with pytest.raises(Misconfigured):
-            Endpoint.from_url(url)
+            OpaAddress.from_url(url)
 
 
 def test_the_binary_is_named_by_the_environment_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import yaml
 
 from inquest.api.manifests.rbac import NAMESPACE, PEOPLE
 from inquest.api.registry import PLURALS
-from inquest.controllers.journal import Author, Draft, encode, fold
+from inquest.controllers.journal import Draft, Writer, encode, fold
 from inquest.core.redaction.redacted import seal
 from tests.cluster.conftest import Person
 from tests.cluster.kube import Answer, Cluster, Kubectl, Object, eventually, proposal
@@ -113,7 +113,7 @@ def test_who_may_not_approve_is_refused_at_once_and_is_asked_nothing(
 
 def slots(uid: str) -> tuple[Object, Object]:
     """The first slot of a case, and the one that follows it with a right chain."""
-    author = Author("inquest-0/abc", 1)
+    author = Writer("inquest-0/abc", 1)
     made: list[Object] = []
     for kind in ("Opened", "Ruling"):
         log = fold(uid, made)

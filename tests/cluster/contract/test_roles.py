@@ -16,15 +16,15 @@ from inquest.api.manifests.rbac import (
     NAMESPACE,
     NEVER,
     OPERATOR,
-    Question,
-    Rule,
+    AccessRule,
+    RequiredAccess,
 )
 from tests.cluster import kube
 from tests.cluster.conftest import Person
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
 
-def allowed(cluster: Cluster, user: str, questions: Iterable[Question], namespace: str = "") -> dict[str, bool]:
+def allowed(cluster: Cluster, user: str, questions: Iterable[RequiredAccess], namespace: str = "") -> dict[str, bool]:
     """What a user may do, asked in one call."""
     asked = tuple(questions)
     reviews = [_review(user, question, namespace) for question in asked]
@@ -33,7 +33,7 @@ def allowed(cluster: Cluster, user: str, questions: Iterable[Question], namespac
     return {question.text: answer == "true" for question, answer in zip(asked, answers, strict=True)}
 
 
-def _review(user: str, question: Question, namespace: str) -> dict[str, object]:
+def _review(user: str, question: RequiredAccess, namespace: str) -> dict[str, object]:
     attributes = {
         "group": question.group,
         "resource": question.resource,
@@ -51,12 +51,12 @@ def _groups(user: str) -> list[str]:
     return ["system:authenticated", *accounts]
 
 
-def questions(rules: Iterable[Rule]) -> Iterable[Question]:
+def questions(rules: Iterable[AccessRule]) -> Iterable[RequiredAccess]:
     """Every right that these rules give."""
     for rule in rules:
         for path in rule.resources:
             resource, _, subresource = path.partition("/")
-            yield from (Question(rule.group, resource, subresource, verb) for verb in rule.verbs)
+            yield from (RequiredAccess(rule.group, resource, subresource, verb) for verb in rule.verbs)
 
 
 NEEDED = {
@@ -84,7 +84,7 @@ def test_the_operator_has_none_of_the_rights_that_it_must_not_have(namespace: st
 
 
 def test_the_operator_makes_jobs_and_config_maps_only_in_their_places(cluster: Cluster) -> None:
-    asked = [Question("batch", "jobs", "", "create"), Question("", "configmaps", "", "create")]
+    asked = [RequiredAccess("batch", "jobs", "", "create"), RequiredAccess("", "configmaps", "", "create")]
 
     assert not any(allowed(cluster, kube.OPERATOR, asked, "default").values())
 
@@ -120,7 +120,7 @@ def test_a_role_grants_what_it_says(
     role: str, verb: str, plural: str, may: bool, cluster: Cluster, person: Person, namespace: str
 ) -> None:
     person("jane", role)
-    asked = Question("inquest.dev", plural, "", verb)
+    asked = RequiredAccess("inquest.dev", plural, "", verb)
 
     eventually(lambda: allowed(cluster, "jane", [asked], namespace)[asked.text] is may, what=f"{role}: {may}")
 
@@ -128,7 +128,7 @@ def test_a_role_grants_what_it_says(
 @pytest.mark.parametrize("role", ["inquest-viewer", "inquest-editor", "inquest-approver", "inquest-author", "admin"])
 def test_no_role_for_people_writes_status(role: str, cluster: Cluster, person: Person, namespace: str) -> None:
     person("jane", role)
-    asked = [Question("inquest.dev", plural, "status", "patch") for plural in ("investigations", "signals")]
+    asked = [RequiredAccess("inquest.dev", plural, "status", "patch") for plural in ("investigations", "signals")]
 
     assert not any(allowed(cluster, "jane", asked, namespace).values())
 

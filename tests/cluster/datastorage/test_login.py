@@ -15,8 +15,8 @@ import httpx2
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
-from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.adapters.kubernetes.clients import Clients
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
 from inquest.api.manifests.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
 from inquest.datastorage.app import create_app
 from inquest.datastorage.store.database import migrate, open_database
@@ -58,10 +58,10 @@ async def guarded(
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """The application behind a login, as the account of that token, for callers' rights in that namespace."""
     admin = await from_kubeconfig(cluster.kubeconfig)()
-    login = Login(admin.server, admin.ca_file, token=bearer["Authorization"].removeprefix("Bearer "))
+    login = Credentials(admin.server, admin.ca_file, token=bearer["Authorization"].removeprefix("Bearer "))
     database = open_database(f"sqlite:///{folder}/store.db")
     await migrate(database)
-    async with Kube(given(login), SystemClock()) as kube:
+    async with Clients(given(login), SystemClock()) as kube:
         app = create_app(database, reviewer=kube.reviews(namespace, DATASTORAGE_SERVICE))
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
-from inquest.operator.watcher import Ring
+from inquest.operator.watcher import WatchEvent
 
 BOUND = 180.0
 """Longest wait of any test here, in seconds; nothing depends on how long it takes."""
@@ -21,14 +21,14 @@ class Rings:
     """What has been rung, to be waited for."""
 
     def __init__(self) -> None:
-        self.all: list[Ring] = []
+        self.all: list[WatchEvent] = []
         self._news = asyncio.Event()
 
-    def __call__(self, ring: Ring) -> None:
+    def __call__(self, ring: WatchEvent) -> None:
         self.all.append(ring)
         self._news.set()
 
-    async def until(self, holds: Callable[[Ring], bool]) -> Ring:
+    async def until(self, holds: Callable[[WatchEvent], bool]) -> WatchEvent:
         """The first ring of which it holds."""
         async with asyncio.timeout(BOUND):
             while True:
@@ -47,7 +47,7 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-async def own(operator_kubeconfig: Path) -> AsyncIterator[Kube]:
+async def own(operator_kubeconfig: Path) -> AsyncIterator[Clients]:
     """The adapter as the operator's service account."""
-    async with Kube(from_kubeconfig(operator_kubeconfig), SystemClock()) as found:
+    async with Clients(from_kubeconfig(operator_kubeconfig), SystemClock()) as found:
         yield found

@@ -8,17 +8,17 @@ from functools import partial
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
-from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.adapters.kubernetes.clients import Clients
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
 from inquest.api.manifests.rbac import EXECUTION as EXECUTION_RULES
 from inquest.api.manifests.rbac import HOME as HOME_RULES
-from inquest.api.manifests.rbac import INVESTIGATOR, OPERATOR, Rule, loss_of
+from inquest.api.manifests.rbac import INVESTIGATOR, OPERATOR, AccessRule, loss_of
 from inquest.errors import Unavailable
 from inquest.operator.access import MUST_NOT, excess, missing
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
 
-async def account(cluster: Cluster, kubectl: Kubectl, *rights: tuple[str, str]) -> Login:
+async def account(cluster: Cluster, kubectl: Kubectl, *rights: tuple[str, str]) -> Credentials:
     """A service account of the test's namespace with these rights there, a verb and `plural` or `plural/name` each."""
     await asyncio.to_thread(kubectl, "create", "serviceaccount", "subject")
     namespace = next(option.split("=")[1] for option in kubectl.options if option.startswith("--namespace="))
@@ -35,21 +35,21 @@ async def account(cluster: Cluster, kubectl: Kubectl, *rights: tuple[str, str]) 
         await asyncio.to_thread(eventually, partial(subject.may, verb, what), what=f"{verb} {what}")
     token = (await asyncio.to_thread(kubectl, "create", "token", "subject", "--duration=10m")).strip()
     admin = await from_kubeconfig(cluster.kubeconfig)()
-    return Login(admin.server, admin.ca_file, token=token)
+    return Credentials(admin.server, admin.ca_file, token=token)
 
 
-async def test_the_operators_own_account_has_no_right_too_many(own: Kube, namespace: str) -> None:
+async def test_the_operators_own_account_has_no_right_too_many(own: Clients, namespace: str) -> None:
     assert await excess(own.status, ["inquest-system", "inquest-workflows", namespace]) == ()
 
 
 async def test_an_administrator_has_them_all(cluster: Cluster) -> None:
-    async with Kube(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
+    async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
         assert await excess(kube.status) == tuple(sorted({question.text for question in MUST_NOT}))
 
 
 async def test_a_right_in_one_namespace_is_found_there(cluster: Cluster, kubectl: Kubectl, namespace: str) -> None:
     login = await account(cluster, kubectl, ("get", "secrets"), ("list", "pods"))
-    async with Kube(given(login), SystemClock()) as kube:
+    async with Clients(given(login), SystemClock()) as kube:
         assert await excess(kube.status) == ()
         assert await excess(kube.status, [namespace]) == ("get secrets",)
         assert await excess(kube.status, [namespace], tolerated=["get secrets"]) == ()
@@ -57,12 +57,12 @@ async def test_a_right_in_one_namespace_is_found_there(cluster: Cluster, kubectl
 
 async def test_a_right_by_resource_name_is_found_too(cluster: Cluster, kubectl: Kubectl, namespace: str) -> None:
     login = await account(cluster, kubectl, ("get", "secrets/one"))
-    async with Kube(given(login), SystemClock()) as kube:
+    async with Clients(given(login), SystemClock()) as kube:
         assert await excess(kube.status, [namespace]) == ("get secrets",)
 
 
 async def test_a_question_that_nobody_answers_is_no_clean_bill() -> None:
-    async with Kube(given(Login("http://127.0.0.1:1", token="t")), SystemClock()) as kube:
+    async with Clients(given(Credentials("http://127.0.0.1:1", token="t")), SystemClock()) as kube:
         with pytest.raises(Unavailable):
             await excess(kube.status)
 
@@ -72,7 +72,7 @@ async def test_a_question_that_nobody_answers_is_no_clean_bill() -> None:
 HOME, EXECUTION = "inquest-system", "inquest-workflows"
 
 
-async def test_the_operators_own_account_misses_nothing(own: Kube, namespace: str) -> None:
+async def test_the_operators_own_account_misses_nothing(own: Clients, namespace: str) -> None:
     assert await missing(own.status, own.cluster, home=HOME, execution=EXECUTION, managed=[namespace]) == ()
 
 
@@ -80,7 +80,7 @@ async def test_a_right_that_was_taken_away_is_named_with_what_stops_working(
     cluster: Cluster, kubectl: Kubectl, namespace: str
 ) -> None:
     login = await account(cluster, kubectl, ("get", "pods"), ("get", "pods/log"))
-    async with Kube(given(login), SystemClock()) as kube:
+    async with Clients(given(login), SystemClock()) as kube:
         found = await missing(kube.status, kube.cluster, home=HOME, execution=EXECUTION, managed=[namespace])
 
     told = {one.text for one in found}
@@ -95,5 +95,5 @@ async def test_a_right_that_was_taken_away_is_named_with_what_stops_working(
     [OPERATOR, HOME_RULES, EXECUTION_RULES, INVESTIGATOR],
     ids=["operator", "home", "execution", "investigator"],
 )
-def test_every_right_that_is_given_says_what_stops_without_it(rules: tuple[Rule, ...]) -> None:
+def test_every_right_that_is_given_says_what_stops_without_it(rules: tuple[AccessRule, ...]) -> None:
     assert all(loss_of(rule.group, resource) for rule in rules for resource in rule.resources)

@@ -11,15 +11,15 @@ from functools import partial
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
-from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.adapters.kubernetes.clients import Clients
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
 from inquest.adapters.kubernetes.identity import ClusterIdentity
 from inquest.api.base import GROUP
 from inquest.api.manifests.rbac import INSTALLED, TOKENS, loss_of, render_confined
 from inquest.api.refs import TargetRef
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden
-from inquest.gather.snapshot.collector import ClusterEyes
+from inquest.gather.snapshot.collector import ClusterTargetReader
 from inquest.operator.access import excess, missing
 from inquest.operator.supervisor import supervisor_for
 from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of
@@ -37,8 +37,8 @@ NAMESPACES = ResourceKind("", "v1", "Namespace", "namespaces", False)
 class Confined:
     """The account of such an operator, and where it may go."""
 
-    kube: Kube
-    login: Login
+    kube: Clients
+    login: Credentials
     home: str
     team: str
     jobs: str
@@ -73,8 +73,8 @@ async def confined(cluster: Cluster) -> AsyncIterator[Confined]:
             await asyncio.to_thread(eventually, seen, what=f"{what} in {place}")
         token = cluster.kubectl("create", "token", "inquest", "-n", home, "--duration=10m").strip()
         admin = await from_kubeconfig(cluster.kubeconfig)()
-        login = Login(admin.server, admin.ca_file, token=token)
-        async with Kube(given(login), SystemClock(), namespaces=(home, team)) as kube:
+        login = Credentials(admin.server, admin.ca_file, token=token)
+        async with Clients(given(login), SystemClock(), namespaces=(home, team)) as kube:
             yield Confined(kube, login, home, team, jobs, elsewhere)
 
 
@@ -150,7 +150,7 @@ async def test_a_namespace_that_is_refused_is_left_out_of_a_list_which_says_so(
     confined: Confined, cluster: Cluster
 ) -> None:
     await asyncio.to_thread(cluster.kubectl.within(confined.home).create, signal("one"))
-    async with Kube(given(confined.login), SystemClock(), namespaces=(confined.home, confined.elsewhere)) as kube:
+    async with Clients(given(confined.login), SystemClock(), namespaces=(confined.home, confined.elsewhere)) as kube:
         found = await kube.status.seen(SIGNAL)
         paged = [one async for page in kube.status.pages(SIGNAL) for one in page]
 
@@ -163,7 +163,7 @@ async def test_a_namespace_that_is_refused_is_left_out_of_a_list_which_says_so(
 
 
 async def test_a_list_that_is_refused_in_the_operators_own_namespace_is_refused(confined: Confined) -> None:
-    async with Kube(given(confined.login), SystemClock(), namespaces=(confined.elsewhere, confined.home)) as kube:
+    async with Clients(given(confined.login), SystemClock(), namespaces=(confined.elsewhere, confined.home)) as kube:
         for ask in (kube.status.list(SIGNAL), kube.status.seen(SIGNAL)):
             with pytest.raises(Forbidden):
                 await ask
@@ -256,7 +256,7 @@ async def test_it_is_rung_for_its_namespaces_and_for_jobs_where_workflows_run(
 async def test_the_watch_follows_the_namespaces_that_can_be_read(confined: Confined, cluster: Cluster) -> None:
     """One that does not exist yet is watched as soon as it can be, and the others are meanwhile."""
     rings, places = Rings(), (confined.home, "not-there-yet", confined.team)
-    async with Kube(given(confined.login), SystemClock(), namespaces=places) as kube:
+    async with Clients(given(confined.login), SystemClock(), namespaces=places) as kube:
         kube.places.lose(confined.team, SIGNAL, Forbidden("played"))
         await asyncio.to_thread(cluster.kubectl.within(confined.home).create, signal("others"))
         await asyncio.to_thread(cluster.kubectl.within(confined.team).create, signal("later"))
@@ -349,9 +349,9 @@ async def test_a_read_that_needs_the_cluster_is_a_gap_with_its_reason_and_never_
     for one in (CLAIM, a_pod()):
         answer = await asyncio.to_thread(team.create, one)
         assert answer.accepted, answer.err
-    eyes = ClusterEyes(confined.kube.cluster, Redactor(()), SystemClock())
+    target_reader = ClusterTargetReader(confined.kube.cluster, Redactor(()), SystemClock())
 
-    found = await eyes.snapshot(TargetRef(kind="Pod", name="shop", namespace=confined.team))
+    found = await target_reader.snapshot(TargetRef(kind="Pod", name="shop", namespace=confined.team))
 
     gaps = {gap.what: gap.why for gap in found.gaps}
     for what in NOT_SEEN:

@@ -12,9 +12,9 @@ import pytest
 from starlette.middleware import Middleware
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
-from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
-from inquest.operator.health import Line, health_app
+from inquest.adapters.kubernetes.clients import Clients
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
+from inquest.operator.health import HealthLine, health_app
 from inquest.serving.http import metrics_app, serving
 from inquest.serving.loopback import Private
 from inquest.settings.server import ServerSettings
@@ -30,8 +30,11 @@ async def answer(port: int, path: str) -> tuple[int, str]:
 async def test_what_is_required_fails_the_probe_and_the_rest_only_shows() -> None:
     faults = {"watch": "", "policy": "opa does not answer"}
     app = health_app(
-        alive=[Line("event loop", lambda: "")],
-        ready=[Line("watch", lambda: faults["watch"]), Line("policy", lambda: faults["policy"], required=False)],
+        alive=[HealthLine("event loop", lambda: "")],
+        ready=[
+            HealthLine("watch", lambda: faults["watch"]),
+            HealthLine("policy", lambda: faults["policy"], required=False),
+        ],
     )
     async with serving(app, "127.0.0.1", 0) as port:
         assert await answer(port, "/healthz") == (200, "ok\n")
@@ -84,11 +87,11 @@ async def token(accounts: Kubectl, name: str) -> str:
 async def doors(cluster: Cluster, own: str) -> AsyncIterator[Any]:
     """Metrics and readiness of an operator whose token this is; asked by a caller from elsewhere unless told."""
     admin = await from_kubeconfig(cluster.kubeconfig)()
-    async with Kube(given(Login(admin.server, admin.ca_file, token=own)), SystemClock()) as kube:
+    async with Clients(given(Credentials(admin.server, admin.ca_file, token=own)), SystemClock()) as kube:
         readers = kube.metrics_readers()
         apps = {
             "/metrics": metrics_app([Middleware(Private, reviewer=readers)]),
-            "/readyz": health_app(alive=[], ready=[Line("rights", lambda: FAULT)], reviewer=readers),
+            "/readyz": health_app(alive=[], ready=[HealthLine("rights", lambda: FAULT)], reviewer=readers),
         }
 
         async def ask(path: str, bearer: str = "", client: tuple[str, int] = ELSEWHERE) -> httpx2.Response:
@@ -129,7 +132,7 @@ async def test_who_is_in_the_pod_already_needs_no_token(client: tuple[str, int],
 
 async def test_a_header_makes_nobody_local(cluster: Cluster) -> None:
     """Only a server that is asked from the machine itself believes in such a header, and then it says elsewhere."""
-    async with Kube(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
+    async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
         app = metrics_app([Middleware(Private, reviewer=kube.metrics_readers())])
         async with serving(app, "127.0.0.1", 0) as port, httpx2.AsyncClient(trust_env=False) as http:
             claims = {"X-Forwarded-For": "10.1.2.3"}
@@ -142,8 +145,8 @@ async def test_a_header_makes_nobody_local(cluster: Cluster) -> None:
 
 
 async def test_where_nobody_can_be_asked_nobody_comes_in() -> None:
-    away = given(Login("https://127.0.0.1:1"))
-    async with Kube(away, SystemClock()) as kube:
+    away = given(Credentials("https://127.0.0.1:1"))
+    async with Clients(away, SystemClock()) as kube:
         app = metrics_app([Middleware(Private, reviewer=kube.metrics_readers())])
         transport = httpx2.ASGITransport(app=app, client=ELSEWHERE)
         async with httpx2.AsyncClient(transport=transport, base_url="http://inquest") as http:

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 
 from inquest.operator.supervisor import Supervisor
-from inquest.operator.watcher import Doorbell, Ring
+from inquest.operator.watcher import Doorbell, WatchEvent
 from tests.controllers.runtime.times import SteppedClock, settled
 
 
 class Bell:
     """A doorbell that ends, rings or stays silent as the test says."""
 
-    def __init__(self, hear: Callable[[Ring], None]) -> None:
+    def __init__(self, hear: Callable[[WatchEvent], None]) -> None:
         self.hear, self.ended, self.cause, self.stopped, self._on = hear, asyncio.Event(), "a bad event", False, False
 
     def start(self) -> None:
@@ -44,7 +44,7 @@ class House:
         )
         self.task = asyncio.create_task(self.supervisor.run())
 
-    async def _make(self, hear: Callable[[Ring], None]) -> Doorbell:
+    async def _make(self, hear: Callable[[WatchEvent], None]) -> Doorbell:
         self.bells.append(Bell(hear))
         self.began.append(self.clock.monotonic())
         return self.bells[-1]  # type: ignore[return-value]
@@ -58,92 +58,92 @@ class House:
 
 
 async def test_an_end_is_followed_by_a_new_beginning_with_growing_pauses() -> None:
-    house = House()
+    ports = House()
     await settled()
     for _ in range(7):
-        house.bells[-1].ended.set()
-        await house.clock.advance(20)
-    await house.end()
+        ports.bells[-1].ended.set()
+        await ports.clock.advance(20)
+    await ports.end()
 
-    pauses = [later - sooner for sooner, later in zip(house.began, house.began[1:], strict=False)]
-    assert len(house.bells) == 8
-    assert all(bell.stopped for bell in house.bells)
-    assert house.supervisor.restarts == 7
+    pauses = [later - sooner for sooner, later in zip(ports.began, ports.began[1:], strict=False)]
+    assert len(ports.bells) == 8
+    assert all(bell.stopped for bell in ports.bells)
+    assert ports.supervisor.restarts == 7
     # One second until it is seen at most, then 1, 2, 4, 8, 15 seconds; the test's steps of 20 s hide the rest.
     assert max(pauses) <= 40
 
 
 async def test_pauses_double_up_to_fifteen_seconds() -> None:
-    house = House()
+    ports = House()
     pauses = []
     for _ in range(6):
         await settled()
-        count, at = len(house.bells), house.clock.monotonic()
-        house.bells[-1].ended.set()
-        while len(house.bells) == count:
-            await house.clock.advance(0.25)
-        pauses.append(round(house.began[-1] - at))
-    await house.end()
+        count, at = len(ports.bells), ports.clock.monotonic()
+        ports.bells[-1].ended.set()
+        while len(ports.bells) == count:
+            await ports.clock.advance(0.25)
+        pauses.append(round(ports.began[-1] - at))
+    await ports.end()
 
     assert pauses == [2, 3, 5, 9, 16, 16]
 
 
 async def test_a_silent_watch_is_replaced_and_three_times_in_five_minutes_is_unhealthy() -> None:
-    house = House()
+    ports = House()
     for restart in range(3):
         await settled()
-        assert house.supervisor.alive(), restart
-        house.supervisor.pulse.expects("Lease", 10 + restart)
-        count = len(house.bells)
-        while len(house.bells) == count:
-            await house.clock.advance(1)
+        assert ports.supervisor.alive(), restart
+        ports.supervisor.pulse.expects("Lease", 10 + restart)
+        count = len(ports.bells)
+        while len(ports.bells) == count:
+            await ports.clock.advance(1)
 
-    assert not house.supervisor.alive()
-    await house.end()
+    assert not ports.supervisor.alive()
+    await ports.end()
 
 
 async def test_no_first_list_within_a_minute_begins_anew() -> None:
-    house = House()
-    await house.clock.advance(59)
-    assert len(house.bells) == 1
-    assert house.supervisor.unready() == "the first list is not through yet"
+    ports = House()
+    await ports.clock.advance(59)
+    assert len(ports.bells) == 1
+    assert ports.supervisor.unready() == "the first list is not through yet"
 
-    await house.clock.advance(5)
+    await ports.clock.advance(5)
 
-    assert len(house.bells) == 2
-    await house.end()
+    assert len(ports.bells) == 2
+    await ports.end()
 
 
 async def test_other_namespaces_are_watched_by_another_incarnation_and_the_same_ones_by_the_same() -> None:
-    house = House()
-    house.places = ("home", "shop")
-    await house.clock.advance(20)
-    assert len(house.bells) == 1
+    ports = House()
+    ports.places = ("home", "shop")
+    await ports.clock.advance(20)
+    assert len(ports.bells) == 1
 
-    house.places = ("home",)
-    await house.clock.advance(5)
+    ports.places = ("home",)
+    await ports.clock.advance(5)
 
-    assert [bell.stopped for bell in house.bells] == [True, False]
-    assert house.supervisor.alive(), "it is no fault of the watch"
-    await house.end()
+    assert [bell.stopped for bell in ports.bells] == [True, False]
+    assert ports.supervisor.alive(), "it is no fault of the watch"
+    await ports.end()
 
 
 async def test_a_missing_kind_is_waited_for_and_no_watch_is_begun() -> None:
-    house = House([frozenset({"signals"}), frozenset({"signals"})])
-    await house.clock.advance(9)
-    assert house.bells == []
-    assert house.supervisor.unready() == "kinds not served: signals"
+    ports = House([frozenset({"signals"}), frozenset({"signals"})])
+    await ports.clock.advance(9)
+    assert ports.bells == []
+    assert ports.supervisor.unready() == "kinds not served: signals"
 
-    await house.clock.advance(11)
+    await ports.clock.advance(11)
 
-    assert len(house.bells) == 1
-    await house.end()
+    assert len(ports.bells) == 1
+    await ports.end()
 
 
 async def test_the_incarnation_is_stopped_on_the_way_out() -> None:
-    house = House()
+    ports = House()
     await settled()
 
-    await house.end()
+    await ports.end()
 
-    assert house.bells[0].stopped
+    assert ports.bells[0].stopped

@@ -11,14 +11,14 @@ import pytest
 
 from inquest import __version__
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.controllers.runtime.dispatcher import Dispatcher
-from inquest.controllers.runtime.request import Due, Key, Lane, rank_of
+from inquest.controllers.runtime.request import ReconcileKey, Requeue, WorkerGroup, rank_of
 from inquest.controllers.runtime.resync import Resync
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.operator.lease import ReplicaLease
 from inquest.operator.supervisor import Pulse, supervisor_for
-from inquest.operator.watcher import LEASE, OURS, Doorbell, Plan, Ring
+from inquest.operator.watcher import LEASE, OURS, Doorbell, WatchEvent, WatchPlan
 from inquest.ports.kubernetes import Json
 from tests.cluster.kube import Kubectl, proposal
 from tests.cluster.operator.conftest import BOUND, Rings, until
@@ -46,15 +46,15 @@ def signal(name: str) -> Json:
     return proposal("Signal") | {"metadata": {"name": name}}
 
 
-async def test_what_happens_is_rung_on_the_main_loop(own: Kube, kubectl: Kubectl, namespace: str) -> None:
+async def test_what_happens_is_rung_on_the_main_loop(own: Clients, kubectl: Kubectl, namespace: str) -> None:
     await asyncio.to_thread(kubectl.create, signal("before"))
     main, threads, rings = threading.get_ident(), set[int](), Rings()
 
-    def ring(found: Ring) -> None:
+    def ring(found: WatchEvent) -> None:
         threads.add(threading.get_ident())
         rings(found)
 
-    bell = Doorbell(Plan(await own.login()), ring)
+    bell = Doorbell(WatchPlan(await own.login()), ring)
     bell.start()
     try:
         listed = await rings.until(lambda found: found.key.name == "before" and found.key.namespace == namespace)
@@ -73,10 +73,10 @@ async def test_what_happens_is_rung_on_the_main_loop(own: Kube, kubectl: Kubectl
     assert not bell.alive()
 
 
-async def test_one_namespace_is_enough(own: Kube, cluster_namespaces: tuple[str, str], kubectl: Kubectl) -> None:
+async def test_one_namespace_is_enough(own: Clients, cluster_namespaces: tuple[str, str], kubectl: Kubectl) -> None:
     inside, outside = cluster_namespaces
     rings = Rings()
-    bell = Doorbell(Plan(await own.login(), namespaces=[inside]), rings)
+    bell = Doorbell(WatchPlan(await own.login(), namespaces=[inside]), rings)
     bell.start()
     try:
         for place in (outside, inside):
@@ -93,11 +93,11 @@ def cluster_namespaces(namespace: str) -> tuple[str, str]:
     return namespace, "default"
 
 
-async def test_nothing_is_written_by_the_watch(own: Kube, kubectl: Kubectl) -> None:
+async def test_nothing_is_written_by_the_watch(own: Clients, kubectl: Kubectl) -> None:
     await asyncio.to_thread(kubectl.create, signal("untouched"))
     before = await asyncio.to_thread(kubectl.get, "signal", "untouched")
     rings = Rings()
-    bell = Doorbell(Plan(await own.login()), rings)
+    bell = Doorbell(WatchPlan(await own.login()), rings)
     bell.start()
     await rings.until(lambda found: found.key.uid == before["metadata"]["uid"])
     await bell.stop(BOUND)
@@ -108,14 +108,14 @@ async def test_nothing_is_written_by_the_watch(own: Kube, kubectl: Kubectl) -> N
     assert "finalizers" not in after
 
 
-async def test_three_incarnations_in_one_process_and_the_main_loop_lives_on(own: Kube, kubectl: Kubectl) -> None:
+async def test_three_incarnations_in_one_process_and_the_main_loop_lives_on(own: Clients, kubectl: Kubectl) -> None:
     await asyncio.to_thread(kubectl.create, signal("seen"))
     bystander = asyncio.create_task(asyncio.Event().wait())
     before = threading.active_count()
 
     for _ in range(3):
         rings = Rings()
-        bell = Doorbell(Plan(await own.login()), rings)
+        bell = Doorbell(WatchPlan(await own.login()), rings)
         bell.start()
         await rings.until(lambda found: found.key.name == "seen")
         assert await bell.stop(BOUND)
@@ -125,16 +125,16 @@ async def test_three_incarnations_in_one_process_and_the_main_loop_lives_on(own:
     bystander.cancel()
 
 
-async def test_a_watch_that_nobody_answers_is_stopped_all_the_same(own: Kube) -> None:
+async def test_a_watch_that_nobody_answers_is_stopped_all_the_same(own: Clients) -> None:
     login = await own.login()
-    bell = Doorbell(Plan(replace(login, server="https://127.0.0.1:1")), Rings())
+    bell = Doorbell(WatchPlan(replace(login, server="https://127.0.0.1:1")), Rings())
     bell.start()
     await until(bell.alive)
 
     assert await bell.stop(BOUND)
 
 
-async def test_a_heartbeat_comes_back_through_the_watch(own: Kube) -> None:
+async def test_a_heartbeat_comes_back_through_the_watch(own: Clients) -> None:
     rings, clock = Rings(), SystemClock()
     supervisor = supervisor_for(own, rings, clock)
     lease = ReplicaLease(
@@ -160,7 +160,7 @@ async def test_a_heartbeat_comes_back_through_the_watch(own: Kube) -> None:
     assert not any(thread.name == "kopf" for thread in threading.enumerate())
 
 
-async def test_a_namesake_that_starts_later_takes_the_lease_and_the_first_is_fenced(own: Kube) -> None:
+async def test_a_namesake_that_starts_later_takes_the_lease_and_the_first_is_fenced(own: Clients) -> None:
     first, second = (
         ReplicaLease(own.status, Redactor(), SystemClock(), namespace=HOME, replica=f"twin-0/{boot}")
         for boot in ("a", "b")
@@ -174,7 +174,7 @@ async def test_a_namesake_that_starts_later_takes_the_lease_and_the_first_is_fen
     await second.release()
 
 
-async def test_a_lease_says_the_version_of_its_replica_and_what_is_wrong_with_it_now(own: Kube) -> None:
+async def test_a_lease_says_the_version_of_its_replica_and_what_is_wrong_with_it_now(own: Clients) -> None:
     faults = {"policy": "no OPA\nis running"}
     lease = ReplicaLease(
         own.status, Redactor(), SystemClock(), namespace=HOME, replica="told-0/a", faults=lambda: dict(faults)
@@ -193,7 +193,7 @@ async def test_a_lease_says_the_version_of_its_replica_and_what_is_wrong_with_it
     ]
 
 
-async def test_a_lease_that_is_not_renewed_fences_its_own_replica(own: Kube) -> None:
+async def test_a_lease_that_is_not_renewed_fences_its_own_replica(own: Clients) -> None:
     clock = SteppedClock()
     lease = ReplicaLease(own.status, Redactor(), clock, namespace=HOME, replica="slow-0/a")
     await lease.renew()
@@ -205,22 +205,22 @@ async def test_a_lease_that_is_not_renewed_fences_its_own_replica(own: Kube) -> 
     await lease.release()
 
 
-async def test_a_signal_travels_from_the_cluster_to_a_handler(own: Kube, kubectl: Kubectl, namespace: str) -> None:
-    seen = asyncio.Queue[Key]()
+async def test_a_signal_travels_from_the_cluster_to_a_handler(own: Clients, kubectl: Kubectl, namespace: str) -> None:
+    seen = asyncio.Queue[ReconcileKey]()
 
-    async def handler(found: Key) -> Due | None:
+    async def handler(found: ReconcileKey) -> Requeue | None:
         await seen.put(found)
         return None
 
     clock = SystemClock()
-    dispatcher = Dispatcher([Lane("signals", 8, {"Signal": handler})], clock)
+    dispatcher = Dispatcher([WorkerGroup("signals", 8, {"Signal": handler})], clock)
     dispatcher.start()
 
-    def ring(found: Ring) -> None:
+    def ring(found: WatchEvent) -> None:
         rank = rank_of(found.key.kind, found.body)
         dispatcher.offer(found.key, found.version, rank, found.gone, fresh=found.fresh)
 
-    bell = Doorbell(Plan(await own.login(), namespaces=[namespace]), ring)
+    bell = Doorbell(WatchPlan(await own.login(), namespaces=[namespace]), ring)
     bell.start()
     try:
         await asyncio.to_thread(kubectl.create, signal("rung"))

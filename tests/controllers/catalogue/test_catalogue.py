@@ -10,15 +10,15 @@ import pytest
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.refs import WorkflowPin
 from inquest.api.types import VoidReason
-from inquest.controllers.catalogue.controller import Catalogue
+from inquest.controllers.catalogue.controller import CatalogueController
 from inquest.controllers.catalogue.live import content_hash, content_of, unsettled
 from inquest.controllers.guards import Guards
-from inquest.controllers.house import House
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.proposal import Drift
-from inquest.core.selection.catalogue import CatalogueFilters, WorkflowRecord
+from inquest.core.selection.catalogue import CatalogueFilters, Workflow
 from inquest.errors import Retryable, Unavailable
-from inquest.ports.datastorage import Registration
+from inquest.ports.datastorage import RegisteredEntry
 from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.kube import proposal
 from tests.controllers.signal.test_signals import HOME, World
@@ -42,7 +42,7 @@ class Busy(World):
     coming: bool = True
     is_store_away: bool = False
     rung: list[str] = field(default_factory=list)
-    registrations: list[Registration] = field(default_factory=list)
+    registrations: list[RegisteredEntry] = field(default_factory=list)
     disabled: list[str] = field(default_factory=list)
 
     async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
@@ -50,7 +50,7 @@ class Busy(World):
         self._somebody_applies()
         return found
 
-    async def registered(self) -> tuple[Registration, ...]:
+    async def registered(self) -> tuple[RegisteredEntry, ...]:
         found = tuple(self.registrations)
         self._somebody_applies()
         return found
@@ -58,7 +58,7 @@ class Busy(World):
     async def disable_workflow(self, id: str, reason: str) -> None:  # noqa: A002 - the port's word
         self.disabled.append(id)
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> Workflow:
         raise Unavailable("DataStorage", "connection refused")
 
     def _somebody_applies(self) -> None:
@@ -70,7 +70,7 @@ class Busy(World):
         spec = proposal("RemediationWorkflow")["spec"] | {"id": name} | spec
         body = self.put("RemediationWorkflow", name, HOME, apiVersion="inquest.dev/v1alpha1", spec=spec)
         digest = content_hash(content_of(RemediationWorkflow.from_object(body)))
-        self.registrations.append(Registration(name, digest, "Active"))
+        self.registrations.append(RegisteredEntry(name, digest, "Active"))
 
     def register(self, name: str, kind: str = "RemediationWorkflow", **status: Any) -> None:
         """As the operator says of what is applied once it is in force, but for `status`."""
@@ -86,20 +86,20 @@ class Busy(World):
         found: Json = self.held["RemediationWorkflow", HOME, name]["status"]
         return found
 
-    def ringing(self) -> House:
-        """The house, with a list of who was rung."""
-        return replace(self.house(), offer=lambda kind, namespace, name, uid: self.rung.append(f"{kind.kind} {name}"))
+    def ringing(self) -> ControllerPorts:
+        """The ports, with a list of who was rung."""
+        return replace(self.ports(), offer=lambda kind, namespace, name, uid: self.rung.append(f"{kind.kind} {name}"))
 
-    async def register_action_type(self, name: str, description: Any) -> Registration:
+    async def register_action_type(self, name: str, description: Any) -> RegisteredEntry:
         return self._registered(name, "")
 
-    async def register_workflow(self, content: str) -> Registration:
+    async def register_workflow(self, content: str) -> RegisteredEntry:
         return self._registered("uuid", content_hash(content))
 
-    def _registered(self, name: str, digest: str) -> Registration:
+    def _registered(self, name: str, digest: str) -> RegisteredEntry:
         if self.is_store_away:
             raise Unavailable("DataStorage", "connection refused")
-        return Registration(name, digest, "Active")
+        return RegisteredEntry(name, digest, "Active")
 
     def act(self, **spec: Any) -> None:
         """The ActionType of what is applied."""
@@ -111,9 +111,9 @@ async def test_what_is_applied_during_a_sweep_is_no_orphan() -> None:
     world = Busy()
     world.act()
     world.apply("old")
-    world.registrations.append(Registration("gone", "0" * 64, "Active"))
+    world.registrations.append(RegisteredEntry("gone", "0" * 64, "Active"))
 
-    await Catalogue(world.house()).sweep()
+    await CatalogueController(world.ports()).sweep()
 
     assert world.disabled == ["gone"]
 
@@ -123,7 +123,7 @@ async def test_what_has_lost_its_action_is_withdrawn() -> None:
     world.act(name="AnotherAction")
     world.apply("left")
 
-    await Catalogue(world.house()).sweep()
+    await CatalogueController(world.ports()).sweep()
 
     assert world.disabled == ["left"]
 
@@ -132,7 +132,7 @@ async def test_an_action_that_cannot_be_read_is_not_taken_for_gone() -> None:
     world = Busy(coming=False)
     world.act(what=7)
     world.apply("kept")
-    catalogue = Catalogue(world.house())
+    catalogue = CatalogueController(world.ports())
 
     await catalogue.sweep()
     with pytest.raises(Unavailable, match="cannot be read"):
@@ -149,7 +149,7 @@ async def test_what_stands_in_another_namespace_is_not_registered_and_hides_noth
     action = ours["spec"]["actionType"]
     world.put("ActionType", "theirs", "shop", apiVersion="inquest.dev/v1alpha1", spec={**spec, "name": action})
     world.put("RemediationWorkflow", "theirs", "shop", apiVersion="inquest.dev/v1alpha1", spec=ours["spec"])
-    catalogue = Catalogue(world.house())
+    catalogue = CatalogueController(world.ports())
 
     await catalogue.workflow("shop", "theirs")
     await catalogue.action_type("shop", "theirs")
@@ -182,7 +182,7 @@ async def test_a_chosen_workflow_that_stands_as_it_was_may_be_used_while_the_sto
     world.apply("restart")
     world.register("restart")
 
-    assert await Guards(world.house()).drift(TARGET, chosen(world, "restart"), SAME) is None
+    assert await Guards(world.ports()).drift(TARGET, chosen(world, "restart"), SAME) is None
 
 
 @pytest.mark.parametrize("change", [{"version": "9.0.0"}, {"description": {"what": "other", "whenToUse": "never"}}])
@@ -195,7 +195,7 @@ async def test_a_chosen_workflow_that_changed_is_seen_while_the_store_is_away(ch
     world.apply("restart", **change)
     world.held["RemediationWorkflow", HOME, "restart"]["status"] = told
 
-    found = await Guards(world.house()).drift(TARGET, pin, SAME)
+    found = await Guards(world.ports()).drift(TARGET, pin, SAME)
     changed = next(one.content_hash for one in reversed(world.registrations))
     assert found == Drift(VoidReason.WORKFLOW_CHANGED, pin.content_hash, changed)
 
@@ -207,7 +207,7 @@ async def test_what_the_catalogue_had_taken_out_stays_out_while_the_store_is_awa
     world.register("restart", registration=stands)
     pin = chosen(world, "restart")
 
-    found = await Guards(world.house()).drift(TARGET, pin, SAME)
+    found = await Guards(world.ports()).drift(TARGET, pin, SAME)
 
     assert found == Drift(VoidReason.WORKFLOW_CHANGED, pin.content_hash, pin.content_hash)
 
@@ -219,7 +219,7 @@ async def test_a_workflow_that_is_not_registered_yet_is_waited_for(stands: dict[
     world.register("restart", **stands)
 
     with pytest.raises(Retryable, match="inquest-system/restart is not registered yet"):
-        await Guards(world.house()).drift(TARGET, chosen(world, "restart"), SAME)
+        await Guards(world.ports()).drift(TARGET, chosen(world, "restart"), SAME)
 
 
 @pytest.mark.parametrize("marked", [False, True], ids=["gone", "being deleted"])
@@ -233,7 +233,7 @@ async def test_a_deleted_workflow_is_not_used_though_the_store_still_offers_it(m
     else:
         world.held.clear()
 
-    found = await Guards(world.house()).drift(TARGET, pin, SAME)
+    found = await Guards(world.ports()).drift(TARGET, pin, SAME)
 
     assert found == Drift(VoidReason.WORKFLOW_CHANGED, pin.content_hash, "")
 
@@ -245,7 +245,7 @@ async def test_an_action_type_that_comes_rings_the_workflows_that_wait_for_it() 
     world = Busy(coming=False)
     world.apply("restart")
     world.apply("other", actionType="AnotherAction")
-    catalogue = Catalogue(world.ringing())
+    catalogue = CatalogueController(world.ringing())
     assert await catalogue.workflow(HOME, "restart") is None, "nothing polls for an ActionType"
     assert world.of("restart")["registration"] == "Invalid"
 
@@ -261,7 +261,7 @@ async def test_an_action_type_that_was_active_already_rings_nobody() -> None:
     world = Busy(coming=False)
     world.act()
     world.apply("restart")
-    catalogue = Catalogue(world.ringing())
+    catalogue = CatalogueController(world.ringing())
     await catalogue.action_type(HOME, "action")
     world.rung.clear()
 
@@ -277,7 +277,7 @@ async def test_a_workflow_that_registers_rings_the_signals_that_wait_for_a_perso
     for name, reason in (("held", "ManualReviewPending"), ("cooling", "Cooldown")):
         world.signal(name)["status"] = {"phase": "Blocked", "reason": reason}
 
-    await Catalogue(world.ringing()).workflow(HOME, "restart")
+    await CatalogueController(world.ringing()).workflow(HOME, "restart")
 
     assert [one for one in world.rung if one.startswith("Signal")] == ["Signal held"]
 
@@ -299,7 +299,7 @@ async def test_what_was_in_force_with_this_content_keeps_the_time_of_its_registr
     world.apply("restart")
     world.register("restart", registeredAt="2026-11-01T00:00:00Z", **before)
 
-    await Catalogue(world.house()).workflow(HOME, "restart")
+    await CatalogueController(world.ports()).workflow(HOME, "restart")
 
     assert (world.of("restart")["registeredAt"] != "2026-11-01T00:00:00Z") is is_new
 
@@ -326,9 +326,9 @@ async def test_a_catalogue_is_settled_when_all_that_is_wanted_of_it_is(change: d
     world.apply("restart")
     world.register("restart", **change)
 
-    assert await unsettled(world.house().status, HOME, (ACTION,)) == waits_for
-    assert await unsettled(world.house().status, HOME, ()) == waits_for
-    assert await unsettled(world.house().status, HOME, ("RestartPod",)) == "", "nobody waits for what is not wanted"
+    assert await unsettled(world.ports().status, HOME, (ACTION,)) == waits_for
+    assert await unsettled(world.ports().status, HOME, ()) == waits_for
+    assert await unsettled(world.ports().status, HOME, ("RestartPod",)) == "", "nobody waits for what is not wanted"
 
 
 async def test_a_workflow_without_its_action_type_is_not_waited_for() -> None:
@@ -337,7 +337,7 @@ async def test_a_workflow_without_its_action_type_is_not_waited_for() -> None:
     conditions = [WITHOUT_ACTION]
     world.register("restart", registration="Invalid", conditions=conditions)
 
-    assert await unsettled(world.house().status, HOME, ()) == ""
+    assert await unsettled(world.ports().status, HOME, ()) == ""
 
 
 async def test_the_first_fill_names_what_is_not_registered_yet_and_stops_at_nothing_else() -> None:
@@ -345,7 +345,7 @@ async def test_the_first_fill_names_what_is_not_registered_yet_and_stops_at_noth
     world.act()
     world.apply("restart")
     world.put("RemediationWorkflow", "broken", HOME, apiVersion="inquest.dev/v1alpha1", spec={"id": 7})
-    catalogue = Catalogue(world.house())
+    catalogue = CatalogueController(world.ports())
 
     world.is_store_away = True
     assert "ActionType inquest-system/action: DataStorage is unavailable" in await catalogue.fill()
@@ -356,7 +356,7 @@ async def test_the_first_fill_names_what_is_not_registered_yet_and_stops_at_noth
 async def test_what_is_deleted_keeps_nobody_waiting() -> None:
     world = Busy(coming=False, is_store_away=True)
     world.act()
-    catalogue = Catalogue(world.house())
+    catalogue = CatalogueController(world.ports())
     await catalogue.fill()
     assert catalogue.unsettled()
 

@@ -14,17 +14,24 @@ from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.notices import NoticeState
 from inquest.api.refs import TargetRef
 from inquest.api.types import ExecutionPhase
-from inquest.controllers.execution.controller import Change, Executions, _failed_by_guard, _frozen, _held, _is_too_old
-from inquest.core.remediation.guards import Halt
+from inquest.controllers.execution.controller import (
+    ExecutionController,
+    StatusUpdate,
+    _failed_by_guard,
+    _frozen,
+    _held,
+    _is_too_old,
+)
+from inquest.core.remediation.guards import GuardResult
 from tests.controllers.signal.test_signals import World
 from tests.core.remediation.test_proposal import execution
 
 MADE = datetime(2026, 11, 20, 18, tzinfo=UTC)
-BUSY = Halt("ResourceBusy", "another one is changing it", until=MADE)
+BUSY = GuardResult("ResourceBusy", "another one is changing it", until=MADE)
 HOUR = timedelta(hours=1)
 
 
-def after(found: WorkflowExecution, change: Change, now: datetime) -> WorkflowExecution:
+def after(found: WorkflowExecution, change: StatusUpdate, now: datetime) -> WorkflowExecution:
     """As the status is written."""
     there = found.status.conditions or initial(found.kind, generation=1, now=now)
     conditions = set_conditions(there, found.kind, change.verdicts, generation=1, now=now)
@@ -69,19 +76,21 @@ async def test_a_custom_resource_with_a_selector_of_another_shape_has_no_pods_to
     nothing: Any = SimpleNamespace(cluster=SimpleNamespace())
     target = TargetRef(api_version="keda.sh/v1", kind="Scaler", name="api", namespace="shop")
 
-    assert await Executions(nothing)._pods(target, {"spec": spec}) is None
+    assert await ExecutionController(nothing)._pods(target, {"spec": spec}) is None
 
 
 # --- what people hear of it ---------------------------------------------------------------------------------------
 
 
-async def said_of(run: WorkflowExecution, change: Change, world: World, now: datetime = MADE) -> WorkflowExecution:
+async def said_of(
+    run: WorkflowExecution, change: StatusUpdate, world: World, now: datetime = MADE
+) -> WorkflowExecution:
     """As one look writes it."""
-    known = await Executions(world.house())._tell_people(run, change, now)
+    known = await ExecutionController(world.ports())._tell_people(run, change, now)
     return after(run, replace(change, changes={**change.changes, "notices": known}), now)
 
 
-def busy(name: str = "wfe-other") -> Change:
+def busy(name: str = "wfe-other") -> StatusUpdate:
     return _held(replace(BUSY, until=MADE + timedelta(seconds=30), blocked_by=Holder(name=name)), MADE)
 
 

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from inquest.api.types import HumanReviewReason, Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
-from inquest.core.case.steps import Ask
+from inquest.core.case.steps import CallModel
 from inquest.core.case.transitions import fold
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
@@ -60,10 +60,10 @@ async def now() -> datetime:
 
 
 def ask(model: Spoken, move: AskModel, invocation: Invocation = Invocation.RCA) -> facts.Fact:
-    house = SimpleNamespace(model=model, redacted=plain, now=now)
+    ports = SimpleNamespace(model=model, redacted=plain, now=now)
     case = fold([cases.opened(model="m-1"), cases.resolved(), cases.taken(), cases.briefed()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
-    return asyncio.run(Inquiries(cast(Any, house)).ask(cast(Any, work), Ask(invocation, move)))
+    return asyncio.run(Inquiries(cast(Any, ports)).ask(cast(Any, work), CallModel(invocation, move)))
 
 
 OVERFLOW = ContextOverflow("ContextOverflow: too long", 8_000)

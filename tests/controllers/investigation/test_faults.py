@@ -11,16 +11,16 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.api.investigation import Investigation, InvestigationStatus
 from inquest.api.types import HumanReviewReason, Phase, Reason
-from inquest.controllers.investigation.claim import Claim
-from inquest.controllers.investigation.controller import MAX_FAULTS, Cases
-from inquest.controllers.investigation.open_case import Work
-from inquest.controllers.journal import Author, Journal
+from inquest.controllers.investigation.case_work import CaseWork
+from inquest.controllers.investigation.claim import CaseClaim
+from inquest.controllers.investigation.controller import MAX_FAULTS, InvestigationController
+from inquest.controllers.journal import Journal, Writer
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.steps import Step, View
+from inquest.core.case.steps import Observed, Step
 from inquest.core.redaction.redacted import seal
-from inquest.core.reporting.conditions import verdicts
-from inquest.core.reporting.events import announcements
+from inquest.core.reporting.conditions import condition_values
+from inquest.core.reporting.events import case_events
 from inquest.core.reporting.status import status_changes
 from inquest.errors import Unavailable
 from tests.controllers.test_journal import Slots
@@ -29,38 +29,38 @@ from tests.core import cases
 SAID = "boom in the eye of the operator"
 
 
-class Looking(Cases):
+class Looking(InvestigationController):
     """The conductor's loop over a real journal, in a world that `cases.World` performs until `failing` says no."""
 
     def __init__(self, failing: Callable[[Case], Exception | None]) -> None:
         self.failing, self.world = failing, cases.World()
         self.shown: Case = Case()
         journal = Journal(Slots(), "inquest-system")  # type: ignore[arg-type]
-        house: Any = SimpleNamespace(
+        ports: Any = SimpleNamespace(
             journal=journal, redacted=_sealed, now=_now, must_hold=lambda: None, clock=SystemClock()
         )
-        super().__init__(house)
+        super().__init__(ports)
 
     async def look_once(self) -> None:
         """As the dispatcher calls it."""
-        await self._work(Claim(INVESTIGATION, Author("r", 1)))
+        await self._work(CaseClaim(INVESTIGATION, Writer("r", 1)))
 
-    async def _view(self, work: Work) -> View:
+    async def _view(self, work: CaseWork) -> Observed:
         return cases.view()
 
-    async def _perform(self, work: Work, step: Step) -> tuple[facts.Fact, ...]:
+    async def _perform(self, work: CaseWork, step: Step) -> tuple[facts.Fact, ...]:
         error = self.failing(work.case)
         if error is not None:
             raise error
         return (self.world.perform(step, cases.AT),)
 
-    def _account(self, work: Work) -> None:
+    def _account(self, work: CaseWork) -> None:
         return
 
-    async def _tell(self, work: Work, before: Case) -> None:
+    async def _tell(self, work: CaseWork, before: Case) -> None:
         self.shown = work.case
 
-    async def _publish(self, work: Work) -> None:
+    async def _publish(self, work: CaseWork) -> None:
         self.shown = work.case
 
     async def _finish(self, inv: Investigation) -> None:
@@ -109,9 +109,9 @@ async def test_an_error_that_nobody_foresaw_is_told_by_a_warning_and_an_end() ->
             await looking.look_once()
 
     before = Case(Phase.INVESTIGATING, looking.shown.facts[:-1])
-    told = {said.reason: said.warning for said in announcements(before, looking.shown)}
+    told = {said.reason: said.warning for said in case_events(before, looking.shown)}
     assert told == {"PhaseTransition": False, "HumanReviewRequired": True, "AnalysisFailed": True}
-    assert verdicts(looking.shown)["AnalysisComplete"].status == "False"
+    assert condition_values(looking.shown)["AnalysisComplete"].status == "False"
     assert status_of(looking.shown).completed_at == cases.AT
 
 
@@ -142,7 +142,7 @@ async def test_people_and_jobs_are_waited_for_all_the_same() -> None:
     looking.failing = always_at(Phase.AWAITING_APPROVAL)
     looking.world = cases.World()
 
-    async def approved(work: Work) -> View:
+    async def approved(work: CaseWork) -> Observed:
         return cases.view(stand=cases.APPROVED)
 
     looking._view = approved  # type: ignore[method-assign]

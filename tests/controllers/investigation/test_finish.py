@@ -50,7 +50,7 @@ class Desk(World):
     def archive(self) -> Archive:
         journal: Any = SimpleNamespace(read=self.log, forget=self.forget)
         tools: Any = SimpleNamespace(schemas=lambda invocation: talk.TOOLS.get(invocation, ()))
-        return Archive(replace(self.house(), journal=journal, tools=tools))
+        return Archive(replace(self.ports(), journal=journal, tools=tools))
 
     def said(self, **feedback: str) -> Investigation:
         """A person says something of the case, and the API server counts the generation up."""

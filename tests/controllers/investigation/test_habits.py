@@ -14,11 +14,11 @@ from inquest.api.investigation import Investigation
 from inquest.api.types import Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case.decide import next_step
-from inquest.core.case.facts import Closed, Opened, Pinned, Ruled
+from inquest.core.case.facts import CaseOptions, Closed, Opened, Ruled
 from inquest.core.case.investigating import rca_inquiry
-from inquest.core.case.steps import Open, Record, Rule, Wait
+from inquest.core.case.steps import AskPolicy, BeginCase, RecordFact, Wait
 from inquest.core.case.transitions import fold
-from inquest.core.llm.planning.prepare import Habits
+from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.planning.sufficiency import Sufficiency
 from inquest.settings.cases import RcaSettings
 from inquest.settings.model import ModelSettings
@@ -31,15 +31,15 @@ async def now() -> Any:
     return cases.AT
 
 
-def pinned(**settings: Any) -> Pinned:
+def pinned(**settings: Any) -> CaseOptions:
     """The settings of a case as the conductor pins them when the work begins."""
     chosen = Settings(**settings)
-    house = SimpleNamespace(
+    ports = SimpleNamespace(
         settings=chosen, model=object(), random=Random(1), namespace="inquest-system", now=now, model_withheld=""
     )
     body = {"metadata": {"name": "inv-1", "namespace": "shop"}, "spec": {"signal": cases.spec().signal.to_object()}}
     work = SimpleNamespace(investigation=Investigation.from_object(body))
-    fact = asyncio.run(Inquiries(cast(Any, house)).open(cast(Any, work), Open()))
+    fact = asyncio.run(Inquiries(cast(Any, ports)).open(cast(Any, work), BeginCase()))
     assert isinstance(fact, Opened)
     return fact.pinned
 
@@ -78,7 +78,7 @@ def test_every_switch_reaches_the_case() -> None:
         summarize_above=9_000,
     )
 
-    assert pinned(rca=rca, model=ModelSettings(timeout=timedelta(seconds=30))).habits == Habits(
+    assert pinned(rca=rca, model=ModelSettings(timeout=timedelta(seconds=30))).habits == RcaOptions(
         error_hints=False,
         visible_plan=False,
         sufficiency=Sufficiency.STRICT,
@@ -94,13 +94,13 @@ def test_every_switch_reaches_the_case() -> None:
 
 
 def test_the_defaults_are_those_of_the_behaviours() -> None:
-    assert pinned().habits == Habits()
-    assert (Habits().sufficiency, Habits().freshness) == (Sufficiency.LENIENT, timedelta(seconds=30))
-    assert (Habits().visible_plan, Habits().symptom_check) == (True, False)
-    assert Habits().summarize_above == 0
+    assert pinned().habits == RcaOptions()
+    assert (RcaOptions().sufficiency, RcaOptions().freshness) == (Sufficiency.LENIENT, timedelta(seconds=30))
+    assert (RcaOptions().visible_plan, RcaOptions().symptom_check) == (True, False)
+    assert RcaOptions().summarize_above == 0
 
 
-ALL_OFF = Habits(error_hints=False, visible_plan=False, sufficiency=Sufficiency.OFF)
+ALL_OFF = RcaOptions(error_hints=False, visible_plan=False, sufficiency=Sufficiency.OFF)
 
 
 @pytest.mark.parametrize((), [()], ids=["T54"])
@@ -109,9 +109,9 @@ def test_with_every_behaviour_switched_off_the_brakes_still_hold() -> None:
     cancelled = next_step(fold(facts), view(cancelled=True))
     frozen = next_step(fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:]]), view(frozen=True))
 
-    assert isinstance(cancelled, Record)
+    assert isinstance(cancelled, RecordFact)
     assert isinstance(cancelled.fact, Closed)
     assert cancelled.fact.verdict.reason is Reason.CANCELLED
-    assert isinstance(frozen, Rule | Wait)
+    assert isinstance(frozen, AskPolicy | Wait)
     ruled = fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:], Ruled(cases.ruling(), cases.AT)])
     assert isinstance(next_step(ruled, view(frozen=True)), Wait)

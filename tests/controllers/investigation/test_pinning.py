@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from inquest.api.investigation import Investigation
-from inquest.controllers.house import House
 from inquest.controllers.investigation.gather import Inquiries
+from inquest.controllers.ports import ControllerPorts
 from inquest.settings.settings import Settings
 
 MODEL = {
@@ -27,11 +27,11 @@ def pinned(model: str | None, settings: dict[str, Any]) -> tuple[str, int]:
     signal = {"name": "slow", "severity": "high", "source": {"type": "Manual"}, "target": target}
     spec = {"signal": signal} | ({"model": model} if model else {})
     inv = Investigation.from_object({"metadata": {"name": "inv-1", "namespace": "shop"}, "spec": spec})
-    nothing = dict.fromkeys(field.name for field in fields(House))
+    nothing = dict.fromkeys(field.name for field in fields(ControllerPorts))
     chosen = Settings.model_validate({"model": settings})
     there = object() if settings else None
-    house = House(**{**nothing, "settings": chosen, "random": Random(1), "model": there})  # type: ignore[arg-type]
-    found = Inquiries(house)._pinned(inv)
+    ports = ControllerPorts(**{**nothing, "settings": chosen, "random": Random(1), "model": there})  # type: ignore[arg-type]
+    found = Inquiries(ports)._pinned(inv)
     return found.model, found.context_window
 
 

@@ -16,22 +16,22 @@ from inquest.api.refs import TargetRef
 from inquest.api.types import Outcome, Phase, SubReason
 from inquest.controllers.catalogue.live import LiveCatalogue, content_hash, content_of
 from inquest.controllers.guards import bare
-from inquest.controllers.house import House
-from inquest.controllers.investigation.open_case import Work
+from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.propose import Proposals, Unfit
 from inquest.controllers.investigation.select import CATALOGUE_WAIT, Selections
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import decide, facts, outcome, selecting
 from inquest.core.case.case import Case
 from inquest.core.case.endings import catalogue_unavailable
-from inquest.core.case.steps import Ask, AskGroup, ChooseByCode, LookAgain, LookUp, Record
+from inquest.core.case.steps import AskGroup, CallModel, ChooseByCode, RecheckTarget, RecordFact, ValidateSelection
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.evidence import Gap, Health
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
-from inquest.core.llm.reply.verdicts import Choice, SelectionReply
+from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.selection.catalogue import ActionOffer, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, Page, Workflow, WorkflowOffer
 from inquest.errors import InquestError, Invalid, NotFound, Unavailable, Unsettled
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.settings.settings import Settings
@@ -51,7 +51,7 @@ class Outside:
     """Every port that the steps of selection use."""
 
     seen: ResourceContext = field(default_factory=cases.context)
-    record: WorkflowRecord | InquestError = RECORD
+    record: Workflow | InquestError = RECORD
     fresh: Snapshot = field(default_factory=cases.snapshot)
     asked: list[str] = field(default_factory=list)
     applied: tuple[Json, ...] = ()
@@ -74,7 +74,7 @@ class Outside:
     async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
         return self.fresh
 
-    async def workflow(self, workflow_id: str, filters: Any) -> WorkflowRecord:
+    async def workflow(self, workflow_id: str, filters: Any) -> Workflow:
         self.asked.append(workflow_id)
         if isinstance(self.record, InquestError):
             raise self.record
@@ -93,13 +93,13 @@ class Outside:
     async def ask(self, request: Redacted[ModelRequest]) -> ModelReply:
         return cases.reply("apps/v1")
 
-    def house(self) -> House:
-        ports: dict[str, Any] = {one.name: None for one in fields(House)}
-        ports |= dict.fromkeys(("cluster", "eyes", "status", "catalogue", "datastorage", "model"), self)
-        return House(**{**ports, "settings": Settings(), "redactor": Redactor(), "playbooks": ()})
+    def ports(self) -> ControllerPorts:
+        ports: dict[str, Any] = {one.name: None for one in fields(ControllerPorts)}
+        ports |= dict.fromkeys(("cluster", "target_reader", "status", "catalogue", "datastorage", "model"), self)
+        return ControllerPorts(**{**ports, "settings": Settings(), "redactor": Redactor(), "playbooks": ()})
 
 
-def chosen(**changes: Any) -> SelectionReply:
+def chosen(**changes: Any) -> SelectionVerdict:
     return cases.selection(**changes)
 
 
@@ -120,21 +120,21 @@ FILTERS = selecting.filters_of(cases.reached(Phase.SELECTING))
     ],
 )
 async def test_a_choice_is_looked_up_by_its_id(
-    workflow_id: str, record: WorkflowRecord | InquestError, asked: list[str], reason: str
+    workflow_id: str, record: Workflow | InquestError, asked: list[str], reason: str
 ) -> None:
     outside = Outside(record=record)
-    reply = chosen(choice=Choice(workflow_id, 0.9))
+    reply = chosen(choice=WorkflowChoice(workflow_id, 0.9))
 
-    tried = await Proposals(outside.house()).check(reply, FILTERS, "Deployment", 2)
+    tried = await Proposals(outside.ports()).check(reply, FILTERS, "Deployment", 2)
 
     assert (outside.asked, tried.validation.reason, tried.number) == (asked, reason, 2)
 
 
 async def test_a_catalogue_that_does_not_answer_ends_the_case_without_a_try() -> None:
     outside = Outside(record=Unavailable("DataStorage", "refused"))
-    step = LookUp(chosen(), FILTERS, "Deployment", 1)
+    step = ValidateSelection(chosen(), FILTERS, "Deployment", 1)
 
-    fact = await Selections(outside.house()).look_up(a_work(cases.reached(Phase.SELECTING)), step)
+    fact = await Selections(outside.ports()).look_up(a_work(cases.reached(Phase.SELECTING)), step)
 
     assert isinstance(fact, facts.Closed)
     assert (str(fact.verdict.reason), str(fact.verdict.review_reason)) == ("APIError", "InfrastructureFailure")
@@ -143,10 +143,10 @@ async def test_a_catalogue_that_does_not_answer_ends_the_case_without_a_try() ->
 @pytest.mark.parametrize(
     ("record", "alternatives"), [(RECORD, 2), (NotFound("gone meanwhile"), 0)], ids=["all there", "gone meanwhile"]
 )
-async def test_code_walks_through_every_page(record: WorkflowRecord | InquestError, alternatives: int) -> None:
+async def test_code_walks_through_every_page(record: Workflow | InquestError, alternatives: int) -> None:
     outside = Outside(record=record)
 
-    fact = await Proposals(outside.house()).choose(cases.reached(Phase.SELECTING), FILTERS)
+    fact = await Proposals(outside.ports()).choose(cases.reached(Phase.SELECTING), FILTERS)
 
     assert [name for name in outside.asked if name.startswith("w-")] == ["w-0", "w-100", "w-200"]
     found = len(fact.reply.alternatives) if isinstance(fact, facts.Tried) else 0
@@ -181,7 +181,7 @@ async def test_code_waits_for_a_workflow_that_is_not_registered_yet_and_then_say
 ) -> None:
     case = settled_case()
     outside = Outside(record=NotFound("not offered"), applied=(applied(**status),), at=diagnosed_at(case))
-    selections, step = Selections(outside.house()), ChooseByCode(FILTERS)
+    selections, step = Selections(outside.ports()), ChooseByCode(FILTERS)
 
     with pytest.raises(Unsettled, match="waits for RemediationWorkflow inquest-system/restart-deployment"):
         await selections.choose(a_work(case), step)
@@ -201,7 +201,7 @@ async def test_a_workflow_that_is_registered_between_the_two_reads_is_found() ->
 
     outside = Late(record=NotFound("not offered"))
 
-    fact = await Selections(outside.house()).choose(a_work(settled_case()), ChooseByCode(FILTERS))
+    fact = await Selections(outside.ports()).choose(a_work(settled_case()), ChooseByCode(FILTERS))
 
     assert isinstance(fact, facts.Tried)
 
@@ -210,7 +210,7 @@ async def test_code_that_found_a_workflow_waits_for_no_other() -> None:
     case = settled_case()
     outside = Outside(applied=(applied(),), at=diagnosed_at(case))
 
-    assert isinstance(await Selections(outside.house()).choose(a_work(case), ChooseByCode(FILTERS)), facts.Tried)
+    assert isinstance(await Selections(outside.ports()).choose(a_work(case), ChooseByCode(FILTERS)), facts.Tried)
 
 
 async def test_nobody_waits_for_a_workflow_of_another_action() -> None:
@@ -218,7 +218,7 @@ async def test_nobody_waits_for_a_workflow_of_another_action() -> None:
     other["spec"]["actionType"] = "RestartPod"
     outside = Outside(record=NotFound("not offered"), applied=(other,), at=diagnosed_at(case))
 
-    fact = await Selections(outside.house()).choose(a_work(case), ChooseByCode(FILTERS))
+    fact = await Selections(outside.ports()).choose(a_work(case), ChooseByCode(FILTERS))
 
     assert isinstance(fact, facts.Unchosen)
 
@@ -226,20 +226,20 @@ async def test_nobody_waits_for_a_workflow_of_another_action() -> None:
 async def test_a_model_is_asked_for_a_workflow_when_the_catalogue_is_settled_or_the_wait_is_over() -> None:
     case = settled_case()
     outside = Outside(applied=(applied(),), at=diagnosed_at(case))
-    selections = Selections(outside.house())
-    asked: list[Ask] = []
+    selections = Selections(outside.ports())
+    asked: list[CallModel] = []
 
-    async def ask(work: Work, step: Ask) -> facts.Fact:
+    async def ask(work: CaseWork, step: CallModel) -> facts.Fact:
         asked.append(step)
         return facts.Unchosen("asked", cases.AT)
 
     selections.inquiries = SimpleNamespace(ask=ask)  # type: ignore[assignment]
-    step = Ask(Invocation.SELECTION, SimpleNamespace())  # type: ignore[arg-type]
+    step = CallModel(Invocation.SELECTION, SimpleNamespace())  # type: ignore[arg-type]
 
     with pytest.raises(Unsettled):
         await selections.ask(a_work(case), step)
     assert asked == []
-    await selections.ask(a_work(case), Ask(Invocation.RCA, step.move))
+    await selections.ask(a_work(case), CallModel(Invocation.RCA, step.move))
     outside.at += CATALOGUE_WAIT
     await selections.ask(a_work(case), step)
 
@@ -253,7 +253,7 @@ async def test_a_model_that_saw_half_a_catalogue_does_not_end_the_case_for_want_
     verdict = replace(catalogue_unavailable("said"), sub_reason=SubReason.NO_MATCHING_WORKFLOWS)
     said = facts.Closed(verdict, cases.AT)
 
-    fact = await Selections(outside.house()).conclude(a_work(case), Record(said))
+    fact = await Selections(outside.ports()).conclude(a_work(case), RecordFact(said))
 
     assert isinstance(fact, facts.Closed)
     assert (fact == said) is is_settled
@@ -264,7 +264,7 @@ async def test_what_the_api_server_does_not_answer_is_asked_again() -> None:
     outside = Outside(record=Unavailable("the API server", "refused"))
 
     with pytest.raises(Unavailable, match="the API server"):
-        await Selections(outside.house()).choose(a_work(settled_case()), ChooseByCode(FILTERS))
+        await Selections(outside.ports()).choose(a_work(settled_case()), ChooseByCode(FILTERS))
 
 
 # --- what DataStorage finds, and what is applied ------------------------------------------------------------------
@@ -321,7 +321,7 @@ SOUGHT: dict[str, tuple[ResourceContext, str]] = {
 
 @pytest.mark.parametrize(("seen", "why"), SOUGHT.values(), ids=SOUGHT.keys())
 async def test_a_target_of_another_kind_is_sought_in_the_cluster(seen: ResourceContext, why: str) -> None:
-    fact = await Proposals(Outside(seen).house()).seek(cases.reached(Phase.SELECTING), CONFIG)
+    fact = await Proposals(Outside(seen).ports()).seek(cases.reached(Phase.SELECTING), CONFIG)
 
     assert fact == facts.TargetSought(CONFIG, not why, why, cases.AT)
 
@@ -347,7 +347,7 @@ async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, 
     outside = Outside(cases.context(target=bare(pin), target_pin=pin))
     case = cases.reached(Phase.SELECTING)
 
-    bound = await Proposals(outside.house()).bind(case, outcome.signal_resolved(), a_try(named))
+    bound = await Proposals(outside.ports()).bind(case, outcome.signal_resolved(), a_try(named))
 
     assert isinstance(bound, facts.Selected)
     assert bound.proposal.target == pin
@@ -359,7 +359,7 @@ async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, 
 async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_chosen() -> None:
     case = cases.reached(Phase.SELECTING)
 
-    unfit = await Proposals(Outside(GONE).house()).bind(case, outcome.signal_resolved(), a_try(CONFIG))
+    unfit = await Proposals(Outside(GONE).ports()).bind(case, outcome.signal_resolved(), a_try(CONFIG))
 
     assert isinstance(unfit, Unfit)
     assert (unfit.verdict.outcome, unfit.verdict.phase) == (Outcome.RCA_INCOMPLETE, Phase.FAILED)
@@ -369,7 +369,7 @@ async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_cho
 
 async def test_a_tenants_case_binds_nothing_that_is_in_no_namespace() -> None:
     case = cases.reached(Phase.SELECTING, cases.World({"home": "inquest-system"}))
-    proposals = Proposals(Outside(cases.context(target=NODE, target_pin=PINNED_NODE)).house())
+    proposals = Proposals(Outside(cases.context(target=NODE, target_pin=PINNED_NODE)).ports())
 
     sought = await proposals.seek(case, NODE)
     bound = await proposals.bind(case, outcome.signal_resolved(), a_try(NODE))
@@ -381,15 +381,15 @@ async def test_a_tenants_case_binds_nothing_that_is_in_no_namespace() -> None:
 # --- looking again, asking again ----------------------------------------------------------------------------------
 
 
-def a_work(case: Case) -> Work:
-    return Work(SimpleNamespace(), SimpleNamespace(), case)  # type: ignore[arg-type]
+def a_work(case: Case) -> CaseWork:
+    return CaseWork(SimpleNamespace(), SimpleNamespace(), case)  # type: ignore[arg-type]
 
 
 async def test_the_second_look_is_what_the_detectors_make_of_it_now() -> None:
     case = cases.reached(Phase.SELECTING)
     outside = Outside(fresh=replace(cases.snapshot(), gaps=(Gap("pods", "forbidden"),)))
 
-    fact = await Selections(outside.house()).look_again(a_work(case), LookAgain(cases.POD))
+    fact = await Selections(outside.ports()).look_again(a_work(case), RecheckTarget(cases.POD))
 
     assert isinstance(fact, facts.LookedAgain)
     assert fact.health is not Health.HEALTHY
@@ -400,7 +400,7 @@ async def test_the_second_look_is_what_the_detectors_make_of_it_now() -> None:
 async def test_the_answer_about_a_group_belongs_to_invocation_1() -> None:
     inquiry = next_question()
 
-    fact = await Selections(Outside().house()).ask_group(a_work(Case()), inquiry)
+    fact = await Selections(Outside().ports()).ask_group(a_work(Case()), inquiry)
 
     assert isinstance(fact, facts.SelectionTurned)
     assert fact.conversation is Invocation.RCA

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inquest.controllers.investigation.radius import Radius
-from inquest.core.remediation.blast_radius import blast
+from inquest.controllers.investigation.radius import BlastRadius
+from inquest.core.remediation.blast_radius import blast_radius
 from inquest.core.remediation.policy import Blast
 from inquest.errors import Forbidden, NotFound
 from inquest.ports.kubernetes import Listing, ResourceKind
@@ -32,25 +32,31 @@ def budget(allowed: int | None, selector: Object | None = APP, namespace: str = 
 
 FIGURES: dict[str, tuple[Blast, Blast]] = {
     "pods, what sends traffic to them, what guards them": (
-        blast([pod(), pod()], [service(), service("other"), service()], [budget(1), budget(0, {**APP})], {}),
+        blast_radius([pod(), pod()], [service(), service("other"), service()], [budget(1), budget(0, {**APP})], {}),
         Blast(2, 2, 0),
     ),
     "no pod now: the template stands for them": (
-        blast([], [service()], [budget(2)], {"metadata": {"labels": {"app": "api"}}}),
+        blast_radius([], [service()], [budget(2)], {"metadata": {"labels": {"app": "api"}}}),
         Blast(0, 1, 2),
     ),
-    "a Service without a selector stands on nothing": (blast([pod()], [service(None)], [], {}), Blast(1, 0, None)),
+    "a Service without a selector stands on nothing": (
+        blast_radius([pod()], [service(None)], [], {}),
+        Blast(1, 0, None),
+    ),
     "a budget without a rule guards every pod of its namespace": (
-        blast([pod("x")], [], [budget(3, {}), budget(0, {}, "bank")], {}),
+        blast_radius([pod("x")], [], [budget(3, {}), budget(0, {}, "bank")], {}),
         Blast(1, 0, 3),
     ),
     "a budget that has not counted yet leaves it unknown": (
-        blast([pod()], [], [budget(2), budget(None)], {}),
+        blast_radius([pod()], [], [budget(2), budget(None)], {}),
         Blast(1, 0, None),
     ),
-    "another namespace": (blast([pod()], [service(namespace="bank")], [budget(0, namespace="bank")], {}), Blast(1, 0)),
-    "unread lists are unknown and not 0": (blast([pod()], None, None, {}), Blast(1, None, None)),
-    "unread pods leave everything unknown": (blast(None, [service()], [budget(0)], {}), Blast()),
+    "another namespace": (
+        blast_radius([pod()], [service(namespace="bank")], [budget(0, namespace="bank")], {}),
+        Blast(1, 0),
+    ),
+    "unread lists are unknown and not 0": (blast_radius([pod()], None, None, {}), Blast(1, None, None)),
+    "unread pods leave everything unknown": (blast_radius(None, [service()], [budget(0)], {}), Blast()),
 }
 
 
@@ -87,7 +93,7 @@ class House:
 
 async def figures(shop: Shop, kind: str = "Deployment") -> Blast:
     target = DEPLOYMENT.model_copy(update={"kind": kind, **({"namespace": None} if kind == "Node" else {})})
-    return await Radius(House(shop)).of(target)  # type: ignore[arg-type]
+    return await BlastRadius(House(shop)).of(target)  # type: ignore[arg-type]
 
 
 WORKLOAD: Object = {"spec": {"selector": {**APP, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}}}

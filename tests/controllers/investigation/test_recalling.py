@@ -23,7 +23,7 @@ from inquest.core.case.selecting import selection_context
 from inquest.core.case.steps import TakeSnapshot
 from inquest.core.case.transitions import fold
 from inquest.core.evidence.snapshot import Snapshot
-from inquest.core.history.lessons import HEADING, UNHEARD, Check, Ending, Endings, Key, Memory
+from inquest.core.history.lessons import HEADING, UNHEARD, CaseEnding, CaseEndings, EffectCheck, LessonKey, Lessons
 from inquest.core.llm.prompts.rca import first_message, system_prompt
 from inquest.core.llm.prompts.selection import system_prompt as selection_prompt
 from tests.core import cases
@@ -31,9 +31,9 @@ from tests.core.reporting.test_status import status_of
 
 DAY = timedelta(days=1)
 OWNER = fold([cases.opened(), cases.resolved()]).fingerprint
-KEY = Key((), "OOMKilled", OWNER, "here")
-TWICE = Endings(
-    True, "here", tuple(Ending(KEY, cases.AT - ago, Check.RESOLVED, "RestartPod") for ago in (2 * DAY, DAY))
+KEY = LessonKey((), "OOMKilled", OWNER, "here")
+TWICE = CaseEndings(
+    True, "here", tuple(CaseEnding(KEY, cases.AT - ago, EffectCheck.RESOLVED, "RestartPod") for ago in (2 * DAY, DAY))
 )
 
 
@@ -41,14 +41,14 @@ TWICE = Endings(
 class Store:
     """A DataStorage that answers like that, or never."""
 
-    known: Endings | None
+    known: CaseEndings | None
     asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
-    async def endings(self, owner: str, playbooks: Sequence[str]) -> Endings:
+    async def endings(self, owner: str, playbooks: Sequence[str]) -> CaseEndings:
         self.asked.append((owner, tuple(playbooks)))
         if self.known is None:
             await asyncio.Event().wait()
-        return cast(Endings, self.known)
+        return cast(CaseEndings, self.known)
 
 
 @dataclass
@@ -65,31 +65,31 @@ async def now() -> datetime:
     return cases.AT
 
 
-def taken(store: Store, *before: facts.Fact, eyes: Eyes | None = None, home: str = "") -> facts.SnapshotTaken:
-    house = SimpleNamespace(eyes=eyes or Eyes(), playbooks=(), datastorage=store, now=now)
+def taken(store: Store, *before: facts.Fact, target_reader: Eyes | None = None, home: str = "") -> facts.SnapshotTaken:
+    ports = SimpleNamespace(target_reader=target_reader or Eyes(), playbooks=(), datastorage=store, now=now)
     work = SimpleNamespace(
         case=fold([cases.opened(home=home), cases.resolved(), *before]), investigation=SimpleNamespace(name="inv-1")
     )
-    look = Inquiries(cast(Any, house)).snapshot(cast(Any, work), TakeSnapshot(cases.POD))
+    look = Inquiries(cast(Any, ports)).snapshot(cast(Any, work), TakeSnapshot(cases.POD))
     return asyncio.run(look)
 
 
 @pytest.mark.parametrize(("home", "allowed"), [("shop", True), ("inquest-system", False)])
 def test_only_a_case_of_the_operators_namespace_looks_into_others(home: str, allowed: bool) -> None:
-    eyes = Eyes()
+    target_reader = Eyes()
 
-    taken(Store(TWICE), eyes=eyes, home=home)
+    taken(Store(TWICE), target_reader=target_reader, home=home)
 
-    assert eyes.beyond == [allowed]
+    assert target_reader.beyond == [allowed]
 
 
-def after(memory: Memory) -> Case:
+def after(memory: Lessons) -> Case:
     """A case with a model that has heard this."""
     heard = replace(cases.taken(cases.finding()), memory=memory)
     return fold([cases.opened(model="m-1"), cases.resolved(), heard, cases.briefed()])
 
 
-def hearing(case: Case, memory: Memory) -> Case:
+def hearing(case: Case, memory: Lessons) -> Case:
     """The same case, had it heard this."""
     return fold(replace(one, memory=memory) if isinstance(one, facts.SnapshotTaken) else one for one in case.facts)
 
@@ -125,7 +125,7 @@ def test_a_journal_of_before_there_was_a_memory_is_read() -> None:
     old = dump(cases.taken())
     del old["body"]["memory"]
 
-    assert cast(facts.SnapshotTaken, load(old)).memory == Memory()
+    assert cast(facts.SnapshotTaken, load(old)).memory == Lessons()
 
 
 def test_both_conversations_hear_it_as_data() -> None:
@@ -143,12 +143,12 @@ def test_both_conversations_hear_it_as_data() -> None:
 
 
 def test_a_model_is_told_what_could_not_be_heard_and_nothing_where_nothing_was_learned() -> None:
-    away, nothing = (system_prompt(rca_context(after(one), cases.briefed().brief)) for one in (AWAY, Memory()))
+    away, nothing = (system_prompt(rca_context(after(one), cases.briefed().brief)) for one in (AWAY, Lessons()))
 
     assert (UNHEARD in away, UNHEARD in nothing, HEADING in nothing) == (True, False, False)
 
 
-AWAY = Memory(available=False, why="datastorage: no answer in time")
+AWAY = Lessons(available=False, why="datastorage: no answer in time")
 
 
 def test_the_status_tells_people_without_a_model_too() -> None:

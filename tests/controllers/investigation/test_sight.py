@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from inquest.api.investigation import Investigation, Owner
+from inquest.api.investigation import Investigation, ReplicaOwner
 from inquest.api.notices import NoticeState
 from inquest.controllers.investigation import controller as conductor
-from inquest.controllers.investigation.claim import Claim
-from inquest.controllers.investigation.controller import SIGHT_SECONDS, Cases
-from inquest.controllers.investigation.open_case import Work
-from inquest.controllers.journal import Author, Log
+from inquest.controllers.investigation.case_work import CaseWork
+from inquest.controllers.investigation.claim import CaseClaim
+from inquest.controllers.investigation.controller import SIGHT_SECONDS, InvestigationController
+from inquest.controllers.journal import Log, Writer
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.endings import queue_timeout
@@ -50,7 +50,7 @@ class World:
         self.settings.herald = SimpleNamespace(notify_self_resolved=False)
         self.settings.cluster_name = "east"
         self.tools = SimpleNamespace(schemas=lambda invocation: ())
-        self.status, self.herald = self, self
+        self.status, self.notifier = self, self
 
     async def now(self) -> datetime:
         return datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -80,7 +80,7 @@ class World:
     def investigation(self) -> dict[str, Any]:
         meta = {"name": "inv-1", "namespace": "shop", "uid": "u-1", "resourceVersion": str(self.version)}
         spec = cases.spec().to_object() | {"signalRef": {"name": "sig", "uid": "s-1"}, "cancel": self.cancelled}
-        status = {"owner": Owner(replica="r", epoch=1).to_object()}
+        status = {"owner": ReplicaOwner(replica="r", epoch=1).to_object()}
         kind = {"apiVersion": "inquest.dev/v1alpha1", "kind": "Investigation"}
         return {**kind, "metadata": meta, "spec": spec, "status": status}
 
@@ -90,13 +90,13 @@ def world() -> World:
     return World()
 
 
-def hand_of(world: World, case: Case) -> tuple[Cases, Work]:
+def hand_of(world: World, case: Case) -> tuple[InvestigationController, CaseWork]:
     """A case in hand, its Investigation read just now."""
-    house: Any = world
-    shown = Cases(house)
+    ports: Any = world
+    shown = InvestigationController(ports)
     shown._stops[PLACE] = asyncio.Event()
-    claim = Claim(Investigation.from_object(world.investigation()), Author("r", 1))
-    return shown, Work(claim, Log("u-1"), case, world.seconds)
+    claim = CaseClaim(Investigation.from_object(world.investigation()), Writer("r", 1))
+    return shown, CaseWork(claim, Log("u-1"), case, world.seconds)
 
 
 async def test_steps_that_only_look_and_think_go_by_one_reading(world: World) -> None:
@@ -177,11 +177,11 @@ async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
     assert [owner.namespace for owner in told.owners] == [work.investigation.spec.signal.target.namespace]
 
 
-class Closing(Cases):
+class Closing(InvestigationController):
     """A conductor whose books are closed as somebody says; every attempt is counted."""
 
-    def __init__(self, house: Any, *rests: timedelta | None) -> None:
-        super().__init__(house)
+    def __init__(self, ports: Any, *rests: timedelta | None) -> None:
+        super().__init__(ports)
         self.rests, self.attempts = list(rests), 0
 
     async def _close_books(self, inv: Investigation) -> timedelta | None:
@@ -190,15 +190,15 @@ class Closing(Cases):
 
 
 async def test_the_books_of_an_ended_case_are_closed_once(world: World) -> None:
-    house: Any = world
+    ports: Any = world
     away = timedelta(seconds=30)
-    closing, inv = Closing(house, away, None), Investigation.from_object(world.investigation())
+    closing, inv = Closing(ports, away, None), Investigation.from_object(world.investigation())
 
     rests = [await closing._finish(inv) for _ in range(5)]
 
     assert rests == [away, None, None, None, None]
     assert closing.attempts == 2
-    assert await Closing(house, away)._finish(inv) == away
+    assert await Closing(ports, away)._finish(inv) == away
 
 
 def test_of_ended_cases_the_newest_are_remembered() -> None:

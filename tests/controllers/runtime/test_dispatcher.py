@@ -10,7 +10,7 @@ import pytest
 
 from inquest.api.types import Severity
 from inquest.controllers.runtime.dispatcher import RESORT_SECONDS, Dispatcher
-from inquest.controllers.runtime.request import Due, Key, Lane, Rank, flow_of, rank_of
+from inquest.controllers.runtime.request import Rank, ReconcileKey, Requeue, WorkerGroup, flow_of, rank_of
 from inquest.controllers.runtime.resync import Resync
 from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Unavailable
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -18,20 +18,20 @@ from inquest.telemetry.metrics import REGISTRY
 from tests.controllers.runtime.times import SteppedClock, settled
 
 SIGNAL = ResourceKind("inquest.dev", "v1alpha1", "Signal", "signals", True)
-Handler = Callable[[Key], Awaitable[Due | None]]
+Handler = Callable[[ReconcileKey], Awaitable[Requeue | None]]
 
 
-def key(name: str, kind: str = "Signal") -> Key:
-    return Key(kind, f"uid-{name}", "shop", name)
+def key(name: str, kind: str = "Signal") -> ReconcileKey:
+    return ReconcileKey(kind, f"uid-{name}", "shop", name)
 
 
 class Script:
     """A handler that notes its calls and answers from a list; an error in the list is raised."""
 
-    def __init__(self, *answers: Due | Exception | None) -> None:
+    def __init__(self, *answers: Requeue | Exception | None) -> None:
         self.answers, self.seen = list(answers), list[str]()
 
-    async def __call__(self, found: Key) -> Due | None:
+    async def __call__(self, found: ReconcileKey) -> Requeue | None:
         self.seen.append(found.name)
         answer = self.answers.pop(0) if self.answers else None
         if isinstance(answer, Exception):
@@ -45,7 +45,7 @@ class Gate:
     def __init__(self) -> None:
         self.seen, self.freed, self.cancelled = list[str](), asyncio.Event(), list[str]()
 
-    async def __call__(self, found: Key) -> Due | None:
+    async def __call__(self, found: ReconcileKey) -> Requeue | None:
         self.seen.append(found.name)
         try:
             await self.freed.wait()
@@ -59,7 +59,7 @@ class Gate:
 async def dispatching(
     handler: Handler, clock: SteppedClock, *, workers: int = 1, max_keys: int = 100
 ) -> AsyncIterator[Dispatcher]:
-    lanes = [Lane("signals", workers, {"Signal": handler})]
+    lanes = [WorkerGroup("signals", workers, {"Signal": handler})]
     found = Dispatcher(lanes, clock, random=lambda: 1.0, max_keys=max_keys)
     yield found
     await found.stop(1)
@@ -79,8 +79,8 @@ async def test_severity_goes_first_and_fresh_before_resync() -> None:
     assert handler.seen == ["critical", "high", "found-again", "low"]
 
 
-def of(namespace: str, number: int) -> Key:
-    return Key("Signal", f"uid-{namespace}-{number}", namespace, f"{namespace}-{number}")
+def of(namespace: str, number: int) -> ReconcileKey:
+    return ReconcileKey("Signal", f"uid-{namespace}-{number}", namespace, f"{namespace}-{number}")
 
 
 async def test_sixty_of_one_namespace_do_not_stand_before_the_one_of_another() -> None:
@@ -173,8 +173,8 @@ async def test_a_key_offered_while_it_is_worked_on_runs_once_more_and_never_twic
 async def test_a_lane_has_its_own_workers_so_a_long_case_delays_no_approval() -> None:
     clock, slow, quick = SteppedClock(), Gate(), Script()
     lanes = [
-        Lane("investigations", 1, {"Investigation": slow}),
-        Lane("decisions", 1, {"RemediationApprovalRequest": quick}),
+        WorkerGroup("investigations", 1, {"Investigation": slow}),
+        WorkerGroup("decisions", 1, {"RemediationApprovalRequest": quick}),
     ]
     dispatcher = Dispatcher(lanes, clock)
     dispatcher.start()
@@ -189,8 +189,8 @@ async def test_a_lane_has_its_own_workers_so_a_long_case_delays_no_approval() ->
 
 
 async def test_two_kinds_of_look_at_one_object_neither_replace_nor_wait_for_each_other() -> None:
-    clock, slow, quick = SteppedClock(), Gate(), Script(Due(60))
-    lanes = [Lane("signals", 1, {"Signal": slow}), Lane("recommendations", 1, {"Advice": quick})]
+    clock, slow, quick = SteppedClock(), Gate(), Script(Requeue(60))
+    lanes = [WorkerGroup("signals", 1, {"Signal": slow}), WorkerGroup("recommendations", 1, {"Advice": quick})]
     dispatcher = Dispatcher(lanes, clock)
     dispatcher.start()
 
@@ -207,7 +207,7 @@ async def test_two_kinds_of_look_at_one_object_neither_replace_nor_wait_for_each
 
 
 async def test_a_due_key_comes_back_at_its_time_and_not_before() -> None:
-    clock, handler = SteppedClock(), Script(Due(30))
+    clock, handler = SteppedClock(), Script(Requeue(30))
     async with dispatching(handler, clock) as dispatcher:
         dispatcher.start()
         dispatcher.offer(key("a"))
@@ -220,7 +220,7 @@ async def test_a_due_key_comes_back_at_its_time_and_not_before() -> None:
 
 
 async def test_an_offer_ends_the_wait_of_a_due_key() -> None:
-    clock, handler = SteppedClock(), Script(Due(3600))
+    clock, handler = SteppedClock(), Script(Requeue(3600))
     async with dispatching(handler, clock) as dispatcher:
         dispatcher.start()
         dispatcher.offer(key("a"), 1)
@@ -267,7 +267,7 @@ async def test_events_do_not_turn_a_failing_key_into_a_hot_loop() -> None:
 async def test_progress_clears_the_back_off_and_waiting_without_progress_does_not() -> None:
     clock = SteppedClock()
     handler = Script(
-        Unavailable("x"), Unavailable("x"), Due(1), Unavailable("x"), Due(1, progress=False), Unavailable("x")
+        Unavailable("x"), Unavailable("x"), Requeue(1), Unavailable("x"), Requeue(1, progress=False), Unavailable("x")
     )
     async with dispatching(handler, clock) as dispatcher:
         dispatcher.start()
@@ -363,7 +363,7 @@ async def test_an_object_has_one_worker_even_when_it_is_offered_while_the_last_o
     clock, busy, most = SteppedClock(), 0, 0
     closing = asyncio.Event()
 
-    async def handler(found: Key) -> Due | None:
+    async def handler(found: ReconcileKey) -> Requeue | None:
         nonlocal busy, most
         busy += 1
         most = max(most, busy)
@@ -421,7 +421,7 @@ async def test_what_a_handler_settled_is_not_looked_at_again_by_a_resync_of_the_
 async def test_stopping_takes_no_more_and_leaves_no_task_behind() -> None:
     clock, gate = SteppedClock(), Gate()
     before = asyncio.all_tasks()
-    dispatcher = Dispatcher([Lane("signals", 2, {"Signal": gate})], clock)
+    dispatcher = Dispatcher([WorkerGroup("signals", 2, {"Signal": gate})], clock)
     dispatcher.start()
     for name in ("a", "b", "c"):
         dispatcher.offer(key(name))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from inquest.adapters.playbooks.reader import library
-from inquest.controllers.house import House
-from inquest.controllers.signal.controller import Signals
+from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.signal.controller import SignalController
 from inquest.controllers.signal.recommend import LOOK_AGAIN, Recommendations
 from inquest.core.llm.messages import ModelReply, ModelRequest, Usage
 from inquest.core.redaction.redacted import Redacted
@@ -71,8 +71,8 @@ class Desk(World):
 
     def __post_init__(self) -> None:
         self.offer("CleanupNode")
-        found: House = replace(self.house(), model=self.model, playbooks=library().books)
-        self.advising, self.signals = Recommendations(found), Signals(found)
+        found: ControllerPorts = replace(self.ports(), model=self.model, playbooks=library().books)
+        self.advising, self.signals = Recommendations(found), SignalController(found)
 
     def offer(self, name: str) -> None:
         words = {"name": name, "what": "free disk on a node", "whenToUse": "a disk is full"}

@@ -14,10 +14,10 @@ from inquest.api.names import case_lease_name, fingerprint, investigation_name
 from inquest.api.notices import NoticeState
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.controllers.catalogue.live import content_hash, content_of
-from inquest.controllers.house import House
 from inquest.controllers.notices import LATEST_NOTICE, NOTICE_LOOK
-from inquest.controllers.signal.controller import ORPHAN_LEASE, Signals
-from inquest.controllers.status import sealed
+from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.signal.controller import ORPHAN_LEASE, SignalController
+from inquest.controllers.status import redact_object
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.evidence import Gap
 from inquest.core.evidence.snapshot import Snapshot
@@ -25,7 +25,7 @@ from inquest.core.history.history import History, HistoryEntry
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, Forbidden, NotFound
-from inquest.ports.kubernetes import ResourceKind, Seen
+from inquest.ports.kubernetes import ListedEverywhere, ResourceKind
 from inquest.ports.process import Notice
 from inquest.settings.settings import Settings
 from tests.cluster.kube import proposal
@@ -93,8 +93,8 @@ class World:
         found = [obj for place, obj in self.held.items() if place[0] == kind.kind]
         return tuple(obj for obj in found if (obj["metadata"].get("labels") or {}).get(key) == value)
 
-    async def seen(self, kind: ResourceKind) -> Seen:
-        return Seen(await self.list(kind), self.unseen)
+    async def seen(self, kind: ResourceKind) -> ListedEverywhere:
+        return ListedEverywhere(await self.list(kind), self.unseen)
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         meta, rest = obj.value["metadata"], {key: obj.value[key] for key in obj.value if key in ("spec",)}
@@ -158,12 +158,12 @@ class World:
         self.told.append(notice.value)
         return self.stand
 
-    def house(self) -> House:
-        ports = {one.name: None for one in fields(House)} | dict.fromkeys(
-            ("cluster", "eyes", "status", "datastorage", "herald"), self
+    def ports(self) -> ControllerPorts:
+        ports = {one.name: None for one in fields(ControllerPorts)} | dict.fromkeys(
+            ("cluster", "target_reader", "status", "datastorage", "notifier"), self
         )
         ports |= {"settings": self.settings, "redactor": Redactor(), "offer": lambda *_: None}
-        return House(**ports)  # type: ignore[arg-type]
+        return ControllerPorts(**ports)  # type: ignore[arg-type]
 
     def signal(self, name: str = "sig-a", namespace: str = HOME, **spec: Any) -> Json:
         source, target = {"type": "Manual"}, TARGET.to_object()
@@ -174,7 +174,7 @@ class World:
         return await self.signals.look(namespace, name)
 
     def __post_init__(self) -> None:
-        self.signals = Signals(self.house())
+        self.signals = SignalController(self.ports())
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ async def test_a_namespace_that_may_not_be_read_leaves_the_scope_unknown_and_say
 )
 async def test_where_single_namespaces_are_looked_after_nothing_else_is_read(world: World, target: Json) -> None:
     world.settings = Settings.model_validate({"kubernetes": {"namespaces": ["shop", "pay"]}})
-    world.signals = Signals(world.house())
+    world.signals = SignalController(world.ports())
     world.namespaced = "namespace" in target
     signal = world.signal(target=target)
 
@@ -442,7 +442,7 @@ async def test_a_person_who_asks_about_what_is_not_looked_after_hears_so_once(wo
 
 def restarted(world: World, stand: NoticeState) -> None:
     """Another process: it remembers what stands in the objects, and its herald nothing at all."""
-    world.signals = Signals(world.house())
+    world.signals = SignalController(world.ports())
     world.told.clear()
     world.stand = stand
 
@@ -575,7 +575,7 @@ async def test_names_are_written_exactly_and_texts_are_not() -> None:
         "spec": {"signalRef": {"name": KEY_LIKE}, "text": f"key {KEY_LIKE}"},
     }
 
-    found = sealed(Redactor(), obj).value
+    found = redact_object(Redactor(), obj).value
 
     assert found["metadata"]["name"] == found["spec"]["signalRef"]["name"] == KEY_LIKE
     assert KEY_LIKE not in found["spec"]["text"]

@@ -15,7 +15,7 @@ import pytest
 
 from inquest.api.types import Severity
 from inquest.controllers.runtime.request import rank_of
-from inquest.controllers.signal.controller import Signals
+from inquest.controllers.signal.controller import SignalController
 from inquest.controllers.signal.turns import Turns
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Conflict
@@ -173,12 +173,12 @@ async def test_who_waits_for_a_turn_that_others_took_is_neither_read_nor_written
 
 
 def test_turns_that_were_given_at_another_rate_hold_nobody_back_after_it_changed() -> None:
-    house = Cluster(settings=Settings(triage={"rate": 1})).house()
-    room = Signals(house)
+    ports = Cluster(settings=Settings(triage={"rate": 1})).ports()
+    room = SignalController(ports)
     for _ in range(100):
         room._taking().take(Severity.LOW, "a", NOW)
 
-    house.take_up(Settings(triage={"rate": 30}))
+    ports.take_up(Settings(triage={"rate": 30}))
 
     assert room._taking().take(Severity.LOW, "a", NOW) == NOW
     assert room._taking() is room._taking(), "turns at the same rate are kept"

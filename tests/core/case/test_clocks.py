@@ -12,11 +12,11 @@ from inquest.api.types import ApprovalState, Phase, Reason
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.decide import next_step
-from inquest.core.case.steps import Ask
+from inquest.core.case.steps import CallModel
 from inquest.core.case.transitions import advance
 from inquest.core.llm.messages import Retry
 from inquest.core.reporting import status
-from inquest.core.reporting.conditions import verdicts
+from inquest.core.reporting.conditions import condition_values
 from tests.core import cases
 from tests.core.cases import view
 
@@ -38,7 +38,7 @@ def talking(**settings: Any) -> Case:
 def test_time_that_is_spent_leads_to_a_verdict_or_to_an_end_by_time(row: str) -> None:
     case = talking()
     step = next_step(case, view(FIFTEEN * SHARE - 5))
-    assert isinstance(step, Ask)
+    assert isinstance(step, CallModel)
     assert step.move.reserved, "the last turn is asked for the verdict"
 
     answered = cases.World(replies=iter((cases.submitted(), cases.declined())))
@@ -53,11 +53,11 @@ def test_time_that_is_spent_leads_to_a_verdict_or_to_an_end_by_time(row: str) ->
 @pytest.mark.parametrize("row", ["C-ER-3"])
 def test_below_the_budget_it_goes_on_and_the_case_own_budget_holds(row: str) -> None:
     step = next_step(talking(), view(60))
-    assert isinstance(step, Ask)
+    assert isinstance(step, CallModel)
     assert not step.move.reserved
 
     short = talking(timeout=timedelta(minutes=5))
-    assert isinstance(next_step(talking(), view(6 * 60)), Ask)
+    assert isinstance(next_step(talking(), view(6 * 60)), CallModel)
     ended = cases.World().run(view(6 * 60), short)
     assert ended.closed is not None
     assert ended.closed.verdict.reason is Reason.TIMED_OUT
@@ -71,7 +71,7 @@ def test_a_success_after_two_transient_errors_is_a_success(row: str) -> None:
     case = cases.World({"model": "m-1"}, replies=replies).run(view())
 
     assert case.phase is Phase.AWAITING_APPROVAL
-    assert verdicts(case)["ModelAvailable"].status == "True"
+    assert condition_values(case)["ModelAvailable"].status == "True"
     done = cases.World().run(view(), advance(case, cases.decided(ApprovalState.REJECTED)))
-    assert verdicts(done)["ModelAvailable"].status == "True"
+    assert condition_values(done)["ModelAvailable"].status == "True"
     assert status.status_changes(done)["consecutive_failures"] == 0

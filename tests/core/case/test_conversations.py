@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inquest.core.case.case import Case
-from inquest.core.case.conversations import Kept, grown, made
+from inquest.core.case.conversations import KeptConversation, grown, made
 from inquest.core.case.facts import Briefed, SelectionTurned, SnapshotTaken, Turned
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.selecting import selection_inquiry
 from inquest.core.case.transitions import advance, fold
-from inquest.core.llm.conversation import Inquiry
+from inquest.core.llm.conversation import Conversation
 from inquest.core.llm.messages import Invocation
 from tests.core import cases, talk
 
@@ -21,13 +21,13 @@ SPOKEN = WHOLE.facts.index(WHOLE.all(SnapshotTaken)[0]) + 1
 CHOOSING = next(at for at, fact in enumerate(WHOLE.facts) if isinstance(fact, SelectionTurned))
 
 
-def told(case: Case) -> tuple[Inquiry, ...]:
+def told(case: Case) -> tuple[Conversation, ...]:
     """Both conversations, as far as there are any."""
     first = (rca_inquiry(case, VIEW),)
     return (*first, selection_inquiry(case, VIEW)) if len(case.facts) >= CHOOSING else first
 
 
-def anew(case: Case) -> tuple[Inquiry, ...]:
+def anew(case: Case) -> tuple[Conversation, ...]:
     """The same from facts that nobody has told yet."""
     return told(fold(case.facts))
 
@@ -43,7 +43,7 @@ def test_a_case_that_grows_tells_what_a_new_one_tells() -> None:
 def test_only_what_is_new_is_told() -> None:
     taken: list[int] = []
 
-    def take(inquiry: Inquiry, number: int) -> Inquiry:
+    def take(inquiry: Conversation, number: int) -> Conversation:
         taken.append(number)
         return replace(inquiry, runs=inquiry.runs + number)
 
@@ -51,7 +51,7 @@ def test_only_what_is_new_is_told() -> None:
     case = Case()
     first = grown(case, "sums", start, facts[:6], take)
     second = grown(replace(case), "sums", start, facts, take)
-    case.__dict__["memory"]["more"] = Kept(start, facts[:6], first)
+    case.__dict__["memory"]["more"] = KeptConversation(start, facts[:6], first)
     third = grown(case, "more", start, facts, take)
 
     assert taken == [*facts[:6], *facts, *facts[6:]]

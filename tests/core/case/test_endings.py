@@ -18,27 +18,27 @@ from inquest.api.types import (
     VoidReason,
 )
 from inquest.core.case import endings, facts
-from inquest.core.case.outcome import Verdict
-from inquest.core.remediation.policy import what_follows
+from inquest.core.case.outcome import Conclusion
+from inquest.core.remediation.policy import after_ruling
 from tests.core import cases
 
 
-def selected() -> Verdict:
+def selected() -> Conclusion:
     found = cases.reached(Phase.ANALYZING).last(facts.Selected)
     assert found is not None
     return found.verdict
 
 
-def after(decision: str, *, dry_run: bool = False) -> Verdict:
+def after(decision: str, *, dry_run: bool = False) -> Conclusion:
     ruling = cases.ruling(decision)
-    return endings.after_ruling(selected(), ruling, what_follows(ruling, dry_run=dry_run))
+    return endings.after_ruling(selected(), ruling, after_ruling(ruling, dry_run=dry_run))
 
 
-def refused(state: ApprovalState, message: str = "", void: VoidReason | None = None) -> Verdict:
+def refused(state: ApprovalState, message: str = "", void: VoidReason | None = None) -> Conclusion:
     return endings.not_approved(selected(), state, message, void)
 
 
-Row = tuple[Verdict, Phase, Reason, SubReason | None, Resolution | None, HumanReviewReason | None, str]
+Row = tuple[Conclusion, Phase, Reason, SubReason | None, Resolution | None, HumanReviewReason | None, str]
 
 IN_VAIN = cases.effect(
     resolution=Resolution.INEFFECTIVE,
@@ -317,7 +317,7 @@ def test_an_end_takes_back_nothing_that_was_found(row: Row) -> None:
     assert found.outcome in (None, Outcome.WORKFLOW_SELECTED)
 
 
-CONDITIONS: dict[str, tuple[Verdict, str, tuple[str, str]]] = {
+CONDITIONS: dict[str, tuple[Conclusion, str, tuple[str, str]]] = {
     "without a workflow none was resolved": (
         endings.no_workflow_selected(),
         "WorkflowResolved",
@@ -350,7 +350,7 @@ CONDITIONS: dict[str, tuple[Verdict, str, tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize(("found", "name", "expected"), CONDITIONS.values(), ids=CONDITIONS.keys())
-def test_an_end_says_what_became_of_the_work(found: Verdict, name: str, expected: tuple[str, str]) -> None:
+def test_an_end_says_what_became_of_the_work(found: Conclusion, name: str, expected: tuple[str, str]) -> None:
     assert found.conditions[name] == expected
 
 

@@ -17,11 +17,11 @@ from inquest.core.case import facts as case_facts
 from inquest.core.case.case import Case
 from inquest.core.case.facts import ApprovalDecided, Closed, ExecutionVerifying, Fact, Opened, Ruled, ToolsRan
 from inquest.core.case.journal import dump, load
-from inquest.core.case.outcome import Verdict
-from inquest.core.case.transitions import PLOT, advance, fold
-from inquest.core.llm.conversation import Run
+from inquest.core.case.outcome import Conclusion
+from inquest.core.case.transitions import TRANSITIONS, advance, fold
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation
-from inquest.errors import OutOfTurn
+from inquest.errors import InvalidTransition
 from tests.core import cases
 
 FACTS = cases.one_of_each()
@@ -45,7 +45,7 @@ MOVES: dict[Phase, str] = {
 
 
 def closed(phase: Phase) -> Closed:
-    return Closed(Verdict(phase, "the end"), cases.AT)
+    return Closed(Conclusion(phase, "the end"), cases.AT)
 
 
 EVERYTHING: tuple[Fact, ...] = (
@@ -63,7 +63,7 @@ def willing(found: Iterable[Fact]) -> Case:
 def _taking(case: Case, fact: Fact) -> Case:
     try:
         return advance(case, fact)
-    except OutOfTurn:
+    except InvalidTransition:
         return case
 
 
@@ -91,7 +91,7 @@ def test_an_enum_in_a_slot_is_an_enum_again() -> None:
 
 
 def test_a_fact_that_this_version_does_not_know_is_refused() -> None:
-    with pytest.raises(OutOfTurn):
+    with pytest.raises(InvalidTransition):
         load({"fact": "Dreamt", "body": {}})
 
 
@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[Case, Fact]] = {
 
 @pytest.mark.parametrize(("case", "fact"), REFUSED.values(), ids=REFUSED.keys())
 def test_a_fact_out_of_turn_is_refused(case: Case, fact: Fact) -> None:
-    with pytest.raises(OutOfTurn):
+    with pytest.raises(InvalidTransition):
         advance(case, fact)
 
 
@@ -159,7 +159,7 @@ def test_every_phase_can_be_reached() -> None:
         more, found = not reachable <= found, found | reachable
 
     assert found == set(Phase)
-    assert set(PLOT) == set(Phase)
+    assert set(TRANSITIONS) == set(Phase)
 
 
 @given(facts)
@@ -195,7 +195,7 @@ def test_folding_is_advancing_one_by_one(found: list[Fact]) -> None:
 
 
 def test_a_case_that_was_never_opened_has_no_beginning() -> None:
-    with pytest.raises(OutOfTurn):
+    with pytest.raises(InvalidTransition):
         _ = Case().opened
 
 
@@ -210,7 +210,7 @@ def test_the_identity_of_a_case_is_its_first_root_owner() -> None:
 
 
 def test_evidence_stands_in_the_order_of_its_ids() -> None:
-    batch = ToolsRan(Invocation.RCA, (cases.ran(Run(cases.call("get"), "E2", "b")),), cases.AT)
+    batch = ToolsRan(Invocation.RCA, (cases.ran(ToolRun(cases.call("get"), "E2", "b")),), cases.AT)
 
     case = fold([cases.opened(), cases.taken(), batch])
 

@@ -11,7 +11,7 @@ from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.decide import next_step
 from inquest.core.case.journal import dump, load
-from inquest.core.case.steps import Ask, Record, RunBatch, View
+from inquest.core.case.steps import CallModel, Observed, RecordFact, RunToolBatch
 from inquest.core.case.transitions import advance, fold
 from inquest.core.llm.messages import Message
 from tests.core import cases, talk
@@ -34,7 +34,7 @@ def cut_after(place: int) -> Case:
     return fold(CASE.facts[: place + 1])
 
 
-def seen(place: int) -> View:
+def seen(place: int) -> Observed:
     return cases.view(6 + place, tools=talk.TOOLS)
 
 
@@ -56,12 +56,12 @@ def test_what_a_kill_left_unanswered_is_answered_once_before_anybody_is_asked(pl
 
     step = next_step(once, seen(place))
     assert once == twice
-    assert isinstance(step, RunBatch)
+    assert isinstance(step, RunToolBatch)
     assert step == next_step(twice, seen(place))
 
     case = advance(once, CASE.facts[place + 1])
     ask = next_step(restored(case), seen(place + 1))
-    assert isinstance(ask, Ask)
+    assert isinstance(ask, CallModel)
     messages = ask.move.request.messages
     called = [call.id for message in messages for call in message.tool_calls]
     assert answers(messages) == Counter(called)
@@ -73,5 +73,5 @@ def test_what_a_kill_left_unanswered_is_answered_once_before_anybody_is_asked(pl
 def test_a_cancelled_case_asks_nothing_more_whatever_is_unanswered(place: int) -> None:
     step = next_step(restored(cut_after(place)), cases.view(6 + place, tools=talk.TOOLS, cancelled=True))
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, facts.Closed)

@@ -25,15 +25,15 @@ from inquest.core.case.facts import (
     Turned,
 )
 from inquest.core.case.investigating import rca_inquiry
-from inquest.core.case.steps import Ask, Record, RunBatch
+from inquest.core.case.steps import CallModel, RecordFact, RunToolBatch
 from inquest.core.case.transitions import advance, fold
-from inquest.core.evidence.evidence import EvidenceStatus, Observed
-from inquest.core.llm.conversation import Spent
+from inquest.core.evidence.evidence import EvidenceStatus, ObservedObject
+from inquest.core.llm.conversation import BudgetSpent
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolSchema
-from inquest.core.llm.planning.prepare import Habits
+from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.planning.sufficiency import Sufficiency
 from inquest.core.llm.planning.visible_plan import Step, plan_of
-from inquest.errors import OutOfTurn
+from inquest.errors import InvalidTransition
 from tests.core import cases
 from tests.core.cases import World, view
 
@@ -52,14 +52,14 @@ def briefed(spec: InvestigationSpec | None = None, **settings: Any) -> Case:
     facts = (opened(spec, **settings), cases.resolved(), cases.taken(cases.finding()))
     case = fold(facts)
     step = next_step(case, view(5))
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Briefed)
     return advance(case, step.fact)
 
 
-def asked(case: Case, seconds: float = 10) -> Ask:
+def asked(case: Case, seconds: float = 10) -> CallModel:
     step = next_step(case, view(seconds))
-    assert isinstance(step, Ask)
+    assert isinstance(step, CallModel)
     return step
 
 
@@ -72,7 +72,7 @@ def answered(case: Case, *replies: ModelReply, seconds: float = 10) -> Case:
     world = World(replies=iter(replies))
     for _ in replies:
         case, _ = world.step(case, view(seconds))
-        while isinstance(next_step(case, view(seconds)), RunBatch):
+        while isinstance(next_step(case, view(seconds)), RunToolBatch):
             case, _ = world.step(case, view(seconds))
     return case
 
@@ -85,7 +85,7 @@ def test_what_was_decided_before_the_first_turn_is_kept_whatever_comes_later() -
     first = asked(case)
     later = next_step(case, view(200, tools=dict.fromkeys(Invocation, ())))
 
-    assert isinstance(later, Ask)
+    assert isinstance(later, CallModel)
     assert later.move.request == first.move.request
     assert first.move.request.tools[0].name == "get"
 
@@ -93,7 +93,7 @@ def test_what_was_decided_before_the_first_turn_is_kept_whatever_comes_later() -
 def test_a_journal_of_an_earlier_version_goes_on_without_a_brief() -> None:
     facts = (cases.opened(**MODEL), cases.resolved(), cases.taken(), Turned(cases.submitted(), cases.AT))
 
-    assert isinstance(next_step(fold(facts), view()), Record)
+    assert isinstance(next_step(fold(facts), view()), RecordFact)
 
 
 def test_the_plan_of_tools_is_written_down_with_its_reasons() -> None:
@@ -150,13 +150,13 @@ def test_a_fresh_and_healthy_snapshot_is_recommended_for_a_persons_question() ->
     facts = (opened(question("which services exist?")), cases.resolved(), clean)
     step = next_step(fold(facts), view(5))
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     case = advance(fold(facts), step.fact)
     assert "prefer it for this question" in prompt_of(case)
 
 
 def test_behaviours_are_switched_off_by_the_habits_of_the_case() -> None:
-    off = briefed(habits=Habits(visible_plan=False, sufficiency=Sufficiency.OFF))
+    off = briefed(habits=RcaOptions(visible_plan=False, sufficiency=Sufficiency.OFF))
     found = off.first(Briefed)
 
     assert "INVESTIGATION_PLAN" in prompt_of(briefed())
@@ -177,7 +177,9 @@ def having_read(**changes: Any) -> SnapshotTaken:
     """A snapshot that holds the target whole, and the events around it."""
     target = cases.evidence(1, '{"kind":"Deployment"}', arguments={"read": "target"}, **changes)
     events = cases.evidence(2, "none found", arguments={"read": "warning events"})
-    return cases.taken(target=cases.DEPLOYMENT, objects=(Observed(LIVE, "E1"),), logs=(), evidence=(target, events))
+    return cases.taken(
+        target=cases.DEPLOYMENT, objects=(ObservedObject(LIVE, "E1"),), logs=(), evidence=(target, events)
+    )
 
 
 def reading(taken: SnapshotTaken) -> Case:
@@ -189,7 +191,7 @@ def told(case: Case, call: ToolCall) -> Case:
     """The case after this one call, run or not."""
     case = advance(case, Turned(asked(case).move.stamp(cases.reply("", call)), cases.AT))
     step = next_step(case, view(10))
-    assert isinstance(step, RunBatch)
+    assert isinstance(step, RunToolBatch)
     return advance(case, World().perform(step, cases.AT))
 
 
@@ -233,7 +235,7 @@ def test_what_the_snapshot_does_not_hold_whole_is_read(taken: SnapshotTaken, cal
 
 def test_a_kind_that_somebody_added_is_known_under_its_group_only() -> None:
     live = {**LIVE, "apiVersion": "example.com/v1"}
-    taken = replace(having_read(), snapshot=replace(having_read().snapshot, objects=(Observed(live, "E1"),)))
+    taken = replace(having_read(), snapshot=replace(having_read().snapshot, objects=(ObservedObject(live, "E1"),)))
     named = told(reading(taken), cases.call("kubectl_get", **TARGET, api_version="example.com/v1"))
     bare = told(reading(taken), cases.call("kubectl_get", **TARGET))
 
@@ -241,7 +243,7 @@ def test_a_kind_that_somebody_added_is_known_under_its_group_only() -> None:
 
 
 def test_a_tool_whose_read_is_known_is_not_insisted_on() -> None:
-    case = fold((opened(habits=Habits(finish_plan=True)), cases.resolved(), having_read()))
+    case = fold((opened(habits=RcaOptions(finish_plan=True)), cases.resolved(), having_read()))
     brief = next_step(case, view(5, tools={Invocation.RCA: READERS[:2]})).fact  # type: ignore[union-attr]
 
     assert rca_inquiry(advance(case, brief)).insist == ()
@@ -284,7 +286,7 @@ def test_the_worst_severity_is_asked_about_first() -> None:
 
 
 def test_the_habits_reach_the_loop() -> None:
-    habits = Habits(stagnant_turns=1, model_timeout=timedelta(seconds=7), symptom_check=True, finish_plan=True)
+    habits = RcaOptions(stagnant_turns=1, model_timeout=timedelta(seconds=7), symptom_check=True, finish_plan=True)
     inquiry = rca_inquiry(briefed(habits=habits))
 
     assert (inquiry.budgets.stagnant_turns, inquiry.budgets.model_timeout) == (1, 7.0)
@@ -297,19 +299,19 @@ def test_the_habits_reach_the_loop() -> None:
 @pytest.mark.parametrize(
     ("settings", "seconds", "word"),
     [
-        ({"max_turns": 1}, 10, Spent.TURNS),
-        ({"token_budget": 5_000}, 10, Spent.TOKENS),
-        ({}, 500, Spent.TIME),
-        ({"context_window": 16_500}, 10, Spent.CONTEXT),
+        ({"max_turns": 1}, 10, BudgetSpent.TURNS),
+        ({"token_budget": 5_000}, 10, BudgetSpent.TOKENS),
+        ({}, 500, BudgetSpent.TIME),
+        ({"context_window": 16_500}, 10, BudgetSpent.CONTEXT),
     ],
 )
 def test_a_partial_answer_names_the_budget_that_was_spent(
-    settings: dict[str, Any], seconds: float, word: Spent
+    settings: dict[str, Any], seconds: float, word: BudgetSpent
 ) -> None:
     case = answered(briefed(**settings), cases.submitted(), seconds=seconds)
     step = next_step(case, view(seconds))
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Diagnosed)
     warning = step.fact.diagnosis.warnings[-1]
     assert warning.code == word
@@ -320,15 +322,15 @@ def test_a_partial_answer_names_the_budget_that_was_spent(
 def test_a_whole_answer_carries_no_such_warning() -> None:
     step = next_step(answered(briefed(), cases.submitted()), view())
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Diagnosed)
-    assert {caution.code for caution in step.fact.diagnosis.warnings}.isdisjoint(Spent)
+    assert {caution.code for caution in step.fact.diagnosis.warnings}.isdisjoint(BudgetSpent)
 
 
 def test_no_answer_at_all_within_the_time_fails_the_case() -> None:
     step = next_step(briefed(), view(676))
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert (step.fact.verdict.phase, step.fact.verdict.reason) == (Phase.FAILED, Reason.TIMED_OUT)
     assert step.fact.timeout_phase is Phase.INVESTIGATING
@@ -380,7 +382,7 @@ def executed(*replies: ModelReply) -> Case:
 def made_runs(case: Case, call: ModelReply) -> tuple[str, ...]:
     """Calls that a conversation makes after this answer; what it knows already is not made."""
     step = next_step(advance(case, Turned(asked(case).move.stamp(call), cases.AT)), view(10))
-    return tuple(run.call.name for run in step.move.runs) if isinstance(step, RunBatch) else ()
+    return tuple(run.call.name for run in step.move.runs) if isinstance(step, RunToolBatch) else ()
 
 
 @pytest.mark.parametrize((), [()], ids=["L12"])
@@ -398,7 +400,7 @@ def test_the_same_call_after_our_own_change_is_made_again() -> None:
 @pytest.mark.parametrize((), [()], ids=["L12"])
 def test_no_conversation_goes_on_over_a_change_of_its_own(fact: Fact) -> None:
     """Otherwise what it read before would be taken for how things are."""
-    with pytest.raises(OutOfTurn):
+    with pytest.raises(InvalidTransition):
         advance(executed(GET, cases.submitted(), cases.chose()), fact)
 
 

@@ -20,41 +20,41 @@ from inquest.core.case.endings import (
     queue_timeout,
     timed_out,
 )
-from inquest.core.case.merging import Circumstances, Merged, merge, normalise, review_row
-from inquest.core.case.outcome import Verdict, decide, selected_message, signal_resolved
+from inquest.core.case.merging import MergedResult, SelectionFacts, merge, normalise, review_row
+from inquest.core.case.outcome import Conclusion, decide, selected_message, signal_resolved
 from inquest.core.diagnosis.claims import CheckedClaims
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
-from inquest.core.evidence.evidence import Caution, Citation, Finding, Health
-from inquest.core.llm.reply.verdicts import Choice, SelectionReply
-from inquest.core.selection.selection import Attempt
+from inquest.core.evidence.evidence import CaseWarning, Citation, Finding, Health
+from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
+from inquest.core.selection.selection import SelectionAttempt
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NUMBERS = {outcome: number for number, outcome in enumerate(Outcome, start=1)}
-HERE = Circumstances()
+HERE = SelectionFacts()
 
 
-def reply(word: str = "", workflow: float | Literal["no"] | None = "no", **more: Any) -> SelectionReply:
+def reply(word: str = "", workflow: float | Literal["no"] | None = "no", **more: Any) -> SelectionVerdict:
     """A verdict of invocation 2 with summary `s` and confidence 0.9 unless said; `workflow` is its confidence."""
-    choice = None if workflow == "no" else Choice("w", workflow)
+    choice = None if workflow == "no" else WorkflowChoice("w", workflow)
     shape: dict[str, Any] = {"summary": "s", "confidence": 0.9, "outcome": word, "choice": choice}
-    return SelectionReply(**shape | more)
+    return SelectionVerdict(**shape | more)
 
 
-def routed(selection: SelectionReply | None, rca: Diagnosis | None = None, **seen: Any) -> Verdict:
-    return decide(merge(rca or Diagnosis(), selection), Circumstances(**seen))
+def routed(selection: SelectionVerdict | None, rca: Diagnosis | None = None, **seen: Any) -> Conclusion:
+    return decide(merge(rca or Diagnosis(), selection), SelectionFacts(**seen))
 
 
-def end(verdict: Verdict) -> tuple[int, str]:
+def end(verdict: Conclusion) -> tuple[int, str]:
     assert verdict.outcome is not None
     return NUMBERS[verdict.outcome], verdict.phase.value
 
 
-def codes(verdict: Verdict) -> list[str]:
+def codes(verdict: Conclusion) -> list[str]:
     assert verdict.merged is not None
     return [warning.code for warning in verdict.merged.warnings]
 
 
-def overall(verdict: Verdict) -> float | None:
+def overall(verdict: Conclusion) -> float | None:
     assert verdict.merged is not None
     return verdict.merged.confidence
 
@@ -70,12 +70,12 @@ FIRST = Diagnosis(
     confidence=0.6,
     model_confidence=0.95,
     outcome="actionable",
-    warnings=(Caution("NoClaims", "n"),),
+    warnings=(CaseWarning("NoClaims", "n"),),
 )
 
 
 def test_what_invocation_2_leaves_out_comes_from_invocation_1() -> None:
-    merged = merge(FIRST, SelectionReply(choice=Choice("w", 0.9)))
+    merged = merge(FIRST, SelectionVerdict(choice=WorkflowChoice("w", 0.9)))
 
     assert merged.rca is FIRST
     assert (merged.summary, merged.severity, merged.contributing_factors) == ("first", "high", ("f1",))
@@ -85,9 +85,9 @@ def test_what_invocation_2_leaves_out_comes_from_invocation_1() -> None:
 
 def test_what_invocation_2_says_stands() -> None:
     target = TargetRef(kind="Node", name="n1")
-    second = SelectionReply("second", "low", ("f2",), target, confidence=0.0, outcome="inconclusive", actionable=True)
+    second = SelectionVerdict("second", "low", ("f2",), target, confidence=0.0, outcome="inconclusive", actionable=True)
 
-    merged = merge(FIRST, second, warnings=[Caution("NoClaims", "n"), Caution("X", "x")])
+    merged = merge(FIRST, second, warnings=[CaseWarning("NoClaims", "n"), CaseWarning("X", "x")])
 
     assert (merged.summary, merged.severity, merged.contributing_factors) == ("second", "low", ("f2",))
     assert (merged.confidence, merged.outcome, merged.actionable, merged.target) == (0.0, "inconclusive", True, target)
@@ -99,7 +99,7 @@ def test_what_invocation_2_says_stands() -> None:
     [(False, None, False), (True, None, None), (None, None, None), (False, True, True), (True, False, False)],
 )
 def test_only_a_no_is_carried_over(first: bool | None, second: bool | None, merged: bool | None) -> None:
-    assert merge(replace(FIRST, actionable=first), SelectionReply(actionable=second)).actionable is merged
+    assert merge(replace(FIRST, actionable=first), SelectionVerdict(actionable=second)).actionable is merged
 
 
 @pytest.mark.parametrize(
@@ -114,23 +114,23 @@ def test_severity_falls_back_to_the_signals(said: str, signal: str, severity: st
     [
         (
             Diagnosis(needs_review=True, review_reason="a"),
-            SelectionReply(needs_review=True, review_reason="b"),
+            SelectionVerdict(needs_review=True, review_reason="b"),
             True,
             "b",
         ),
-        (Diagnosis(needs_review=True, review_reason="a"), SelectionReply(needs_review=True), True, "a"),
-        (Diagnosis(), SelectionReply(review_reason="b"), True, "b"),
-        (Diagnosis(outcome="problem_resolved"), SelectionReply(needs_review=True, review_reason="b"), False, ""),
-        (Diagnosis(outcome="problem_resolved", needs_review=True), SelectionReply(needs_review=True), True, ""),
+        (Diagnosis(needs_review=True, review_reason="a"), SelectionVerdict(needs_review=True), True, "a"),
+        (Diagnosis(), SelectionVerdict(review_reason="b"), True, "b"),
+        (Diagnosis(outcome="problem_resolved"), SelectionVerdict(needs_review=True, review_reason="b"), False, ""),
+        (Diagnosis(outcome="problem_resolved", needs_review=True), SelectionVerdict(needs_review=True), True, ""),
         (
             Diagnosis(outcome="problem_resolved"),
-            SelectionReply(needs_review=True, choice=Choice("w", 0.9)),
+            SelectionVerdict(needs_review=True, choice=WorkflowChoice("w", 0.9)),
             True,
             "",
         ),
     ],
 )
-def test_a_review_that_either_asked_for(first: Diagnosis, second: SelectionReply, asked: bool, reason: str) -> None:
+def test_a_review_that_either_asked_for(first: Diagnosis, second: SelectionVerdict, asked: bool, reason: str) -> None:
     merged = merge(first, second)
 
     assert (merged.needs_review, merged.review_reason) == (asked, reason)
@@ -141,7 +141,7 @@ def test_a_review_that_either_asked_for(first: Diagnosis, second: SelectionReply
 RESOLVED = Diagnosis(summary="s", outcome="problem_resolved", confidence=0.9)
 
 
-def vector(number: str, selection: SelectionReply | None, expected: tuple[int, str], **more: Any) -> Any:
+def vector(number: str, selection: SelectionVerdict | None, expected: tuple[int, str], **more: Any) -> Any:
     return pytest.param(selection, more.pop("rca", None), more, expected, id=f"pipeline-20.2-{number}")
 
 
@@ -170,7 +170,7 @@ ROUTING = [
 
 @pytest.mark.parametrize(("selection", "rca", "seen", "expected"), ROUTING)
 def test_a_reply_is_routed(
-    selection: SelectionReply, rca: Diagnosis | None, seen: dict[str, Any], expected: tuple[int, str]
+    selection: SelectionVerdict, rca: Diagnosis | None, seen: dict[str, Any], expected: tuple[int, str]
 ) -> None:
     assert end(routed(selection, rca, **seen)) == expected
 
@@ -190,7 +190,7 @@ def test_what_routing_says_besides_the_outcome() -> None:
         False,
     ]
     assert found["07b"].merged is not None
-    assert found["07b"].merged.workflow == Choice("w", 0.6)
+    assert found["07b"].merged.workflow == WorkflowChoice("w", 0.6)
     assert found["08a"].review_reason is HumanReviewReason.HUMAN_REVIEW_REQUESTED
     assert found["11"].review_reason is HumanReviewReason.LLM_PARSING_ERROR
 
@@ -221,7 +221,7 @@ MATRIX = {
 }
 
 
-def cell(word: str, column: str, **more: Any) -> SelectionReply:
+def cell(word: str, column: str, **more: Any) -> SelectionVerdict:
     actionable = {"true": True, "false": False}.get(column.rpartition(" ")[2])
     return reply(word, 0.9 if "workflow" in column else "no", actionable=actionable, **more)
 
@@ -262,10 +262,10 @@ WHOLE = Diagnosis(
     outcome="actionable",
     checked=CheckedClaims(judged=1, supported=1),
 )
-ALTERNATIVE = Choice("a", 0.5)
+ALTERNATIVE = WorkflowChoice("a", 0.5)
 
 
-def case(number: str, verdict: Verdict, phase: Phase, outcome: Outcome, sub: SubReason | None) -> Any:
+def case(number: str, verdict: Conclusion, phase: Phase, outcome: Outcome, sub: SubReason | None) -> Any:
     return pytest.param(verdict, phase, outcome, sub, id=f"C-AR-{number}")
 
 
@@ -281,7 +281,7 @@ CASES = [
     ),
     case(
         "2b",
-        routed(SelectionReply(needs_review=True, review_reason="no_matching_workflows")),
+        routed(SelectionVerdict(needs_review=True, review_reason="no_matching_workflows")),
         DONE,
         Outcome.NO_MATCHING_WORKFLOWS,
         SubReason.NO_MATCHING_WORKFLOWS,
@@ -296,7 +296,7 @@ CASES = [
     *(
         case(
             f"4{letter}",
-            routed(SelectionReply(confidence=figure)),
+            routed(SelectionVerdict(confidence=figure)),
             DONE,
             Outcome.INCONCLUSIVE,
             SubReason.LLM_PARSING_ERROR,
@@ -326,7 +326,7 @@ CASES = [
     ),
     case(
         "8",
-        routed(None, replace(WHOLE, warnings=(Caution("x", "Alert not actionable: s"),))),
+        routed(None, replace(WHOLE, warnings=(CaseWarning("x", "Alert not actionable: s"),))),
         DONE,
         Outcome.NO_MATCHING_WORKFLOWS,
         SubReason.NO_MATCHING_WORKFLOWS,
@@ -342,7 +342,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("verdict", "phase", "outcome", "sub"), CASES)
-def test_conformance(verdict: Verdict, phase: Phase, outcome: Outcome, sub: SubReason | None) -> None:
+def test_conformance(verdict: Conclusion, phase: Phase, outcome: Outcome, sub: SubReason | None) -> None:
     assert (verdict.phase, verdict.outcome, verdict.sub_reason) == (phase, outcome, sub)
     assert verdict.message
     assert verdict.needs_review is (verdict.review_reason is not None)
@@ -351,12 +351,12 @@ def test_conformance(verdict: Verdict, phase: Phase, outcome: Outcome, sub: SubR
 def test_what_the_conformance_cases_keep() -> None:
     found = {str(one.id): one.values[0] for one in CASES}
     low, asked, silent = found["C-AR-9"], found["C-AR-3"], found["C-AR-2a"]
-    assert isinstance(low, Verdict)
-    assert isinstance(asked, Verdict)
-    assert isinstance(silent, Verdict)
+    assert isinstance(low, Conclusion)
+    assert isinstance(asked, Conclusion)
+    assert isinstance(silent, Conclusion)
 
     assert low.merged is not None
-    assert (low.merged.workflow, low.merged.alternatives) == (Choice("w", 0.69), (ALTERNATIVE,))
+    assert (low.merged.workflow, low.merged.alternatives) == (WorkflowChoice("w", 0.69), (ALTERNATIVE,))
     assert low.message == "Workflow confidence 0.69 below threshold 0.70 (low_confidence)"
     assert asked.message == "Human review requested: call_the_dba"
     assert silent.merged is not None
@@ -384,7 +384,7 @@ def test_a_resolved_word_wins_over_a_root_cause_only_where_code_agrees(
 # --- normalise ---------------------------------------------------------------------------------------
 
 ATTEMPTS = tuple(
-    Attempt(number, "w", (f"error {number}",), reason, NOW)
+    SelectionAttempt(number, "w", (f"error {number}",), reason, NOW)
     for number, reason in enumerate(("workflow_not_found", "image_mismatch", "parameter_validation_failed"), start=1)
 )
 
@@ -422,7 +422,7 @@ ATTEMPTS = tuple(
         ),
     ],
 )
-def test_normalise(selection: SelectionReply | None, seen: dict[str, Any], sub: str, phase: Phase) -> None:
+def test_normalise(selection: SelectionVerdict | None, seen: dict[str, Any], sub: str, phase: Phase) -> None:
     verdict = routed(selection, Diagnosis(summary="s", confidence=0.9), **seen)
 
     assert (str(verdict.sub_reason), verdict.phase) == (sub, phase)
@@ -451,7 +451,7 @@ def test_an_ambiguous_kind_names_its_groups() -> None:
 
 @pytest.mark.parametrize("word", ["Inconclusive", "NO WORKFLOWS MATCHED", "Human Review recommended"])
 def test_a_blocking_warning_keeps_a_problem_open(word: str) -> None:
-    rca = replace(RESOLVED, warnings=(Caution("X", f"it was {word}."),))
+    rca = replace(RESOLVED, warnings=(CaseWarning("X", f"it was {word}."),))
 
     assert end(routed(None, rca)) == (4, "Completed")
 
@@ -497,7 +497,7 @@ def test_the_exact_warnings() -> None:
     ],
 )
 def test_a_review_reason_takes_its_row(word: str, reason: str, number: int) -> None:
-    found, sub, outcome = review_row(Merged(Diagnosis(), review_reason=word))
+    found, sub, outcome = review_row(MergedResult(Diagnosis(), review_reason=word))
 
     assert (str(found), str(sub), NUMBERS[outcome]) == (reason, reason, number)
 
@@ -520,7 +520,7 @@ def test_a_review_reason_takes_its_row(word: str, reason: str, number: int) -> N
     ],
 )
 def test_a_flag_without_a_reason_is_read_from_the_warnings(text: str, reason: str) -> None:
-    assert str(review_row(Merged(Diagnosis(), warnings=(Caution("X", text),)))[0]) == reason
+    assert str(review_row(MergedResult(Diagnosis(), warnings=(CaseWarning("X", text),)))[0]) == reason
 
 
 # --- messages and conditions -------------------------------------------------------------------------
@@ -550,12 +550,12 @@ def test_a_flag_without_a_reason_is_read_from_the_warnings(text: str, reason: st
         (routed(reply(review_reason="rca_incomplete")), "Root cause analysis incomplete: a person is asked"),
         (routed(reply("", None)), "Workflow confidence unknown, threshold 0.70 (low_confidence)"),
         (routed(reply("", 0.699)), "Workflow confidence 0.6990 below threshold 0.70 (low_confidence)"),
-        (routed(SelectionReply(needs_review=True)), "Human review requested: the model asked for a person"),
+        (routed(SelectionVerdict(needs_review=True)), "Human review requested: the model asked for a person"),
         (routed(reply(needs_review=True)), "Human review requested: s"),
         (routed(reply(actionable=False)), "Alert not actionable: s"),
     ],
 )
-def test_messages(verdict: Verdict, message: str) -> None:
+def test_messages(verdict: Conclusion, message: str) -> None:
     assert verdict.message == message
 
 
@@ -600,7 +600,7 @@ def test_after_the_ruling_the_workflow_is_named() -> None:
         ),
     ],
 )
-def test_conditions(verdict: Verdict, conditions: str) -> None:
+def test_conditions(verdict: Conclusion, conditions: str) -> None:
     assert " ".join(f"{name}={status}/{why}" for name, (status, why) in verdict.conditions.items()) == conditions
 
 
@@ -661,7 +661,7 @@ INFRASTRUCTURE = HumanReviewReason.INFRASTRUCTURE_FAILURE
         ),
     ],
 )
-def test_ends_outside_the_nine(verdict: Verdict, expected: tuple[Any, ...]) -> None:
+def test_ends_outside_the_nine(verdict: Conclusion, expected: tuple[Any, ...]) -> None:
     assert (verdict.phase, verdict.reason, verdict.sub_reason, verdict.review_reason) == expected
     assert verdict.outcome is None
     assert verdict.message
@@ -685,9 +685,9 @@ RCAS = st.builds(
     needs_review=st.booleans(),
     review_reason=REASONS,
 )
-CHOICES = st.none() | st.builds(Choice, st.just("w"), FIGURES)
+CHOICES = st.none() | st.builds(WorkflowChoice, st.just("w"), FIGURES)
 SELECTIONS = st.none() | st.builds(
-    SelectionReply,
+    SelectionVerdict,
     summary=SUMMARIES,
     contributing_factors=st.sampled_from([(), ("g",)]),
     choice=CHOICES,
@@ -699,7 +699,7 @@ SELECTIONS = st.none() | st.builds(
     review_reason=REASONS,
 )
 SEEN = st.builds(
-    Circumstances,
+    SelectionFacts,
     root_verified=st.booleans(),
     healthy=st.booleans(),
     active_findings=st.sampled_from([(), ("x",)]),
@@ -714,7 +714,7 @@ SEEN = st.builds(
 
 @given(RCAS, SELECTIONS)
 def test_the_merge_never_changes_invocation_1_and_takes_its_workflow_from_2(
-    rca: Diagnosis, selection: SelectionReply | None
+    rca: Diagnosis, selection: SelectionVerdict | None
 ) -> None:
     merged = merge(rca, selection)
 
@@ -725,11 +725,11 @@ def test_the_merge_never_changes_invocation_1_and_takes_its_workflow_from_2(
 
 @given(RCAS)
 def test_merging_silence_changes_nothing(rca: Diagnosis) -> None:
-    assert merge(rca, SelectionReply()) == merge(rca, None)
+    assert merge(rca, SelectionVerdict()) == merge(rca, None)
 
 
 @given(RCAS, SELECTIONS, SEEN)
-def test_every_verdict_is_complete(rca: Diagnosis, selection: SelectionReply | None, seen: Circumstances) -> None:
+def test_every_verdict_is_complete(rca: Diagnosis, selection: SelectionVerdict | None, seen: SelectionFacts) -> None:
     verdict = decide(merge(rca, selection), seen)
 
     assert verdict.message
@@ -741,7 +741,7 @@ def test_every_verdict_is_complete(rca: Diagnosis, selection: SelectionReply | N
 
 @given(RCAS, SELECTIONS, SEEN)
 def test_nothing_runs_on_an_unverified_target_or_below_the_gate(
-    rca: Diagnosis, selection: SelectionReply | None, seen: Circumstances
+    rca: Diagnosis, selection: SelectionVerdict | None, seen: SelectionFacts
 ) -> None:
     verdict = decide(merge(rca, selection), seen)
     if verdict.outcome is not Outcome.WORKFLOW_SELECTED:
@@ -756,7 +756,7 @@ def test_nothing_runs_on_an_unverified_target_or_below_the_gate(
 
 @given(RCAS, SELECTIONS, SEEN)
 def test_normalising_twice_is_normalising_once(
-    rca: Diagnosis, selection: SelectionReply | None, seen: Circumstances
+    rca: Diagnosis, selection: SelectionVerdict | None, seen: SelectionFacts
 ) -> None:
     once = normalise(merge(rca, selection), seen)
 

@@ -15,9 +15,9 @@ from inquest.core.case import facts, selecting
 from inquest.core.case.case import Case, reclassified, signal_of
 from inquest.core.case.remediating import question_of
 from inquest.core.case.transitions import fold
-from inquest.core.remediation.policy import Question
+from inquest.core.remediation.policy import PolicyInput
 from inquest.core.reporting import notices
-from inquest.core.signals.classification import Surroundings
+from inquest.core.signals.classification import LabelsAround
 from tests.core import cases
 
 NAMESPACE = {
@@ -58,7 +58,7 @@ def test_the_labels_around_the_target_speak_in_catalogue_policy_and_notices() ->
     assert asked.business.business_unit == "retail"
     assert asked.risk_tolerance is RiskTolerance.LOW
     until_asked = fold(case.facts[: 1 + _place(case, facts.ApprovalRequested)])
-    told = notices.notice(until_asked)
+    told = notices.case_notice(until_asked)
     assert told is not None
     assert told.priority == "High"
 
@@ -103,10 +103,10 @@ SAID: dict[str, Any] = {
     "business": Business(business_unit="mallory"),
     "custom_labels": {"team": ("mallory",), "risk_tolerance": ("high",)},
 }
-AROUND = Surroundings({**NAMESPACE, "inquest.dev/environment": "production"})
+AROUND = LabelsAround({**NAMESPACE, "inquest.dev/environment": "production"})
 
 
-def question(**said: Any) -> Question:
+def question(**said: Any) -> PolicyInput:
     case = cases.reached(types.Phase.ANALYZING)
     selected = case.last(facts.Selected)
     assert selected is not None
@@ -131,7 +131,7 @@ def test_a_case_of_a_tenant_cannot_talk_policy_into_other_words() -> None:
 
 
 def test_where_no_label_speaks_nothing_is_known() -> None:
-    asked = reclassified(question(**SAID), pinned(**SAID), Surroundings(), at_home=False)
+    asked = reclassified(question(**SAID), pinned(**SAID), LabelsAround(), at_home=False)
 
     assert (asked.environment, asked.custom_labels) == (Environment.UNKNOWN, {})
     assert asked.risk_tolerance is RiskTolerance.MEDIUM
@@ -149,7 +149,7 @@ def test_a_case_of_the_operators_namespace_speaks_for_its_target() -> None:
 
 def test_words_without_an_order_count_only_where_an_administrator_wrote_them() -> None:
     owner = {"inquest.dev/team": "mallory", "inquest.dev/service-owner": "mallory", "inquest.dev/tier": "toy"}
-    around = Surroundings({"inquest.dev/environment": "production"}, owner)
+    around = LabelsAround({"inquest.dev/environment": "production"}, owner)
 
     for at_home in (True, False):
         asked = reclassified(question(**SAID), pinned(**SAID), around, at_home=at_home)

@@ -18,15 +18,15 @@ from inquest.core.case.case import Case, context_of
 from inquest.core.case.decide import next_step
 from inquest.core.case.endings import cancelled, model_unavailable, timed_out
 from inquest.core.case.journal import dump, load
-from inquest.core.case.outcome import Verdict
-from inquest.core.case.steps import Ask, AskGroup, ResolveContext, Wait
+from inquest.core.case.outcome import Conclusion
+from inquest.core.case.steps import AskGroup, CallModel, ResolveContext, Wait
 from inquest.core.case.transitions import advance, fold
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import ALL_DETECTIONS
 from inquest.core.evidence.evidence import Finding, Gap, Health
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall
 from inquest.core.reporting import status
-from inquest.core.reporting.transcript import exchanges
+from inquest.core.reporting.transcript import transcript_turns
 from inquest.core.selection import selection
 from tests.core import cases
 from tests.core.cases import World, view
@@ -40,17 +40,17 @@ def answers(*replies: ModelReply, **more: Any) -> World:
     return World({**MODEL, **more.pop("settings", {})}, replies=iter(replies), **more)
 
 
-def verdict_of(case: Case) -> Verdict:
+def verdict_of(case: Case) -> Conclusion:
     assert case.closed is not None
     return case.closed.verdict
 
 
-def ended(world: World) -> tuple[Outcome | None, Phase, Verdict]:
+def ended(world: World) -> tuple[Outcome | None, Phase, Conclusion]:
     verdict = verdict_of(world.run(view()))
     return verdict.outcome, verdict.phase, verdict
 
 
-def codes(verdict: Verdict) -> list[str]:
+def codes(verdict: Conclusion) -> list[str]:
     return [warning.code for warning in verdict.merged.warnings] if verdict.merged else []
 
 
@@ -143,7 +143,7 @@ def test_the_question_goes_on_with_the_conversation_that_named_the_target() -> N
 def test_the_question_and_its_answer_are_told_with_invocation_1() -> None:
     case = answers(about(), about("b.example/v1"), cases.chose(), contexts=looked_up).run(view())
 
-    told = exchanges(case, cases.TOOLS)
+    told = transcript_turns(case, cases.TOOLS)
 
     assert [(one.invocation, one.turn) for one in told] == [
         (Invocation.RCA, 1),
@@ -320,7 +320,7 @@ def test_the_question_names_what_is_missing_and_what_would_be_taken() -> None:
 
     step = next_step(case, view())
 
-    assert isinstance(step, Ask)
+    assert isinstance(step, CallModel)
     texts = [message.content for message in step.move.request.messages if message.role == "user"]
     assert any("ConfigMap/cfg cannot" in text and "Deployment/api (ns: shop)" in text for text in texts)
     assert list(step.move.request.forced) == ["submit_result_with_workflow", "submit_result_no_workflow"]
@@ -723,7 +723,7 @@ def test_what_the_corrective_turn_did_not_heal_is_said(replies: list[ModelReply]
 
 
 GONE = model_unavailable("ModelUnauthorized: Permanent error: m-1: 401", permanent=True)
-CUT_OFF: dict[str, tuple[Verdict, tuple[Finding, ...], str | None]] = {
+CUT_OFF: dict[str, tuple[Conclusion, tuple[Finding, ...], str | None]] = {
     "no endpoint answers, and a detector knows": (GONE, (cases.finding(),), cases.finding().summary),
     "no endpoint answers": (GONE, (), "not determined: ModelUnauthorized"),
     "the time is over": (timed_out(Phase.INVESTIGATING), (cases.finding(),), cases.finding().summary),
@@ -733,7 +733,7 @@ CUT_OFF: dict[str, tuple[Verdict, tuple[Finding, ...], str | None]] = {
 
 @pytest.mark.parametrize(("verdict", "findings", "summary"), CUT_OFF.values(), ids=CUT_OFF.keys())
 def test_a_model_that_is_cut_off_leaves_the_word_to_the_detectors(
-    verdict: Verdict, findings: tuple[Finding, ...], summary: str | None
+    verdict: Conclusion, findings: tuple[Finding, ...], summary: str | None
 ) -> None:
     case = fold([cases.opened(**MODEL), cases.resolved(), cases.taken(*findings)])
 

@@ -58,27 +58,27 @@ from inquest.core.case.facts import (
 from inquest.core.case.journal import dump, load
 from inquest.core.case.steps import (
     LOOK,
-    Ask,
+    AskPolicy,
+    BeginCase,
+    CallModel,
     ChooseByCode,
-    ExecutionSeen,
-    LookUp,
-    Open,
-    Record,
+    Observed,
+    ObservedExecution,
+    RecordFact,
     RequestApproval,
     ResolveContext,
-    Rule,
     Step,
-    View,
+    ValidateSelection,
     Wait,
 )
 from inquest.core.case.transitions import advance, fold
 from inquest.core.diagnosis.diagnosis import Diagnosis
-from inquest.core.evidence.evidence import Gap, Health, Observed
-from inquest.core.evidence.snapshot import Listing
+from inquest.core.evidence.evidence import Gap, Health, ObservedObject
+from inquest.core.evidence.snapshot import CompleteListing
 from inquest.core.llm.messages import ModelReply, Usage
-from inquest.core.remediation.approval import HELD, Stand, Standing
-from inquest.core.remediation.guards import Halt
-from inquest.core.reporting.conditions import verdicts
+from inquest.core.remediation.approval import HELD, ApprovalCheck, ApprovalStanding
+from inquest.core.remediation.guards import GuardResult
+from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.status import replies_of
 from tests.core import cases
 from tests.core.cases import World, view
@@ -86,13 +86,13 @@ from tests.core.cases import World, view
 MODEL = {"model": "m-1"}
 
 
-def walked(world: World, seen: View, case: Case | None = None) -> tuple[list[str], Case]:
+def walked(world: World, seen: Observed, case: Case | None = None) -> tuple[list[str], Case]:
     """The names of the steps until the case waits or ends."""
     case = case or Case()
     names: list[str] = []
     while case.closed is None and len(names) < 60:
         case, step = world.step(case, seen)
-        fact = f" {type(step.fact).__name__}" if isinstance(step, Record) else ""
+        fact = f" {type(step.fact).__name__}" if isinstance(step, RecordFact) else ""
         names.append(type(step).__name__ + fact)
         if isinstance(step, Wait):
             break
@@ -111,7 +111,15 @@ def answers(*replies: ModelReply, **more: Any) -> World:
 
 # --- the walk without a model -------------------------------------------------------------------------------------
 
-INQUIRY = ["Open", "ResolveContext", "TakeSnapshot", "Record Diagnosed", "ChooseByCode", "Propose", "Rule"]
+INQUIRY = [
+    "BeginCase",
+    "ResolveContext",
+    "TakeSnapshot",
+    "RecordFact Diagnosed",
+    "ChooseByCode",
+    "BindProposal",
+    "AskPolicy",
+]
 
 
 def test_the_walk_without_a_model_waits_for_a_person() -> None:
@@ -129,14 +137,14 @@ def test_the_walk_goes_on_when_a_person_approves() -> None:
     decided = case.last(ApprovalDecided)
     assert decided is not None
     assert (decided.state, decided.by) == (ApprovalState.APPROVED, "jane")
-    assert names == ["Record ApprovalDecided", "Execute", "Record ExecutionVerifying", "Record Closed"]
+    assert names == ["RecordFact ApprovalDecided", "Execute", "RecordFact ExecutionVerifying", "RecordFact Closed"]
     assert end_of(case) == (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None)
 
 
 def test_the_walk_goes_to_its_end_where_policy_says_so() -> None:
     names, case = walked(World(decision="AutoApproved"), view(execution=cases.SUCCEEDED))
 
-    assert names == [*INQUIRY, "Execute", "Record ExecutionVerifying", "Record Closed"]
+    assert names == [*INQUIRY, "Execute", "RecordFact ExecutionVerifying", "RecordFact Closed"]
     assert case.last(ApprovalRequested) is None
 
 
@@ -145,7 +153,7 @@ def test_policy_is_asked_about_what_was_proposed() -> None:
 
     step = next_step(selected, view())
 
-    assert isinstance(step, Rule)
+    assert isinstance(step, AskPolicy)
     question = step.question
     assert (question.action_type, question.workflow["id"]) == ("IncreaseMemoryLimits", "raise-memory")
     assert question.remediation_target == cases.PINNED_DEPLOYMENT
@@ -245,11 +253,11 @@ def test_c_ar_7_where_there_is_nothing_to_do_policy_is_not_asked(name: str) -> N
 AUTOMATIC = World(decision="AutoApproved")
 
 
-def halted(halt: Halt) -> Case:
+def halted(halt: GuardResult) -> Case:
     return AUTOMATIC.run(view(halt=halt))
 
 
-HALTS: dict[str, tuple[Halt, Ended]] = {
+HALTS: dict[str, tuple[GuardResult, Ended]] = {
     "out of scope": (
         cases.halt(),
         (
@@ -277,7 +285,7 @@ HALTS: dict[str, tuple[Halt, Ended]] = {
 
 @pytest.mark.parametrize("approved", [False, True], ids=["by policy", "by a person"])
 @pytest.mark.parametrize(("halt", "expected"), HALTS.values(), ids=HALTS.keys())
-def test_a_guard_halts_right_before_the_execution(halt: Halt, expected: Ended, approved: bool) -> None:
+def test_a_guard_halts_right_before_the_execution(halt: GuardResult, expected: Ended, approved: bool) -> None:
     waiting = advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())
 
     case = World().run(view(halt=halt), waiting) if approved else halted(halt)
@@ -288,34 +296,34 @@ def test_a_guard_halts_right_before_the_execution(halt: Halt, expected: Ended, a
 
 
 def test_a_busy_target_is_left_to_the_execution_to_wait_for() -> None:
-    busy = Halt("ResourceBusy", "another changes it", until=cases.AT)
+    busy = GuardResult("ResourceBusy", "another changes it", until=cases.AT)
 
-    blocked = ExecutionSeen(ExecutionPhase.BLOCKED)
+    blocked = ObservedExecution(ExecutionPhase.BLOCKED)
 
     assert AUTOMATIC.run(view(halt=busy, execution=blocked)).phase is Phase.EXECUTING
 
 
-DECISIONS: dict[str, tuple[Standing, VoidReason | None, tuple[Phase, Reason, SubReason | None]]] = {
-    "C-RA-3 rejected": (Standing.REJECTED, None, (Phase.FAILED, Reason.APPROVAL_REJECTED, None)),
-    "expired": (Standing.EXPIRED, None, (Phase.FAILED, Reason.APPROVAL_EXPIRED, None)),
+DECISIONS: dict[str, tuple[ApprovalStanding, VoidReason | None, tuple[Phase, Reason, SubReason | None]]] = {
+    "C-RA-3 rejected": (ApprovalStanding.REJECTED, None, (Phase.FAILED, Reason.APPROVAL_REJECTED, None)),
+    "expired": (ApprovalStanding.EXPIRED, None, (Phase.FAILED, Reason.APPROVAL_EXPIRED, None)),
     "C-RA-7 drifted": (
-        Standing.VOIDED,
+        ApprovalStanding.VOIDED,
         VoidReason.TARGET_DRIFTED,
         (Phase.FAILED, Reason.APPROVAL_VOIDED, SubReason.TARGET_DRIFTED),
     ),
     "resolved meanwhile": (
-        Standing.VOIDED,
+        ApprovalStanding.VOIDED,
         VoidReason.SIGNAL_RESOLVED,
         (Phase.COMPLETED, Reason.WORKFLOW_NOT_NEEDED, SubReason.SIGNAL_RESOLVED),
     ),
-    "not the request of this case": (Standing.TAMPERED, None, (Phase.FAILED, Reason.INTERNAL_ERROR, None)),
-    "used by another execution": (Standing.USED, None, (Phase.FAILED, Reason.INTERNAL_ERROR, None)),
+    "not the request of this case": (ApprovalStanding.TAMPERED, None, (Phase.FAILED, Reason.INTERNAL_ERROR, None)),
+    "used by another execution": (ApprovalStanding.USED, None, (Phase.FAILED, Reason.INTERNAL_ERROR, None)),
 }
 
 
 @pytest.mark.parametrize(("standing", "void", "expected"), DECISIONS.values(), ids=DECISIONS.keys())
 def test_what_is_not_approved_is_not_executed(
-    standing: Standing, void: VoidReason | None, expected: tuple[Phase, Reason, SubReason | None]
+    standing: ApprovalStanding, void: VoidReason | None, expected: tuple[Phase, Reason, SubReason | None]
 ) -> None:
     seen = view(stand=cases.stand(standing, "said", void))
 
@@ -325,8 +333,11 @@ def test_what_is_not_approved_is_not_executed(
     assert case.last(ExecutionCreated) is None
 
 
-@pytest.mark.parametrize("standing", [Standing.PENDING, Standing.WAIT, Standing.UNREAD, Standing.NOT_APPROVED])
-def test_c_ra_4_a_request_that_nobody_decided_is_looked_at_again(standing: Standing) -> None:
+@pytest.mark.parametrize(
+    "standing",
+    [ApprovalStanding.PENDING, ApprovalStanding.WAIT, ApprovalStanding.UNREAD, ApprovalStanding.NOT_APPROVED],
+)
+def test_c_ra_4_a_request_that_nobody_decided_is_looked_at_again(standing: ApprovalStanding) -> None:
     seen = view(stand=cases.stand(standing))
 
     assert next_step(cases.reached(Phase.AWAITING_APPROVAL), seen) == Wait(seen.now + timedelta(seconds=30))
@@ -342,11 +353,11 @@ def unanswered(*more: Fact) -> Case:
 
 
 def test_silence_is_told_once_when_its_time_has_come() -> None:
-    pending = cases.stand(Standing.PENDING)
+    pending = cases.stand(ApprovalStanding.PENDING)
     before, after = view(HALF.total_seconds() - 10, stand=pending), view(HALF.total_seconds(), stand=pending)
 
     assert next_step(unanswered(), before) == Wait(cases.AT + HALF)
-    assert next_step(unanswered(), after) == Record(ApprovalEscalated(after.now))
+    assert next_step(unanswered(), after) == RecordFact(ApprovalEscalated(after.now))
     told = unanswered(ApprovalEscalated(after.now))
     assert next_step(told, after) == Wait(after.now + LOOK)
     assert next_step(advance(told, cases.requested(escalates_at=cases.AT + HALF)), after) == Wait(after.now + LOOK), (
@@ -354,8 +365,8 @@ def test_silence_is_told_once_when_its_time_has_come() -> None:
     )
 
 
-@pytest.mark.parametrize("standing", [Standing.WAIT, Standing.UNREAD, Standing.NOT_APPROVED])
-def test_a_decision_that_cannot_be_used_is_no_silence(standing: Standing) -> None:
+@pytest.mark.parametrize("standing", [ApprovalStanding.WAIT, ApprovalStanding.UNREAD, ApprovalStanding.NOT_APPROVED])
+def test_a_decision_that_cannot_be_used_is_no_silence(standing: ApprovalStanding) -> None:
     seen = view(HALF.total_seconds() + 10, stand=cases.stand(standing))
 
     assert isinstance(next_step(unanswered(), seen), Wait)
@@ -363,7 +374,7 @@ def test_a_decision_that_cannot_be_used_is_no_silence(standing: Standing) -> Non
 
 def test_a_decision_that_does_not_count_expires_with_the_request() -> None:
     late = cases.TIMEOUT.total_seconds() + 1
-    seen = view(late, stand=cases.stand(Standing.NOT_APPROVED, "bob may not approve"))
+    seen = view(late, stand=cases.stand(ApprovalStanding.NOT_APPROVED, "bob may not approve"))
 
     case = World().run(seen, cases.reached(Phase.AWAITING_APPROVAL))
 
@@ -373,7 +384,7 @@ def test_a_decision_that_does_not_count_expires_with_the_request() -> None:
 
 
 @pytest.mark.parametrize("standing", sorted(HELD))
-def test_what_hinders_holds_a_decision_whatever_the_time(standing: Standing) -> None:
+def test_what_hinders_holds_a_decision_whatever_the_time(standing: ApprovalStanding) -> None:
     seen = view(cases.TIMEOUT.total_seconds() + 1, stand=cases.stand(standing))
 
     assert isinstance(next_step(cases.reached(Phase.AWAITING_APPROVAL), seen), Wait)
@@ -438,7 +449,7 @@ LATE: dict[str, Phase] = {
 @pytest.mark.parametrize("phase", LATE.values(), ids=LATE.keys())
 def test_time_that_is_spent_ends_the_case_and_names_the_phase(phase: Phase) -> None:
     """A run has the time of its workflow, every other phase a share of the one budget."""
-    run = ExecutionSeen(ExecutionPhase.FAILED, "the Job was stopped at its deadline", late=True)
+    run = ObservedExecution(ExecutionPhase.FAILED, "the Job was stopped at its deadline", late=True)
 
     case = World().run(view(cases.TIMEOUT.total_seconds() + 1, execution=run), cases.reached(phase))
 
@@ -449,11 +460,11 @@ def test_time_that_is_spent_ends_the_case_and_names_the_phase(phase: Phase) -> N
 
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.AWAITING_APPROVAL, Phase.EXECUTING, Phase.VERIFYING])
 def test_what_waits_for_people_and_jobs_has_clocks_of_its_own(phase: Phase) -> None:
-    seen = view(24 * 3600, execution=ExecutionSeen(ExecutionPhase.RUNNING))
+    seen = view(24 * 3600, execution=ObservedExecution(ExecutionPhase.RUNNING))
 
     step = next_step(cases.reached(phase), seen)
 
-    assert isinstance(step, Open if phase is Phase.PENDING else Wait)
+    assert isinstance(step, BeginCase if phase is Phase.PENDING else Wait)
 
 
 def test_c_er_3_below_the_budget_the_case_goes_on() -> None:
@@ -464,20 +475,20 @@ def test_c_er_3_below_the_budget_the_case_goes_on() -> None:
     assert end_of(short.run(view(360), case)) == (Phase.FAILED, Reason.TIMED_OUT, None)
 
 
-RUNS: dict[str, tuple[Phase, ExecutionSeen | None, Ended]] = {
+RUNS: dict[str, tuple[Phase, ObservedExecution | None, Ended]] = {
     "failed half way": (
         Phase.EXECUTING,
-        ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True),
+        ObservedExecution(ExecutionPhase.FAILED, "exit 1", ran=True),
         (Phase.FAILED, Reason.EXECUTION_FAILED, None, Resolution.MANUAL_REVIEW_REQUIRED),
     ),
     "C-WF-3 failed before it ran": (
         Phase.EXECUTING,
-        ExecutionSeen(ExecutionPhase.FAILED, "image pull"),
+        ObservedExecution(ExecutionPhase.FAILED, "image pull"),
         (Phase.FAILED, Reason.EXECUTION_FAILED, None, None),
     ),
     "no answer in its time": (
         Phase.EXECUTING,
-        ExecutionSeen(ExecutionPhase.FAILED, "deadline", ran=True, late=True),
+        ObservedExecution(ExecutionPhase.FAILED, "deadline", ran=True, late=True),
         (Phase.FAILED, Reason.TIMED_OUT, None, Resolution.MANUAL_REVIEW_REQUIRED),
     ),
     "gone while it ran": (
@@ -487,25 +498,25 @@ RUNS: dict[str, tuple[Phase, ExecutionSeen | None, Ended]] = {
     ),
     "undone at once": (
         Phase.EXECUTING,
-        ExecutionSeen(ExecutionPhase.ROLLED_BACK),
+        ObservedExecution(ExecutionPhase.ROLLED_BACK),
         (Phase.COMPLETED, Reason.ROLLED_BACK, None, Resolution.INCONCLUSIVE),
     ),
     "it helped": (
         Phase.VERIFYING,
-        ExecutionSeen(ExecutionPhase.SUCCEEDED, done=cases.effect()),
+        ObservedExecution(ExecutionPhase.SUCCEEDED, done=cases.effect()),
         (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None, Resolution.REMEDIATED),
     ),
     "C-LC-5 the target was deleted": (
         Phase.VERIFYING,
-        ExecutionSeen(
+        ObservedExecution(
             ExecutionPhase.SUCCEEDED,
-            done=endings.Effect(Resolution.REMEDIATED, EffectivenessReason.UNRECOVERABLE, None),
+            done=endings.VerifiedEffect(Resolution.REMEDIATED, EffectivenessReason.UNRECOVERABLE, None),
         ),
         (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None, Resolution.REMEDIATED),
     ),
     "undone afterwards": (
         Phase.VERIFYING,
-        ExecutionSeen(ExecutionPhase.ROLLED_BACK),
+        ObservedExecution(ExecutionPhase.ROLLED_BACK),
         (Phase.COMPLETED, Reason.ROLLED_BACK, None, Resolution.INCONCLUSIVE),
     ),
     "gone while it was verified": (
@@ -517,7 +528,7 @@ RUNS: dict[str, tuple[Phase, ExecutionSeen | None, Ended]] = {
 
 
 @pytest.mark.parametrize(("phase", "seen", "expected"), RUNS.values(), ids=RUNS.keys())
-def test_a_run_comes_back_to_its_case(phase: Phase, seen: ExecutionSeen | None, expected: Ended) -> None:
+def test_a_run_comes_back_to_its_case(phase: Phase, seen: ObservedExecution | None, expected: Ended) -> None:
     case = World().run(view(execution=seen), cases.reached(phase))
 
     assert case.closed is not None
@@ -526,13 +537,13 @@ def test_a_run_comes_back_to_its_case(phase: Phase, seen: ExecutionSeen | None, 
 
 @pytest.mark.parametrize("phase", [None, ExecutionPhase.PENDING, ExecutionPhase.BLOCKED, ExecutionPhase.RUNNING])
 def test_a_run_that_goes_on_is_waited_for(phase: ExecutionPhase | None) -> None:
-    seen = view(execution=ExecutionSeen(phase))
+    seen = view(execution=ObservedExecution(phase))
 
     assert isinstance(next_step(cases.reached(Phase.EXECUTING), seen), Wait)
 
 
 def test_an_assessment_that_goes_on_is_waited_for() -> None:
-    seen = view(execution=ExecutionSeen(ExecutionPhase.VERIFYING))
+    seen = view(execution=ObservedExecution(ExecutionPhase.VERIFYING))
 
     assert isinstance(next_step(cases.reached(Phase.VERIFYING), seen), Wait)
 
@@ -546,18 +557,18 @@ def test_the_walk_with_a_model() -> None:
     names, case = walked(answers(GET, cases.submitted(), cases.chose()), view())
 
     assert names == [
-        "Open",
+        "BeginCase",
         "ResolveContext",
         "TakeSnapshot",
-        "Record Briefed",
-        "Ask",
-        "RunBatch",
-        "Ask",
-        "Record Diagnosed",
-        "Ask",
-        "LookUp",
-        "Propose",
-        "Rule",
+        "RecordFact Briefed",
+        "CallModel",
+        "RunToolBatch",
+        "CallModel",
+        "RecordFact Diagnosed",
+        "CallModel",
+        "ValidateSelection",
+        "BindProposal",
+        "AskPolicy",
         "RequestApproval",
         "Wait",
     ]
@@ -697,7 +708,7 @@ def test_near_the_end_of_its_time_the_next_turn_is_the_last() -> None:
     late = next_step(case, view(580))
 
     assert isinstance(step, ResolveContext)
-    assert isinstance(late, Ask)
+    assert isinstance(late, CallModel)
     assert late.move.reserved == "TimeBudgetSpent"
     assert {tool.name for tool in late.move.request.tools} == {"submit_result"}
 
@@ -741,7 +752,7 @@ def test_what_a_person_chose_is_checked_ruled_on_and_approved(health: Health) ->
 
     names, case = walked(world, view())
 
-    assert names[-5:] == ["LookUp", "Propose", "Rule", "RequestApproval", "Wait"]
+    assert names[-5:] == ["ValidateSelection", "BindProposal", "AskPolicy", "RequestApproval", "Wait"]
     assert "ChooseByCode" not in names
     selected = case.last(Selected)
     assert selected is not None
@@ -753,12 +764,12 @@ def test_what_a_person_chose_is_no_surer_than_the_diagnosis() -> None:
     world, case = World(wish=WISH), Case()
     for _ in range(10):
         step = next_step(case, view())
-        if isinstance(step, LookUp):
+        if isinstance(step, ValidateSelection):
             break
         case = advance(case, world.perform(step, view().now))
 
     diagnosed = case.last(Diagnosed)
-    assert isinstance(step, LookUp)
+    assert isinstance(step, ValidateSelection)
     assert step.reply.choice is not None
     assert diagnosed is not None
     assert (step.reply.choice.workflow_id, step.reply.choice.parameters) == (WISH.id, dict(WISH.parameters))
@@ -772,7 +783,7 @@ def test_a_choice_that_does_not_hold_is_told_once_and_reviewed(settings: dict[st
 
     names, case = walked(world, view())
 
-    assert names.count("LookUp") == 1
+    assert names.count("ValidateSelection") == 1
     assert case.closed is not None
     verdict = case.closed.verdict
     assert (verdict.outcome, verdict.needs_review) == (Outcome.VALIDATION_FAILED, True)
@@ -792,20 +803,20 @@ def test_a_choice_reaches_no_further_than_its_case() -> None:
 
 # --- the undo -----------------------------------------------------------------------------------------------------
 
-HALF_WAY = ExecutionSeen(ExecutionPhase.FAILED, "exit 1", ran=True)
-NEVER_RAN = ExecutionSeen(ExecutionPhase.FAILED, "image pull")
+HALF_WAY = ObservedExecution(ExecutionPhase.FAILED, "exit 1", ran=True)
+NEVER_RAN = ObservedExecution(ExecutionPhase.FAILED, "image pull")
 
 
 def ineffective(
     health: float | None = 0.0,
     before: float | None = 0.0,
     reason: EffectivenessReason = EffectivenessReason.PARTIAL,
-) -> ExecutionSeen:
-    done = endings.Effect(Resolution.INCONCLUSIVE, reason, health)
-    return ExecutionSeen(ExecutionPhase.SUCCEEDED, done=done, health=health, health_before=before)
+) -> ObservedExecution:
+    done = endings.VerifiedEffect(Resolution.INCONCLUSIVE, reason, health)
+    return ObservedExecution(ExecutionPhase.SUCCEEDED, done=done, health=health, health_before=before)
 
 
-DUE: dict[str, tuple[Phase, UndoWhen, ExecutionSeen, bool]] = {
+DUE: dict[str, tuple[Phase, UndoWhen, ObservedExecution, bool]] = {
     "on failure, failed half way": (Phase.EXECUTING, UndoWhen.ON_FAILURE, HALF_WAY, True),
     "on failure, it never ran": (Phase.EXECUTING, UndoWhen.ON_FAILURE, NEVER_RAN, False),
     "by hand, failed half way": (Phase.EXECUTING, UndoWhen.MANUAL, HALF_WAY, False),
@@ -826,16 +837,16 @@ DUE: dict[str, tuple[Phase, UndoWhen, ExecutionSeen, bool]] = {
 
 @pytest.mark.parametrize(("phase", "when", "seen", "due"), DUE.values(), ids=DUE.keys())
 def test_a_run_is_taken_back_where_its_workflow_says_so(
-    phase: Phase, when: UndoWhen, seen: ExecutionSeen, due: bool
+    phase: Phase, when: UndoWhen, seen: ObservedExecution, due: bool
 ) -> None:
     world = World(undoing=cases.undoing(when))
 
     names, _ = walked(world, view(execution=seen), cases.reached(phase, world))
 
-    assert names == (["PlanUndo", "Undo", "Record Closed"] if due else ["Record Closed"])
+    assert names == (["PlanUndo", "ExecuteUndo", "RecordFact Closed"] if due else ["RecordFact Closed"])
 
 
-def undoing(phase: Phase, when: UndoWhen, seen: ExecutionSeen, **more: Any) -> Case:
+def undoing(phase: Phase, when: UndoWhen, seen: ObservedExecution, **more: Any) -> Case:
     """A case whose run is bad enough to be taken back, as far as it goes."""
     world = World(undoing=cases.undoing(when), changed=more.pop("changed", False))
     return world.run(view(execution=seen, **more), cases.reached(phase, world))
@@ -846,7 +857,7 @@ def test_a_case_ends_rolled_back_when_its_undo_ran(phase: Phase) -> None:
     """The execution itself says so."""
     seen = HALF_WAY if phase is Phase.EXECUTING else ineffective()
     when = UndoWhen.ON_FAILURE if phase is Phase.EXECUTING else UndoWhen.ON_INEFFECTIVE
-    waits = undoing(phase, when, seen, undo=ExecutionSeen(ExecutionPhase.RUNNING))
+    waits = undoing(phase, when, seen, undo=ObservedExecution(ExecutionPhase.RUNNING))
     assert waits.closed is None
 
     case = World().run(view(execution=replace(seen, phase=ExecutionPhase.ROLLED_BACK)), waits)
@@ -861,7 +872,7 @@ def test_a_case_ends_rolled_back_when_its_undo_ran(phase: Phase) -> None:
 
 LEFT: dict[str, tuple[dict[str, Any], str]] = {
     "the target was changed": ({"changed": True}, "changed since"),
-    "the undo failed": ({"undo": ExecutionSeen(ExecutionPhase.FAILED, "exit 9")}, "exit 9"),
+    "the undo failed": ({"undo": ObservedExecution(ExecutionPhase.FAILED, "exit 9")}, "exit 9"),
     "the undo was deleted": ({}, "its execution is gone"),
 }
 
@@ -886,7 +897,7 @@ def test_what_failed_long_ago_may_have_been_mended_since(minutes: int, left: boo
     """The operator was away; who repaired the target by hand does not want it taken back."""
     seen = replace(HALF_WAY, ended_at=view().now - timedelta(minutes=minutes))
 
-    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, seen, undo=ExecutionSeen(ExecutionPhase.RUNNING))
+    case = undoing(Phase.EXECUTING, UndoWhen.ON_FAILURE, seen, undo=ObservedExecution(ExecutionPhase.RUNNING))
 
     assert (case.closed is not None, case.last(UndoPlanned) is None) == (left, left)
 
@@ -898,8 +909,8 @@ def test_no_undo_begins_while_effects_are_frozen() -> None:
     assert (count(case.facts, UndoPlanned), count(case.facts, UndoCreated)) == (1, 0)
 
 
-RUNNING_UNDO = ExecutionSeen(ExecutionPhase.RUNNING)
-STOPPED: dict[str, tuple[Phase, UndoWhen, ExecutionSeen, dict[str, Any]]] = {
+RUNNING_UNDO = ObservedExecution(ExecutionPhase.RUNNING)
+STOPPED: dict[str, tuple[Phase, UndoWhen, ObservedExecution, dict[str, Any]]] = {
     "after a run that did not help": (
         Phase.VERIFYING,
         UndoWhen.ON_INEFFECTIVE,
@@ -913,7 +924,7 @@ STOPPED: dict[str, tuple[Phase, UndoWhen, ExecutionSeen, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("phase", "when", "seen", "more"), STOPPED.values(), ids=STOPPED.keys())
 def test_an_undo_that_a_person_stops_leaves_the_target_to_a_person(
-    phase: Phase, when: UndoWhen, seen: ExecutionSeen, more: dict[str, Any]
+    phase: Phase, when: UndoWhen, seen: ObservedExecution, more: dict[str, Any]
 ) -> None:
     case = undoing(phase, when, seen, **more)
 
@@ -974,7 +985,7 @@ class Interleavings(RuleBasedStateMachine):
     def answer(self, taken: Step) -> None:
         """A request that is made is there to be looked at."""
         if isinstance(taken, RequestApproval):
-            self.seen = replace(self.seen, stand=cases.stand(Standing.PENDING))
+            self.seen = replace(self.seen, stand=cases.stand(ApprovalStanding.PENDING))
 
     @rule()
     def crash(self) -> None:
@@ -986,12 +997,12 @@ class Interleavings(RuleBasedStateMachine):
         self.case = again
 
     @rule(
-        standing=st.sampled_from(Standing),
+        standing=st.sampled_from(ApprovalStanding),
         void=st.sampled_from(VoidReason),
         gone=st.booleans(),
     )
-    def people_decide(self, standing: Standing, void: VoidReason, gone: bool) -> None:
-        word = void if standing is Standing.VOIDED else None
+    def people_decide(self, standing: ApprovalStanding, void: VoidReason, gone: bool) -> None:
+        word = void if standing is ApprovalStanding.VOIDED else None
         self.seen = replace(self.seen, stand=None if gone else cases.stand(standing, "said", word), decided_by="jane")
         self.go_on(3)
 
@@ -1005,7 +1016,7 @@ class Interleavings(RuleBasedStateMachine):
         self.seen = replace(self.seen, signal_resolved=resolved, frozen=frozen)
 
     @rule(halt=st.sampled_from([None, cases.halt(), cases.resolved_halt(), cases.halt(SubReason.TARGET_DRIFTED)]))
-    def drift(self, halt: Halt | None) -> None:
+    def drift(self, halt: GuardResult | None) -> None:
         self.seen = replace(self.seen, halt=halt)
 
     @rule(seconds=st.sampled_from([1, 60, 600, 901]))
@@ -1014,12 +1025,12 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(phase=st.sampled_from([None, *ExecutionPhase]), done=st.booleans())
     def the_run_goes_on(self, phase: ExecutionPhase | None, done: bool) -> None:
-        found = ExecutionSeen(phase, "said", ran=True, done=cases.effect() if done else None)
+        found = ObservedExecution(phase, "said", ran=True, done=cases.effect() if done else None)
         self.seen = replace(self.seen, execution=found if phase else None)
 
     @rule(phase=st.sampled_from([None, *ExecutionPhase]))
     def the_undo_goes_on(self, phase: ExecutionPhase | None) -> None:
-        self.seen = replace(self.seen, undo=ExecutionSeen(phase, "said") if phase else None)
+        self.seen = replace(self.seen, undo=ObservedExecution(phase, "said") if phase else None)
 
     @invariant()
     def i1_what_is_written_stays_as_it_was_written(self) -> None:
@@ -1062,7 +1073,7 @@ class Interleavings(RuleBasedStateMachine):
     def i10_a_failed_read_is_told(self) -> None:
         if self.case.last(SnapshotTaken) is not None:
             assert set(self.world.gaps) <= set(gaps_of(self.case))
-            assert verdicts(self.case)["EvidenceComplete"].status == ("False" if self.world.gaps else "True")
+            assert condition_values(self.case)["EvidenceComplete"].status == ("False" if self.world.gaps else "True")
 
     def teardown(self) -> None:
         """I5: where nothing changes any more it ends, or waits for a time that is stated and to come."""
@@ -1098,7 +1109,7 @@ def test_no_more_is_spent_than_the_budget_and_one_call(budget: int, costs: list[
 
 # --- tenancy, and approvals at the moment of use ------------------------------------------------------------------
 
-DRIFTED = cases.stand(Standing.VOIDED, "drift", VoidReason.TARGET_DRIFTED)
+DRIFTED = cases.stand(ApprovalStanding.VOIDED, "drift", VoidReason.TARGET_DRIFTED)
 ELSEWHERE = TargetRef(api_version="apps/v1", kind="Deployment", name="db", namespace="payments")
 
 
@@ -1118,7 +1129,7 @@ def opened_in(namespace: str, target: TargetRef) -> Opened:
 def test_a_tenants_case_may_not_look_outside_its_namespace(target: TargetRef) -> None:
     step = next_step(fold([opened_in("shop", target)]), view())
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert step.fact.verdict.sub_reason is SubReason.OUT_OF_SCOPE
 
@@ -1128,7 +1139,7 @@ def test_a_tenants_case_may_not_look_outside_through_an_owner() -> None:
 
     step = next_step(fold(facts), view())
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert step.fact.verdict.sub_reason is SubReason.OUT_OF_SCOPE
 
@@ -1152,7 +1163,7 @@ def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person(mod
 
     step = next_step(case, view())
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert step.fact.verdict.outcome == outcome
     assert step.fact.verdict.needs_review
@@ -1176,14 +1187,14 @@ def test_a_cause_that_nobody_here_reads_is_a_whole_diagnosis(kind: str) -> None:
 
     step = next_step(case, view())
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert step.fact.verdict.outcome == "NoMatchingWorkflows"
     assert "a person must act" in step.fact.verdict.message
 
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-2"}}
-NODES = Listing("Node", "", "E1", names=("/worker-1", "/worker-2"))
+NODES = CompleteListing("Node", "", "E1", names=("/worker-1", "/worker-2"))
 
 
 def case_of_a_node(*, namespace: str, **seen: Any) -> Case:
@@ -1198,11 +1209,11 @@ def case_of_a_node(*, namespace: str, **seen: Any) -> Case:
 @pytest.mark.parametrize(
     "objects",
     [
-        pytest.param((Observed(NODE, "E1"),), id="read"),
+        pytest.param((ObservedObject(NODE, "E1"),), id="read"),
         pytest.param((), id="in the listing by its name only"),
     ],
 )
-def test_what_is_in_no_namespace_is_not_said_to_be_missing_from_one(objects: tuple[Observed, ...]) -> None:
+def test_what_is_in_no_namespace_is_not_said_to_be_missing_from_one(objects: tuple[ObservedObject, ...]) -> None:
     case = case_of_a_node(namespace="inquest-system", objects=objects, listings=(NODES,))
 
     step = next_step(case, view())
@@ -1216,15 +1227,15 @@ def test_a_node_that_no_whole_listing_has_is_missing() -> None:
 
     step = next_step(case, view())
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert "Node/worker-2 does not exist: a person must act" in step.fact.verdict.message
 
 
 def test_a_tenants_case_with_a_node_as_its_cause_is_a_whole_diagnosis() -> None:
-    step = next_step(case_of_a_node(namespace="shop", objects=(Observed(NODE, "E1"),), listings=(NODES,)), view())
+    step = next_step(case_of_a_node(namespace="shop", objects=(ObservedObject(NODE, "E1"),), listings=(NODES,)), view())
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert step.fact.verdict.outcome == "NoMatchingWorkflows"
     assert "outside the namespaces of this case: a person must act" in step.fact.verdict.message
@@ -1234,21 +1245,23 @@ def test_a_tenants_case_with_a_node_as_its_cause_is_a_whole_diagnosis() -> None:
     ("stand", "reason"),
     [
         pytest.param(
-            cases.stand(Standing.NOT_APPROVED, "jane may not approve"), Reason.APPROVAL_VOIDED, id="lost right"
+            cases.stand(ApprovalStanding.NOT_APPROVED, "jane may not approve"), Reason.APPROVAL_VOIDED, id="lost right"
         ),
         pytest.param(
-            cases.stand(Standing.VOIDED, "drift", VoidReason.TARGET_DRIFTED), Reason.APPROVAL_VOIDED, id="drift"
+            cases.stand(ApprovalStanding.VOIDED, "drift", VoidReason.TARGET_DRIFTED), Reason.APPROVAL_VOIDED, id="drift"
         ),
-        pytest.param(cases.stand(Standing.USED, "used"), Reason.INTERNAL_ERROR, id="used by another"),
+        pytest.param(cases.stand(ApprovalStanding.USED, "used"), Reason.INTERNAL_ERROR, id="used by another"),
         pytest.param(None, Reason.APPROVAL_VOIDED, id="request gone"),
     ],
 )
-def test_an_approval_counts_only_if_it_still_stands_when_it_is_used(stand: Stand | None, reason: Reason) -> None:
+def test_an_approval_counts_only_if_it_still_stands_when_it_is_used(
+    stand: ApprovalCheck | None, reason: Reason
+) -> None:
     decided = ApprovalDecided(ApprovalState.APPROVED, "jane", "", cases.AT)
     case = advance(cases.reached(Phase.AWAITING_APPROVAL), decided)
 
     step = next_step(case, view(stand=stand))
 
-    assert isinstance(step, Record)
+    assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
     assert step.fact.verdict.reason is reason

@@ -18,16 +18,16 @@ from inquest.core.case.facts import Fact
 from inquest.core.case.investigating import rca_usage, stream_findings
 from inquest.core.case.journal import dump, load
 from inquest.core.case.selecting import selection_inquiry
-from inquest.core.case.steps import Ask, AskStreams, Record, RunStreams, Step
+from inquest.core.case.steps import AskStreams, CallModel, RecordFact, RunStreams, Step
 from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
-from inquest.core.llm.planning.prepare import Habits
+from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.streams import RUN_STREAMS, Domain, StreamFinding
-from inquest.core.reporting.audit import records
+from inquest.core.reporting.audit import audit_records
 from inquest.core.reporting.status import status_changes
 from tests.core import cases
 
-ON: Final = {"model": "m-1", "habits": Habits(streams=True)}
+ON: Final = {"model": "m-1", "habits": RcaOptions(streams=True)}
 NAMES: Final = ("kubectl_describe", "kubectl_top_pods", "kubectl_logs", "kubectl_events", "read_evidence")
 TOOLS: Final = {
     **dict.fromkeys(Invocation, ()),
@@ -73,7 +73,7 @@ class Looking(cases.World):
             case RunStreams(moves):
                 several = ((name, tuple(self.ran(run) for run in move.runs)) for name, move in moves)
                 return facts.StreamsRan(tuple(several), now)
-            case Ask(Invocation.RCA, move):
+            case CallModel(Invocation.RCA, move):
                 self.verdicts.append(move.request)
                 return super().perform(step, now)
             case _:
@@ -234,7 +234,7 @@ def test_a_crash_between_two_rounds_changes_nothing() -> None:
     for number in range(1, len(case.facts)):
         again = fold(load(dump(fact)) for fact in case.facts[:number])
         step = decide.next_step(again, cases.view(tools=TOOLS))
-        if isinstance(step, Record):
+        if isinstance(step, RecordFact):
             assert step.fact == case.facts[number]
     whole = fold(load(dump(fact)) for fact in case.facts)
     assert stream_findings(whole) == stream_findings(case)
@@ -248,6 +248,6 @@ def test_people_and_books_see_what_they_cost_and_found() -> None:
     assert [one.detector for one in status["findings"]][-4:] == [f"stream/{one}" for one in Domain]
     assert (status["usage"].turns, status["usage"].tool_calls) == (2 + 5, 1)
     assert rca_usage(case) == Usage(7_000, 700, 350)
-    kept = records(case, "uid-1", {}, TOOLS)
+    kept = audit_records(case, "uid-1", {}, TOOLS)
     assert {one.data.get("phase") for one in kept if one.event_type.endswith("llm.tool_call")} == {None, "stream/logs"}
     assert len([one for one in kept if one.event_type.endswith("llm.response")]) == 7

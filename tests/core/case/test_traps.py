@@ -19,15 +19,15 @@ from inquest.api.types import ApprovalState, Phase, Reason, Resolution, RulingDe
 from inquest.core.case import facts
 from inquest.core.case.case import Case, is_outside
 from inquest.core.case.journal import dump, load
-from inquest.core.case.steps import Execute, Record, Step, View, Wait
+from inquest.core.case.steps import Execute, Observed, RecordFact, Step, Wait
 from inquest.core.case.transitions import advance, fold
 from inquest.core.evidence.evidence import Finding
 from inquest.core.history.history import History
-from inquest.core.remediation.approval import Stand, Standing, approval_stands
-from inquest.core.remediation.guards import Halt, guard
-from inquest.core.remediation.policy import Answer, ruling
-from inquest.core.remediation.proposal import Proposal, Seen, digest_of_proposal, drift
-from inquest.core.reporting.conditions import verdicts
+from inquest.core.remediation.approval import ApprovalCheck, ApprovalStanding, check_approval
+from inquest.core.remediation.guards import GuardResult, check_guards
+from inquest.core.remediation.policy import PolicyAnswer, ruling
+from inquest.core.remediation.proposal import CurrentState, Proposal, digest_of_proposal, drift
+from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.status import status_changes
 from inquest.core.signals.triage import triage
 from tests.core import cases
@@ -64,8 +64,8 @@ def test_no_other_word_approves(word: str) -> None:
     """Even where a schema let it through."""
     spec = decided().model_copy(update={"decision": word})
 
-    assert approval_stands(view(spec=spec)).standing is not Standing.STANDS
-    assert approval_stands(view()).standing is Standing.STANDS
+    assert check_approval(view(spec=spec)).standing is not ApprovalStanding.STANDS
+    assert check_approval(view()).standing is ApprovalStanding.STANDS
 
 
 @pytest.mark.parametrize("word", WORDS, ids=[f"T22 {word!r}" for word in WORDS])
@@ -89,13 +89,13 @@ SILENCES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("changes", SILENCES.values(), ids=SILENCES.keys())
 def test_silence_lateness_and_what_cannot_be_read_do_not_approve(changes: dict[str, Any]) -> None:
-    assert approval_stands(view(**changes)).standing is not Standing.STANDS
+    assert check_approval(view(**changes)).standing is not ApprovalStanding.STANDS
 
 
 # --- a gate that fails holds its effect back ----------------------------------------------------------------------
 
 
-def performed(seen: View, case: Case) -> list[type[Step]]:
+def performed(seen: Observed, case: Case) -> list[type[Step]]:
     """What is done from here on, to the end or until somebody is waited for."""
     done: list[type[Step]] = []
     world = cases.World()
@@ -109,11 +109,11 @@ def performed(seen: View, case: Case) -> list[type[Step]]:
     return done
 
 
-GATES: dict[str, View] = {
+GATES: dict[str, Observed] = {
     **{
-        f"T23 {standing}": cases.view(stand=Stand(standing, "why"))
-        for standing in Standing
-        if standing is not Standing.STANDS
+        f"T23 {standing}": cases.view(stand=ApprovalCheck(standing, "why"))
+        for standing in ApprovalStanding
+        if standing is not ApprovalStanding.STANDS
     },
     "T23 the request is gone": cases.view(stand=None),
     "T23 a guard": cases.view(stand=cases.APPROVED, halt=cases.halt()),
@@ -123,7 +123,7 @@ GATES: dict[str, View] = {
 
 
 @pytest.mark.parametrize("seen", GATES.values(), ids=GATES.keys())
-def test_where_a_gate_fails_nothing_is_executed(seen: View) -> None:
+def test_where_a_gate_fails_nothing_is_executed(seen: Observed) -> None:
     waiting = cases.reached(Phase.AWAITING_APPROVAL)
     approved = advance(waiting, cases.decided(ApprovalState.APPROVED))
 
@@ -139,7 +139,7 @@ def test_where_all_gates_hold_it_is_executed_once() -> None:
     assert done.count(Execute) == 1
 
 
-REFUSALS: dict[str, tuple[View, str]] = {
+REFUSALS: dict[str, tuple[Observed, str]] = {
     "T24 a protected namespace": (cases.view(halt=cases.halt(SubReason.PROTECTED_NAMESPACE)), "ApprovalRequired"),
     "T24 out of scope": (cases.view(halt=cases.halt()), "ApprovalRequired"),
     "T24 tried too often": (cases.view(halt=cases.halt(SubReason.INEFFECTIVE_CHAIN)), "ApprovalRequired"),
@@ -148,7 +148,7 @@ REFUSALS: dict[str, tuple[View, str]] = {
 
 
 @pytest.mark.parametrize(("seen", "decision"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_nobody_is_asked_about_what_is_refused_anyway(seen: View, decision: str) -> None:
+def test_nobody_is_asked_about_what_is_refused_anyway(seen: Observed, decision: str) -> None:
     world = cases.World(decision=decision)
     case = world.run(seen, cases.reached(Phase.ANALYZING))
 
@@ -161,7 +161,7 @@ def test_nobody_is_asked_about_what_is_refused_anyway(seen: View, decision: str)
 @row("T24")
 def test_a_target_that_is_only_busy_is_asked_about() -> None:
     """It will be free by the time that a person has decided."""
-    busy = Halt("ResourceBusy", "another run", until=NOW)
+    busy = GuardResult("ResourceBusy", "another run", until=NOW)
 
     assert cases.World().run(cases.view(halt=busy)).phase is Phase.AWAITING_APPROVAL
 
@@ -173,7 +173,7 @@ def test_a_target_that_is_only_busy_is_asked_about() -> None:
 def test_an_approval_of_something_else_is_void(other: Proposal) -> None:
     recorded = digest_of_proposal(other, POLICY_HASH)
 
-    assert approval_stands(view(recorded_digest=recorded)).standing is Standing.VOIDED
+    assert check_approval(view(recorded_digest=recorded)).standing is ApprovalStanding.VOIDED
 
 
 EDITS: dict[str, dict[str, Any]] = {
@@ -186,12 +186,12 @@ EDITS: dict[str, dict[str, Any]] = {
 def test_an_approval_that_was_edited_is_void(edit: dict[str, Any]) -> None:
     spec = decided().model_copy(update=edit)
 
-    assert approval_stands(view(spec=spec)).standing is Standing.VOIDED
+    assert check_approval(view(spec=spec)).standing is ApprovalStanding.VOIDED
 
 
 @row("T25")
 def test_an_approval_that_was_used_is_used_up() -> None:
-    assert approval_stands(view(consumed_by="uid-x")).standing is Standing.USED
+    assert check_approval(view(consumed_by="uid-x")).standing is ApprovalStanding.USED
 
 
 @pytest.mark.parametrize("decision", ["", "Approved", "Rejected"], ids=["T26 open", "T26 approved", "T26 rejected"])
@@ -203,17 +203,17 @@ def test_a_restart_changes_nothing_about_a_decision(decision: str) -> None:
     body = {"apiVersion": "inquest.dev/v1alpha1", "kind": "RemediationApprovalRequest", **written}
     after = replace(before, spec=RemediationApprovalRequest.from_object(body).spec)
 
-    assert approval_stands(after) == approval_stands(before)
+    assert check_approval(after) == check_approval(before)
 
 
 @row("A08")
 def test_a_request_that_nobody_decided_expires_and_executes_nothing() -> None:
     undecided = view(spec=request().spec, decided_at=None, now=NOW + 15 * MINUTE + SECOND)
-    found = approval_stands(undecided)
+    found = check_approval(undecided)
     case = cases.reached(Phase.AWAITING_APPROVAL)
 
-    assert found.standing is Standing.EXPIRED
-    assert performed(cases.view(stand=found), case) == [Record, Record]
+    assert found.standing is ApprovalStanding.EXPIRED
+    assert performed(cases.view(stand=found), case) == [RecordFact, RecordFact]
     ended = cases.World().run(cases.view(stand=found), case)
     assert (ended.phase, ended.last(facts.ExecutionCreated)) == (Phase.FAILED, None)
 
@@ -222,28 +222,28 @@ def test_a_request_that_nobody_decided_expires_and_executes_nothing() -> None:
 def test_a_version_that_moved_alone_is_no_drift() -> None:
     """It moves with every write of a status: it is recorded and not judged."""
     moved = TARGET.model_copy(update={"resource_version": "4711"})
-    there = Seen(TARGET.uid, TARGET.drift_hash, pinned().content_hash)
+    there = CurrentState(TARGET.uid, TARGET.drift_hash, pinned().content_hash)
 
     assert digest_of_proposal(proposal(target=moved), POLICY_HASH) == digest_of_proposal(proposal(), POLICY_HASH)
     assert drift(moved, pinned(), there) is None
-    assert approval_stands(view(drift=drift(moved, pinned(), there))).standing is Standing.STANDS
+    assert check_approval(view(drift=drift(moved, pinned(), there))).standing is ApprovalStanding.STANDS
 
 
 @row("A22")
 def test_a_workflow_that_changed_since_voids_its_approval() -> None:
-    changed = Seen(TARGET.uid, TARGET.drift_hash, "d" * 64)
+    changed = CurrentState(TARGET.uid, TARGET.drift_hash, "d" * 64)
 
-    found = approval_stands(view(drift=drift(TARGET, pinned(), changed)))
+    found = check_approval(view(drift=drift(TARGET, pinned(), changed)))
 
-    assert (found.standing, found.void) == (Standing.VOIDED, VoidReason.WORKFLOW_CHANGED)
+    assert (found.standing, found.void) == (ApprovalStanding.VOIDED, VoidReason.WORKFLOW_CHANGED)
 
 
 @row("A23")
 def test_an_approval_one_second_after_its_time_has_expired() -> None:
     late = NOW + 15 * MINUTE + SECOND
 
-    assert approval_stands(view(decided_at=late, now=late)).standing is Standing.EXPIRED
-    assert approval_stands(view(decided_at=late - SECOND, now=late)).standing is Standing.STANDS
+    assert check_approval(view(decided_at=late, now=late)).standing is ApprovalStanding.EXPIRED
+    assert check_approval(view(decided_at=late - SECOND, now=late)).standing is ApprovalStanding.STANDS
 
 
 # --- stopping and starting again ----------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_a_case_that_is_cancelled_while_it_waits_takes_its_request_along() -> No
     status = status_changes(case)
     assert case.phase is Phase.CANCELLED
     assert status["approval"].state is ApprovalState.VOIDED
-    assert approval_stands(view(cancelled=True)).void is VoidReason.INVESTIGATION_CANCELLED
+    assert check_approval(view(cancelled=True)).void is VoidReason.INVESTIGATION_CANCELLED
 
 
 @row("R14")
@@ -267,7 +267,7 @@ def test_a_case_that_is_cancelled_while_its_job_runs_says_so() -> None:
     told = status_changes(case)
     assert (case.phase, case.closed and case.closed.verdict.reason) == (Phase.CANCELLED, Reason.CANCELLED)
     assert told["message"].startswith("Cancelled while the workflow ran: its Job is deleted")
-    assert verdicts(case)["Executed"].reason == "Cancelled"
+    assert condition_values(case)["Executed"].reason == "Cancelled"
 
 
 @row("R14")
@@ -278,7 +278,7 @@ def test_a_case_that_is_cancelled_while_it_is_verified_ends_as_done() -> None:
     told = status_changes(case)
     assert (case.phase, told["resolution"]) == (Phase.COMPLETED, Resolution.INCONCLUSIVE)
     assert told["message"] == "Verification was cancelled; the change stays"
-    assert verdicts(case)["Executed"].reason == "JobSucceeded"
+    assert condition_values(case)["Executed"].reason == "JobSucceeded"
 
 
 @row("R15")
@@ -300,7 +300,7 @@ REPLIES = (cases.submitted(), cases.chose())
 @given(st.floats(0, 1) | st.none())
 def test_no_figure_decides_only_policy_does(figure: float | None) -> None:
     def decision(require: bool) -> RulingDecision:
-        answer = Answer(value={"require_approval": require}, policy_hash=POLICY_HASH)
+        answer = PolicyAnswer(value={"require_approval": require}, policy_hash=POLICY_HASH)
         told = ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=figure, at=NOW)
         return told.decision
 
@@ -335,8 +335,8 @@ def test_no_namespace_is_not_every_namespace() -> None:
     assert not is_outside(tenant, TargetRef(kind="Pod", name="a", namespace="team-a"))
     assert triage(replace(node, scope_labels=({},))).reason == "OutOfScope"
     assert triage(replace(node, namespace="team-a")).reason == "OutOfScope"
-    assert guard(bare) is not None
-    assert guard(replace(bare, scope_labels=({"inquest.dev/managed": "true"},))) is None
+    assert check_guards(bare) is not None
+    assert check_guards(replace(bare, scope_labels=({"inquest.dev/managed": "true"},))) is None
 
 
 # --- noise --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from inquest.api.types import Detection, GitOpsTool, ServiceMesh
 from inquest.core.cluster.detected_labels import (
     ALL_DETECTIONS,
     Quota,
-    Surroundings,
+    RootSurroundings,
     detected_labels,
     git_ops_tool,
     infrastructure_sentence,
@@ -35,8 +35,8 @@ def deployment(
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": found}}
 
 
-def around(found: Object | None, **rest: Any) -> Surroundings:
-    bare = Surroundings(ref("Deployment"), ref("Deployment"), (), found, {"metadata": {"name": "shop"}})
+def around(found: Object | None, **rest: Any) -> RootSurroundings:
+    bare = RootSurroundings(ref("Deployment"), ref("Deployment"), (), found, {"metadata": {"name": "shop"}})
     return replace(bare, **rest)
 
 
@@ -49,7 +49,7 @@ def autoscaler(kind: str, name: str = "api") -> Object:
 
 
 MATCH = {"matchLabels": {"app": "api"}}
-RULES: dict[str, tuple[Surroundings, str, bool]] = {
+RULES: dict[str, tuple[RootSurroundings, str, bool]] = {
     "plain": (around(deployment()), "git_ops_managed", False),
     "Helm in any case": (around(deployment({"app.kubernetes.io/managed-by": "helm"})), "helm_managed", True),
     "a Helm chart": (around(deployment({"helm.sh/chart": "api-1"})), "helm_managed", True),
@@ -92,7 +92,7 @@ RULES: dict[str, tuple[Surroundings, str, bool]] = {
 
 
 @pytest.mark.parametrize(("found", "label", "expected"), RULES.values(), ids=RULES.keys())
-def test_a_label_is_true_when_its_rule_holds(found: Surroundings, label: str, expected: bool) -> None:
+def test_a_label_is_true_when_its_rule_holds(found: RootSurroundings, label: str, expected: bool) -> None:
     assert getattr(detected_labels(found), label) is expected
 
 
@@ -170,7 +170,7 @@ NAMESPACED = (
     Detection.NETWORK_ISOLATED,
     Detection.RESOURCE_QUOTA_CONSTRAINED,
 )
-FAILURES: dict[str, tuple[Surroundings, tuple[Detection, ...]]] = {
+FAILURES: dict[str, tuple[RootSurroundings, tuple[Detection, ...]]] = {
     "a root without namespace": (around(deployment(), root=TargetRef(kind="Node", name="n")), NAMESPACED),
     "one list fails": (around(deployment(), budgets=None), (Detection.PDB_PROTECTED,)),
     "the namespace cannot be read": (around(deployment(), namespace_object=None), (Detection.GIT_OPS_MANAGED,)),
@@ -182,7 +182,7 @@ FAILURES: dict[str, tuple[Surroundings, tuple[Detection, ...]]] = {
 
 
 @pytest.mark.parametrize(("found", "expected"), FAILURES.values(), ids=FAILURES.keys())
-def test_what_failed_is_named(found: Surroundings, expected: tuple[Detection, ...]) -> None:
+def test_what_failed_is_named(found: RootSurroundings, expected: tuple[Detection, ...]) -> None:
     labels = detected_labels(found)
 
     assert set(expected) == set(labels.failed_detections)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inquest.api.findings import ClaimRole, ClaimVerdict
 from inquest.api.refs import TargetRef
-from inquest.core.case.merging import Circumstances, merge
+from inquest.core.case.merging import SelectionFacts, merge
 from inquest.core.case.outcome import decide
 from inquest.core.diagnosis.categories import CATEGORIES, category_from
 from inquest.core.diagnosis.claims import (
@@ -28,7 +28,7 @@ from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
 from inquest.core.diagnosis.health import has_recovered, health
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
-from inquest.core.llm.reply.verdicts import Problem, RcaReply
+from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict
 from tests.core.cases import finding_of
 from tests.core.diagnosis.detectors.support import snapshot_of
 
@@ -258,7 +258,7 @@ def test_a_sure_finding_of_another_cause_contradicts(
 
 # --- diagnosis from a reply --------------------------------------------------------------------------
 
-REPLY = RcaReply(
+REPLY = RcaVerdict(
     summary="Deployment/api: memory limit too low",
     signal_name="oom",
     target=API,
@@ -401,8 +401,10 @@ def test_what_the_root_cause_names_is_investigated_further(named: TargetRef | No
 
 
 def test_what_is_missing_or_contradictory_is_said() -> None:
-    bare = RcaReply("s", signal_name="OOMKilled", target=API, actionable=False, outcome="actionable", dropped_claims=2)
-    problems = (Problem("confidence", "7", "must be a number"),)
+    bare = RcaVerdict(
+        "s", signal_name="OOMKilled", target=API, actionable=False, outcome="actionable", dropped_claims=2
+    )
+    problems = (FieldProblem("confidence", "7", "must be a number"),)
 
     found = diagnosis_from_reply(bare, CheckedClaims(), [finding_of("BadRevision")], problems=problems)
 
@@ -496,7 +498,7 @@ def by_detectors(*objects: dict[str, Any], **more: Any) -> Diagnosis:
 def test_what_is_healthy_now_needs_no_metrics_to_be_told(ready_since: str, category: str) -> None:
     found = by_detectors(a_pod(ready_since))
 
-    verdict = decide(merge(found), Circumstances(healthy=True))
+    verdict = decide(merge(found), SelectionFacts(healthy=True))
     assert (found.signal_type, found.outcome) == (category, "problem_resolved")
     assert str(verdict.outcome) == "ProblemResolved"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inquest.adapters.playbooks.reader import book_of, library
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.playbooks import Book, matching
+from inquest.core.diagnosis.playbooks import Playbook, matching
 from inquest.core.evidence.evidence import Citation, Finding
 from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import NOW, snapshot_of
@@ -72,7 +72,7 @@ def seen(*objects: dict[str, Any]) -> Snapshot:
     return snapshot_of({"objects": list(objects), "target": {"kind": "Pod", "name": "api", "namespace": "shop"}})
 
 
-def names(snapshot: Snapshot, *findings: Finding, books: tuple[Book, ...] = SHIPPED) -> list[str]:
+def names(snapshot: Snapshot, *findings: Finding, books: tuple[Playbook, ...] = SHIPPED) -> list[str]:
     return [found.name for found in matching(books, snapshot, findings)]
 
 
@@ -161,7 +161,7 @@ def test_a_service_without_endpoints_is_unreachable(row: str) -> None:
     assert (found.name, found.evidence) == ("ServiceUnreachable", ("E1",))
 
 
-def book(*triggers: str, name: str = "Mine") -> Book:
+def book(*triggers: str, name: str = "Mine") -> Playbook:
     listed = "\n".join(f"  - {trigger}" for trigger in triggers)
     return book_of(f"name: {name}\ntriggers:\n{listed}\ninvestigation_steps: [look]\n".encode())
 

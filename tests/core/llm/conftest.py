@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
-from inquest.core.llm.conversation import AskModel, Budgets, Concluded, Inquiry, Run, RunTools
+from inquest.core.llm.conversation import AskModel, Budgets, Concluded, Conversation, RunTools, ToolRun
 from inquest.core.llm.loop import begin, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
 from inquest.core.llm.tool_calls import error_text
@@ -43,7 +43,7 @@ def row(*ids: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
 
 
-def inquiry(invocation: Invocation = Invocation.RCA, **more: Any) -> Inquiry:
+def inquiry(invocation: Invocation = Invocation.RCA, **more: Any) -> Conversation:
     budgets = Budgets(
         **{key: more.pop(key) for key in list(more) if key in Budgets.__dataclass_fields__ and key != "calls"}
     )
@@ -51,7 +51,7 @@ def inquiry(invocation: Invocation = Invocation.RCA, **more: Any) -> Inquiry:
     return begin(invocation, model="m", opening=opening, tools=TOOLS, seed="00", budgets=budgets, **more)
 
 
-def roomy(tokens: int, **more: Any) -> Inquiry:
+def roomy(tokens: int, **more: Any) -> Conversation:
     """A conversation with room for so many tokens beside prompt and schemas."""
     return inquiry(window=16_000 + estimate(inquiry()) + tokens, **more)
 
@@ -71,7 +71,7 @@ def says(*calls: ToolCall, text: str = "", finish: str = "", usage: Usage = USAG
     return ModelReply(text, calls, finish or ("tool_calls" if calls else "stop"), usage, "m")
 
 
-def found(run: Run, text: str | None = None, *, empty: bool = False) -> ToolResult:
+def found(run: ToolRun, text: str | None = None, *, empty: bool = False) -> ToolResult:
     """What a tool found; another text for every run unless one is given."""
     said = f"found by {run.evidence_id}" if text is None else text
     evidence = Evidence(
@@ -88,29 +88,29 @@ def found(run: Run, text: str | None = None, *, empty: bool = False) -> ToolResu
     return ToolResult(run.call.id, run.call.name, f"{run.evidence_id} {said}", evidence)
 
 
-def failed(run: Run, *, terminal: bool = False) -> ToolResult:
+def failed(run: ToolRun, *, terminal: bool = False) -> ToolResult:
     return ToolResult(run.call.id, run.call.name, error_text("boom"), error=True, terminal=terminal)
 
 
-def asked(state: Inquiry, elapsed: float = 0.0) -> AskModel:
+def asked(state: Conversation, elapsed: float = 0.0) -> AskModel:
     move = next_move(state, elapsed=elapsed)
     assert isinstance(move, AskModel), move
     return move
 
 
-def running(state: Inquiry) -> tuple[Run, ...]:
+def running(state: Conversation) -> tuple[ToolRun, ...]:
     move = next_move(state)
     assert isinstance(move, RunTools), move
     return move.runs
 
 
-def ended(state: Inquiry) -> Concluded:
+def ended(state: Conversation) -> Concluded:
     move = next_move(state)
     assert isinstance(move, Concluded), move
     return move
 
 
-def turn(state: Inquiry, *calls: ToolCall, text: str | None = None) -> Inquiry:
+def turn(state: Conversation, *calls: ToolCall, text: str | None = None) -> Conversation:
     """One whole turn: the model asks for these calls, the tools find something."""
     state = with_reply(state, asked(state).stamp(says(*calls)))
     return with_results(state, tuple(found(run, text) for run in running(state)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.core.llm.conversation import Budgets, Calls, Inquiry, Spent
+from inquest.core.llm.conversation import Budgets, BudgetSpent, Calls, Conversation
 from inquest.core.llm.loop import correct, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolSchema, Usage
 from inquest.core.llm.planning.tools import capped
@@ -26,7 +26,7 @@ from tests.core.llm.conftest import (
 )
 
 
-def after_turns(state: Inquiry, count: int) -> Inquiry:
+def after_turns(state: Conversation, count: int) -> Conversation:
     for number in range(count):
         state = turn(state, call(kind="Pod", name=f"p{number}"))
     return state
@@ -37,15 +37,15 @@ def test_the_twentieth_turn_has_the_submit_tool_only_and_names_the_budget() -> N
     state = after_turns(inquiry(calls_per_tool=99), 19)
     move = asked(state)
 
-    assert move.reserved == Spent.TURNS
+    assert move.reserved == BudgetSpent.TURNS
     assert move.request.forced == ("submit_result",) == tuple(tool.name for tool in move.request.tools)
     assert "TurnBudgetSpent" in move.request.messages[-1].content
     assert len(state.turns) == 19
 
     verdict = with_reply(state, move.stamp(says(submit())))
-    assert ended(verdict).spent == Spent.TURNS
+    assert ended(verdict).spent == BudgetSpent.TURNS
     nothing = with_reply(state, move.stamp(says(call(kind="Pod"))))
-    assert (ended(nothing).reading, ended(nothing).spent) == (None, Spent.TURNS)
+    assert (ended(nothing).reading, ended(nothing).spent) == (None, BudgetSpent.TURNS)
 
 
 def test_the_nineteenth_turn_is_an_ordinary_one() -> None:
@@ -59,12 +59,12 @@ def test_tokens_spent_early_have_their_own_word() -> None:
         state = with_reply(state, says(call(kind="Pod", name=str(number)), usage=Usage(12_000, 0, 100)))
         state = with_results(state, tuple(found(run) for run in running(state)))
 
-    assert asked(state).reserved == Spent.TOKENS
+    assert asked(state).reserved == BudgetSpent.TOKENS
 
 
 @pytest.mark.parametrize(
     ("seconds", "elapsed", "reserved"),
-    [(585.0, 464.0, ""), (585.0, 466.0, Spent.TIME), (90.0, 59.0, ""), (90.0, 61.0, Spent.TIME)],
+    [(585.0, 464.0, ""), (585.0, 466.0, BudgetSpent.TIME), (90.0, 59.0, ""), (90.0, 61.0, BudgetSpent.TIME)],
     ids=["room", "less-than-one-model-timeout", "short-phase-room", "short-phase-less-than-a-third"],
 )
 def test_the_last_call_by_time_is_reserved(seconds: float, elapsed: float, reserved: str) -> None:
@@ -75,7 +75,7 @@ def test_time_is_remembered_by_the_stamp_and_not_by_a_clock() -> None:
     state = inquiry()
     reply = asked(state, 584.0).stamp(says(call(kind="Pod")))
 
-    assert ended(with_reply(state, reply)).spent == Spent.TIME
+    assert ended(with_reply(state, reply)).spent == BudgetSpent.TIME
 
 
 @row("pipeline-20.7-07", "RV-14")
@@ -86,7 +86,7 @@ def test_the_61st_call_is_refused_and_the_next_turn_reserved() -> None:
     assert len(running(state)) == 1
     state = with_results(state, tuple(found(run) for run in running(state)))
     assert ["60 tool calls" in result.content for result in state.turns[-1].results] == [False, True, True]
-    assert asked(state).reserved == Spent.CALLS
+    assert asked(state).reserved == BudgetSpent.CALLS
 
 
 @row("FA-12", "RV-14")
@@ -96,7 +96,7 @@ def test_five_hundred_calls_in_one_turn_are_all_answered_and_few_are_made() -> N
     assert len(running(state)) == 15
     state = with_results(state, tuple(found(run) for run in running(state)))
     assert len(state.turns[-1].results) == 500
-    assert asked(state).reserved == Spent.CALLS
+    assert asked(state).reserved == BudgetSpent.CALLS
 
 
 def test_the_sixteenth_call_of_a_tool_is_refused_and_others_are_not() -> None:
@@ -158,7 +158,7 @@ def test_a_refused_catalogue_choice_gets_five_turns_of_its_own() -> None:
     state = correct(state, "no such workflow")
 
     assert asked(state).request.messages[2:] == (*before, state.messages[-1])
-    assert [asked(after_turns(state, count)).reserved for count in range(5)] == ["", "", "", "", Spent.TURNS]
+    assert [asked(after_turns(state, count)).reserved for count in range(5)] == ["", "", "", "", BudgetSpent.TURNS]
 
 
 @row("C06")
@@ -235,7 +235,7 @@ def test_a_conversation_that_was_too_long_is_asked_once_more_without_its_old_res
 
 
 def test_a_window_that_is_full_reserves_the_turn() -> None:
-    assert asked(turn(roomy(1_000), call(kind="Pod"), text="x" * 9_000)).reserved == Spent.CONTEXT
+    assert asked(turn(roomy(1_000), call(kind="Pod"), text="x" * 9_000)).reserved == BudgetSpent.CONTEXT
 
 
 def test_the_schema_cap_keeps_three_places() -> None:

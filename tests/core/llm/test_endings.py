@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from inquest.core.llm.conversation import Concluded, Inquiry, RunTools, Spent
+from inquest.core.llm.conversation import BudgetSpent, Concluded, Conversation, RunTools
 from inquest.core.llm.loop import fold, next_move, with_reply, with_results
 from inquest.core.llm.reply.reading import Reading
-from inquest.core.llm.reply.verdicts import RcaReply
+from inquest.core.llm.reply.verdicts import RcaVerdict
 from tests.core.llm.conftest import (
     VERDICT,
     asked,
@@ -31,7 +31,7 @@ HALF = submit(severity="loud")
 
 def target_of(reading: Reading | None) -> str:
     assert reading is not None
-    assert isinstance(reading.reply, RcaReply)
+    assert isinstance(reading.reply, RcaVerdict)
     return reading.reply.target.display if reading.reply.target else ""
 
 
@@ -41,14 +41,14 @@ def target_of(reading: Reading | None) -> str:
 def test_the_last_question_may_still_be_asked_after_the_limit_of_the_phase() -> None:
     state = inquiry(seconds=585.0, last_seconds=675.0)
 
-    assert asked(state, 600.0).reserved == Spent.TIME
+    assert asked(state, 600.0).reserved == BudgetSpent.TIME
     assert asked(state, 600.0).seconds == pytest.approx(75.0)
 
 
 def test_what_is_kept_for_the_selection_is_not_touched() -> None:
     state = inquiry(seconds=585.0, last_seconds=675.0)
 
-    assert next_move(state, elapsed=675.0) == Concluded(None, Spent.TIME, asked=False)
+    assert next_move(state, elapsed=675.0) == Concluded(None, BudgetSpent.TIME, asked=False)
 
 
 def test_a_verdict_that_stands_is_taken_when_the_time_is_gone() -> None:
@@ -97,7 +97,7 @@ def verdict(kind: str, name: str = "api") -> Any:
     return submit(root_cause_analysis={**VERDICT["root_cause_analysis"], "remediation_target": target})
 
 
-def checked(kind: str = "Pod", **more: Any) -> Inquiry:
+def checked(kind: str = "Pod", **more: Any) -> Conversation:
     return with_reply(inquiry(signal_kind="Pod", **more), says(verdict(kind)))
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.core.llm.kubectl_commands import Command, Effect, judged, labelled
+from inquest.core.llm.kubectl_commands import Command, CommandEffect, judged, labelled
 
-READ, WRITE, REFUSED = Effect.READ, Effect.WRITE, Effect.REFUSED
+READ, WRITE, REFUSED = CommandEffect.READ, CommandEffect.WRITE, CommandEffect.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ READ, WRITE, REFUSED = Effect.READ, Effect.WRITE, Effect.REFUSED
         ("", REFUSED),
     ],
 )
-def test_what_a_line_does(line: str, effect: Effect) -> None:
+def test_what_a_line_does(line: str, effect: CommandEffect) -> None:
     assert judged(line).effect is effect
 
 
@@ -173,5 +173,5 @@ def test_commands_of_a_text_are_labelled_and_nothing_else_is_touched() -> None:
 
 @given(st.text(max_size=80))
 def test_no_text_breaks_it(text: str) -> None:
-    assert judged(f"kubectl {text}").effect in Effect
+    assert judged(f"kubectl {text}").effect in CommandEffect
     assert not (judged(f"kubectl delete pod x {text}").effect is READ and "dry-run" not in text)

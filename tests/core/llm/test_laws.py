@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, RunTools, Slot
+from inquest.core.llm.conversation import AskModel, Concluded, Conversation, RunTools, Slot
 from inquest.core.llm.loop import fold, next_move
 from inquest.core.llm.messages import ModelReply, ToolCall, Usage
 from tests.core.llm.conftest import failed, found, inquiry, says
@@ -32,7 +32,9 @@ replies = st.builds(
 outcomes = st.sampled_from(["fresh", "same", "fail", "terminal", "missing"])
 
 
-def play(state: Inquiry, said: list[ModelReply], how: list[str], elapsed: float) -> tuple[Inquiry, list[Slot]]:
+def play(
+    state: Conversation, said: list[ModelReply], how: list[str], elapsed: float
+) -> tuple[Conversation, list[Slot]]:
     """Let the made-up model talk until the loop ends it."""
     kept: list[Slot] = []
     for number in range(200):
@@ -94,7 +96,7 @@ modes = st.fixed_dictionaries(
 )
 
 
-def begun_with(mode: dict[str, Any]) -> Inquiry:
+def begun_with(mode: dict[str, Any]) -> Conversation:
     return inquiry(**{"turns": 6, **mode})
 
 

@@ -11,9 +11,9 @@ from inquest.core.llm.planning.tools import (
     CONTEXT_TOOLS,
     FALLBACK,
     RESERVED_SCHEMAS,
-    Score,
-    Source,
     ToolPlan,
+    ToolScore,
+    ToolSource,
     offered,
     plan_tools,
     ranked,
@@ -35,7 +35,7 @@ ALL = tools(*CORE, *RESERVED_SCHEMAS)
 def test_a_memory_alert_is_looked_into_through_metrics_first() -> None:
     plan = plan_tools("memory of api is near its limit", ALL, budget=2)
 
-    assert source_of(plan.names[0]) in (Source.METRICS, Source.CORE)
+    assert source_of(plan.names[0]) in (ToolSource.METRICS, ToolSource.CORE)
     assert len(plan.names) == 2
     assert "metrics" in plan.rationale or "core" in plan.rationale
     assert str(source_of(plan.names[0])) in plan.rationale
@@ -43,14 +43,14 @@ def test_a_memory_alert_is_looked_into_through_metrics_first() -> None:
 
 @row("S02")
 def test_of_equal_tools_the_first_by_name_are_taken_and_the_last_is_recorded() -> None:
-    plan = ranked("x", [Score(name, 5, ("+5",)) for name in ("c", "a", "b")], 2)
+    plan = ranked("x", [ToolScore(name, 5, ("+5",)) for name in ("c", "a", "b")], 2)
 
     assert (plan.names, [score.tool for score in plan.excluded]) == (("a", "b"), ["c"])
 
 
 @row("S03")
 def test_where_nothing_speaks_for_a_tool_one_is_tried_and_the_reason_says_so() -> None:
-    plan = ranked("x", [Score("kubectl_get", 0, ()), Score("kubectl_describe", 0, ())])
+    plan = ranked("x", [ToolScore("kubectl_get", 0, ()), ToolScore("kubectl_describe", 0, ())])
 
     assert plan.names == ("kubectl_describe",)
     assert (plan.selected[0].points, plan.selected[0].reasons) == (FALLBACK, ("fallback: nothing speaks for another",))
@@ -58,7 +58,7 @@ def test_where_nothing_speaks_for_a_tool_one_is_tried_and_the_reason_says_so() -
 
 @row("S04")
 def test_what_is_left_out_is_recorded_with_its_points() -> None:
-    plan = ranked("x", [Score("a", 5, ()), Score("b", 3, ()), Score("c", 0, ())], 1)
+    plan = ranked("x", [ToolScore("a", 5, ()), ToolScore("b", 3, ()), ToolScore("c", 0, ())], 1)
 
     assert [(score.tool, score.points) for score in plan.excluded] == [("b", 3), ("c", 0)]
 
@@ -68,7 +68,7 @@ MANY = tools(*(f"tool_{number:02}" for number in range(37)), *RESERVED_SCHEMAS)
 
 @row("S05")
 def test_a_plan_of_tools_that_do_not_exist_falls_back_to_tiers_and_is_kept() -> None:
-    plan = ToolPlan("x", (Score("gone", 9, ()),), (Score("tool_36", 100, ()), Score("tool_35", 4, ())))
+    plan = ToolPlan("x", (ToolScore("gone", 9, ()),), (ToolScore("tool_36", 100, ()), ToolScore("tool_35", 4, ())))
     names = [tool.name for tool in offered(MANY, plan, 10)]
 
     assert {"tool_36", "tool_35", *RESERVED_SCHEMAS} <= set(names)
@@ -78,7 +78,7 @@ def test_a_plan_of_tools_that_do_not_exist_falls_back_to_tiers_and_is_kept() -> 
 
 @row("S06")
 def test_forty_tools_become_thirty_two_with_three_that_think() -> None:
-    names = [tool.name for tool in offered(MANY, ranked("x", [Score("tool_36", 9, ())]), 32)]
+    names = [tool.name for tool in offered(MANY, ranked("x", [ToolScore("tool_36", 9, ())]), 32)]
 
     assert len(names) == 32
     assert {"tool_36", *RESERVED_SCHEMAS} <= set(names)

@@ -12,7 +12,7 @@ import pytest
 
 from inquest.api.refs import TargetRef
 from inquest.api.types import Mode
-from inquest.core.diagnosis.playbooks import Playbook
+from inquest.core.diagnosis.playbooks import PlaybookMatch
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Gap, digest_of
 from inquest.core.llm.prompts.rca import (
     LOG_CHARACTERS,
@@ -37,7 +37,7 @@ CONTEXT = RcaContext(name="KubePodCrashLooping", severity="critical", namespace=
 STACKS = frozenset({"kubectl_get", "query_prometheus", "query_loki"})
 
 
-PLAYBOOK = Playbook("OOMKilled", ("look at the limit",), ("exit code 137",), "status OOMKilled of api-1", ("E1",))
+PLAYBOOK = PlaybookMatch("OOMKilled", ("look at the limit",), ("exit code 137",), "status OOMKilled of api-1", ("E1",))
 FULL = replace(
     CONTEXT,
     mode=Mode.PROACTIVE,
@@ -202,7 +202,7 @@ def test_every_text_from_outside_is_filtered() -> None:
         gaps=(Gap(evil, evil),),
         last_change=evil,
         snapshot=(Read("E1", evil, 3),),
-        playbooks=(Playbook(evil, (evil,), (evil,), evil),),
+        playbooks=(PlaybookMatch(evil, (evil,), (evil,), evil),),
         history=evil,
         infrastructure=evil,
         root_owner=evil,

@@ -31,7 +31,7 @@ from inquest.core.llm.reply.reading import (
     read,
 )
 from inquest.core.llm.reply.schemas import SUBMIT_NO_WORKFLOW, SUBMIT_RESULT, SUBMIT_TOOLS, SUBMIT_WITH_WORKFLOW
-from inquest.core.llm.reply.verdicts import Choice, Problem, RcaReply, SelectionReply, StreamReply
+from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict, SelectionVerdict, StreamVerdict, WorkflowChoice
 
 RCA = Invocation.RCA
 SELECTION = Invocation.SELECTION
@@ -42,20 +42,20 @@ def said(text: str, *calls: tuple[str, str]) -> ModelReply:
     return ModelReply(text, made, "stop", Usage(), "model")
 
 
-def rca(text: str) -> RcaReply:
+def rca(text: str) -> RcaVerdict:
     reply = read(RCA, said(text)).reply
-    assert isinstance(reply, RcaReply)
+    assert isinstance(reply, RcaVerdict)
     return reply
 
 
-def selection(text: str) -> SelectionReply:
+def selection(text: str) -> SelectionVerdict:
     reply = read(SELECTION, said(text)).reply
-    assert isinstance(reply, SelectionReply)
+    assert isinstance(reply, SelectionVerdict)
     return reply
 
 
 def bad_values(reading: Reading) -> tuple[str, ...]:
-    verdict = reading.reply if not isinstance(reading.reply, StreamReply) else None
+    verdict = reading.reply if not isinstance(reading.reply, StreamVerdict) else None
     conflicts = contradictions(verdict) if verdict else ()
     found = (problem for problem in reading.problems if problem not in conflicts and problem.rule != REQUIRED)
     return tuple(problem.path for problem in found)
@@ -194,7 +194,7 @@ def test_a_reply_of_invocation_2_is_read_and_routed(text: str, expected: Expecte
     if isinstance(expected, str):
         assert (reading.reply, reading.failure) == (None, expected)
         return
-    assert isinstance(reading.reply, SelectionReply)
+    assert isinstance(reading.reply, SelectionVerdict)
     verdict = decide(merge(Diagnosis(), reading.reply))
     merged = verdict.merged
     assert merged is not None
@@ -215,13 +215,13 @@ def test_what_the_vectors_say_about_single_fields() -> None:
         name: selection(str(texts[f"pipeline-20.1-{name}"])) for name in ("19", "20", "23", "28", "29", "30", "31")
     }
 
-    assert replies["19"] == SelectionReply(summary="s")
-    assert replies["20"].choice == Choice("w", 0.9, "r", {"A": "1"})
+    assert replies["19"] == SelectionVerdict(summary="s")
+    assert replies["20"].choice == WorkflowChoice("w", 0.9, "r", {"A": "1"})
     assert replies["23"].severity == "high"
     assert replies["28"].severity == "critical"
     assert replies["29"].contributing_factors == ("a",)
     assert replies["30"].target == TargetRef(kind="A", name="a")
-    assert replies["31"].alternatives == (Choice("a", 0.1, "r"),)
+    assert replies["31"].alternatives == (WorkflowChoice("a", 0.1, "r"),)
 
 
 # --- where a verdict can stand -----------------------------------------------------------------------
@@ -263,9 +263,9 @@ def test_a_verdict_is_found_where_it_stands(
 def test_declining_is_a_verdict_whatever_its_arguments(arguments: str) -> None:
     reading = read(SELECTION, said("", ("submit_result_no_workflow", arguments)))
 
-    assert isinstance(reading.reply, SelectionReply)
+    assert isinstance(reading.reply, SelectionVerdict)
     assert reading.reply.declined
-    assert Problem("root_cause_analysis.summary", "", REQUIRED) in reading.problems
+    assert FieldProblem("root_cause_analysis.summary", "", REQUIRED) in reading.problems
 
 
 def test_a_declining_reply_never_brings_a_workflow() -> None:
@@ -273,7 +273,7 @@ def test_a_declining_reply_never_brings_a_workflow() -> None:
 
     reply = read(SELECTION, said("", ("submit_result_no_workflow", arguments))).reply
 
-    assert reply == SelectionReply(summary="s", reasoning="nothing fits", declined=True)
+    assert reply == SelectionVerdict(summary="s", reasoning="nothing fits", declined=True)
 
 
 def test_a_workflow_without_a_summary_is_usable_in_invocation_2_alone() -> None:
@@ -387,7 +387,7 @@ def test_a_confidence_is_taken(raw: Any, figure: float) -> None:
 def test_a_confidence_is_never_guessed(raw: Any) -> None:
     reading = read(RCA, said(json.dumps({"rca_summary": "s", "confidence": raw})))
 
-    assert isinstance(reading.reply, RcaReply)
+    assert isinstance(reading.reply, RcaVerdict)
     assert reading.reply.confidence is None
     assert bad_values(reading) == ("confidence",)
 
@@ -423,7 +423,7 @@ def test_an_outcome_word_in_any_spelling(raw: Any, word: str) -> None:
 def test_lists_of_texts(raw: Any, factors: tuple[str, ...], bad: bool) -> None:
     reading = read(RCA, said(json.dumps({"root_cause_analysis": {"summary": "s", "contributing_factors": raw}})))
 
-    assert isinstance(reading.reply, RcaReply)
+    assert isinstance(reading.reply, RcaVerdict)
     assert reading.reply.contributing_factors == factors
     assert bool(bad_values(reading)) is bad
 
@@ -448,7 +448,7 @@ def test_lists_of_texts(raw: Any, factors: tuple[str, ...], bad: bool) -> None:
 def test_targets(raw: Any, target: TargetRef | None, bad: bool) -> None:
     reading = read(RCA, said(json.dumps({"root_cause_analysis": {"summary": "s", "remediation_target": raw}})))
 
-    assert isinstance(reading.reply, RcaReply)
+    assert isinstance(reading.reply, RcaVerdict)
     assert reading.reply.target == target
     assert bool(bad_values(reading)) is bad
 
@@ -485,7 +485,7 @@ def test_a_number_is_a_quote_however_short() -> None:
 def test_alternatives_without_an_id_vanish_and_are_counted() -> None:
     reply = selection('{"rca_summary": "s", "alternative_workflows": [{"workflow_id": "a"}, {"confidence": 1}, 3]}')
 
-    assert (reply.alternatives, reply.dropped_alternatives) == ((Choice("a", None),), 2)
+    assert (reply.alternatives, reply.dropped_alternatives) == ((WorkflowChoice("a", None),), 2)
 
 
 @pytest.mark.parametrize("word", ["none", "N/A", " null ", ""])
@@ -515,7 +515,7 @@ def test_missing_required_fields_are_problems() -> None:
     first = read(RCA, said('{"root_cause_analysis": {"summary": "s"}}'))
     second = read(SELECTION, said("", ("submit_result_with_workflow", '{"root_cause_analysis": {"summary": "s"}}')))
 
-    assert first.problems == (Problem("confidence", "", REQUIRED),)
+    assert first.problems == (FieldProblem("confidence", "", REQUIRED),)
     assert [problem.path for problem in second.problems] == ["selected_workflow", "confidence"]
 
 
@@ -526,14 +526,14 @@ def test_a_complete_reply_wants_no_correction() -> None:
 
 
 def test_the_better_of_two_replies_counts() -> None:
-    clean, poor = Reading(RcaReply("new")), Reading(RcaReply("old"), (Problem("a", "b", "c"),))
+    clean, poor = Reading(RcaVerdict("new")), Reading(RcaVerdict("old"), (FieldProblem("a", "b", "c"),))
     useless = Reading(None, failure=NO_JSON)
 
     assert better(poor, clean) is clean
     assert better(clean, poor) is clean
     assert better(poor, useless) is poor
     assert better(useless, poor) is poor
-    assert better(poor, replacement := Reading(RcaReply("again"), poor.problems)) is replacement
+    assert better(poor, replacement := Reading(RcaVerdict("again"), poor.problems)) is replacement
 
 
 FAULTS = {
@@ -637,9 +637,9 @@ def test_the_reader_never_raises(text: str, invocation: Invocation, tool: str) -
     assert reading.usable != bool(reading.failure)
 
 
-def written(reply: RcaReply | SelectionReply | StreamReply) -> str:
+def written(reply: RcaVerdict | SelectionVerdict | StreamVerdict) -> str:
     """A reply in the form of the schema."""
-    if isinstance(reply, StreamReply):
+    if isinstance(reply, StreamVerdict):
         return json.dumps(asdict(reply))
     target = reply.target
     cause: dict[str, Any] = {"summary": reply.summary, "contributing_factors": reply.contributing_factors}
@@ -653,7 +653,7 @@ def written(reply: RcaReply | SelectionReply | StreamReply) -> str:
         "needs_human_review": reply.needs_review,
         "human_review_reason": reply.review_reason,
     }
-    if isinstance(reply, RcaReply):
+    if isinstance(reply, RcaVerdict):
         claims = [
             {"statement": c.statement, "role": c.role, "evidence": [asdict(item) for item in c.citations]}
             for c in reply.claims
@@ -668,7 +668,7 @@ def written(reply: RcaReply | SelectionReply | StreamReply) -> str:
     return json.dumps(whole)
 
 
-def choice_written(choice: Choice) -> dict[str, Any]:
+def choice_written(choice: WorkflowChoice) -> dict[str, Any]:
     found = asdict(choice)
     return found | {"execution_engine": choice.engine, "execution_bundle": choice.bundle}
 

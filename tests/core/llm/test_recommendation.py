@@ -13,7 +13,7 @@ from inquest.api.refs import TargetRef
 from inquest.api.signal import Urgency
 from inquest.core.llm import recommendation
 from inquest.core.llm.messages import ModelReply, Usage
-from inquest.core.llm.recommendation import ActionWords, Advice, Known, Place, question_of
+from inquest.core.llm.recommendation import ActionWords, Advice, AdvicePlace, CaseSoFar, question_of
 
 ACTIONS = ("RestartDeployment", "CleanupNode", "RollbackDeployment")
 API = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
@@ -171,7 +171,7 @@ def test_any_reply_ends_in_advice_or_none(text: str) -> None:
 # --- the question ---------------------------------------------------------------------------------------------
 
 
-def topic(text: str, target: TargetRef = POD, owner: TargetRef = API) -> recommendation.Topic:
+def topic(text: str, target: TargetRef = POD, owner: TargetRef = API) -> recommendation.AdviceTopic:
     return recommendation.topic_of("Disk", "high", text, target, owner)
 
 
@@ -240,15 +240,15 @@ def test_orders_in_a_signal_stand_between_boundaries() -> None:
 @pytest.mark.parametrize(
     ("action", "place", "stays"),
     [
-        ("RestartDeployment", Place(POD, API), True),
-        ("RestartDeployment", Place(NODE, NODE), False),
-        ("CleanupNode", Place(POD, API), False),
-        ("CleanupNode", Place(NODE, NODE), True),
-        ("RestartDeployment", Place(POD, API, git_ops=True), False),
-        ("GitRevertCommit", Place(POD, API, git_ops=True), True),
+        ("RestartDeployment", AdvicePlace(POD, API), True),
+        ("RestartDeployment", AdvicePlace(NODE, NODE), False),
+        ("CleanupNode", AdvicePlace(POD, API), False),
+        ("CleanupNode", AdvicePlace(NODE, NODE), True),
+        ("RestartDeployment", AdvicePlace(POD, API, git_ops=True), False),
+        ("GitRevertCommit", AdvicePlace(POD, API, git_ops=True), True),
     ],
 )
-def test_an_action_that_the_place_contradicts_is_left_out(action: str, place: Place, stays: bool) -> None:
+def test_an_action_that_the_place_contradicts_is_left_out(action: str, place: AdvicePlace, stays: bool) -> None:
     found = recommendation.fitting(Advice("d", "a", with_action=action, prompt="p"), place)
 
     assert (found.remediate, bool(found.prompt)) == (stays, stays)
@@ -256,14 +256,14 @@ def test_an_action_that_the_place_contradicts_is_left_out(action: str, place: Pl
 
 
 def test_names_are_filled_in_afterwards() -> None:
-    assert recommendation.filled("Restart <name> in <ns>", Place(POD, API)) == "Restart api in shop"
-    assert recommendation.filled("<ns>", Place(NODE, NODE)) == "the cluster"
+    assert recommendation.filled("Restart <name> in <ns>", AdvicePlace(POD, API)) == "Restart api in shop"
+    assert recommendation.filled("<ns>", AdvicePlace(NODE, NODE)) == "the cluster"
 
 
 def test_a_command_in_an_advice_says_what_it_does() -> None:
     text = "Run `kubectl describe deploy <name> -n <ns>`, never `kubectl delete ns <ns>`."
 
-    assert recommendation.advised(text, Place(POD, API)) == (
+    assert recommendation.advised(text, AdvicePlace(POD, API)) == (
         "Run `kubectl describe deploy api -n shop` (reads), never `kubectl delete ns shop` (changes, high risk)."
     )
 
@@ -276,7 +276,7 @@ FIX = "Raise the limit of container <CONTAINER> in <OBJECT>, now <VALUE>."
 @pytest.mark.parametrize("row", ["R06"])
 def test_without_a_model_the_playbook_and_the_finding_speak(row: str) -> None:
     facts = {"CONTAINER": "app", "OBJECT": "Deployment/api", "VALUE": "128Mi"}
-    known = Known("OOMKilled", "app was killed", facts, FIX, ("IncreaseMemoryLimits",))
+    known = CaseSoFar("OOMKilled", "app was killed", facts, FIX, ("IncreaseMemoryLimits",))
 
     found = recommendation.without_model(known, ["IncreaseMemoryLimits"])
 
@@ -286,7 +286,7 @@ def test_without_a_model_the_playbook_and_the_finding_speak(row: str) -> None:
 
 
 def test_a_fix_that_evidence_does_not_fill_is_not_shown() -> None:
-    found = recommendation.without_model(Known("OOMKilled", "app was killed", {"CONTAINER": "app"}, FIX), [])
+    found = recommendation.without_model(CaseSoFar("OOMKilled", "app was killed", {"CONTAINER": "app"}, FIX), [])
 
     assert found is not None
     assert found.action == "Look at OOMKilled: app was killed"
@@ -294,4 +294,4 @@ def test_a_fix_that_evidence_does_not_fill_is_not_shown() -> None:
 
 
 def test_nothing_known_gives_no_advice() -> None:
-    assert recommendation.without_model(Known(fix=FIX), ACTIONS) is None
+    assert recommendation.without_model(CaseSoFar(fix=FIX), ACTIONS) is None

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from inquest.core.llm.conversation import Inquiry, Spent
+from inquest.core.llm.conversation import BudgetSpent, Conversation
 from inquest.core.llm.loop import with_reply, with_results
 from inquest.core.llm.messages import ToolCall, ToolSchema
-from inquest.core.llm.tool_calls import Known, key_of
+from inquest.core.llm.tool_calls import PrefetchedCall, key_of
 from tests.core.llm.conftest import TOOLS, asked, call, found, inquiry, roomy, row, running, says, turn
 
 NOT_NUMBERS = ('{"a": NaN}', '{"a": Infinity}', '{"a": -Infinity}')
@@ -135,7 +135,7 @@ def test_none_found_is_fresh_however_often() -> None:
 POD, NODE = call(kind="Pod"), call(kind="Node")
 
 
-def played(*turns: tuple[ToolCall, ...]) -> Inquiry:
+def played(*turns: tuple[ToolCall, ...]) -> Conversation:
     state = inquiry()
     for calls in turns:
         state = turn(state, *calls)
@@ -145,15 +145,15 @@ def played(*turns: tuple[ToolCall, ...]) -> Inquiry:
 @pytest.mark.parametrize(
     ("turns", "stagnant", "reserved"),
     [
-        (((POD,), (POD,), (POD,)), 2, Spent.STAGNATION),
-        (((POD,), (POD,), (NODE,), (POD,)), 1, Spent.NOTHING),
-        (((POD,), (POD, NODE), (POD,)), 1, Spent.NOTHING),
-        (((POD,), (POD,), (NODE,), (POD,), (NODE,)), 2, Spent.STAGNATION),
+        (((POD,), (POD,), (POD,)), 2, BudgetSpent.STAGNATION),
+        (((POD,), (POD,), (NODE,), (POD,)), 1, BudgetSpent.NOTHING),
+        (((POD,), (POD, NODE), (POD,)), 1, BudgetSpent.NOTHING),
+        (((POD,), (POD,), (NODE,), (POD,), (NODE,)), 2, BudgetSpent.STAGNATION),
     ],
     ids=["L08", "L09", "L10+pipeline-20.7-07", "L24"],
 )
 def test_two_turns_of_nothing_but_repeats_reserve_the_next(
-    turns: tuple[tuple[ToolCall, ...], ...], stagnant: int, reserved: Spent
+    turns: tuple[tuple[ToolCall, ...], ...], stagnant: int, reserved: BudgetSpent
 ) -> None:
     state = played(*turns)
 
@@ -194,10 +194,10 @@ def test_boundaries_differ_by_evidence_and_follow_from_the_seed() -> None:
 
 # --- what was read before the first turn (behaviours, section 11.5) -------------------------------------------------
 
-READ = Known("kubectl_describe", {"kind": "Deployment", "name": "web"}, "E1", optional=("name",), beside="E4")
+READ = PrefetchedCall("kubectl_describe", {"kind": "Deployment", "name": "web"}, "E1", optional=("name",), beside="E4")
 
 
-def knowing(*known: Known) -> Inquiry:
+def knowing(*known: PrefetchedCall) -> Conversation:
     return inquiry(known=[(one, "replicas: 2") for one in known], first_evidence=9)
 
 
@@ -235,7 +235,7 @@ def test_only_the_very_read_is_known(said: ToolCall, runs: int) -> None:
 
 
 def test_a_tool_that_is_not_offered_answers_nothing() -> None:
-    unknown = Known("kubectl_delete", {}, "E1")
+    unknown = PrefetchedCall("kubectl_delete", {}, "E1")
     state = with_results(with_reply(knowing(unknown), says(call("kubectl_delete"))), ())
 
     assert "tool not found" in state.turns[-1].results[0].content

@@ -11,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.api.types import SourceType
-from inquest.core.evidence.evidence import Gap, Observed
+from inquest.core.evidence.evidence import Gap, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
-from inquest.core.llm.planning.sufficiency import DOUBTS, TEXTS, Doubt, Include, Question, Skip, Sufficiency, gate
+from inquest.core.llm.planning.sufficiency import (
+    DOUBTS,
+    TEXTS,
+    Doubt,
+    Include,
+    Skip,
+    SnapshotQuestion,
+    Sufficiency,
+    gate,
+)
 from tests.core.diagnosis.detectors.support import snapshot_of
 
 READY = {
@@ -30,18 +39,18 @@ def clean(**changes: Any) -> Snapshot:
     return replace(snapshot_of({"objects": [POD], "target": NOTHING}), **changes)
 
 
-def asked(text: str, age: float = 5, **changes: Any) -> Question:
+def asked(text: str, age: float = 5, **changes: Any) -> SnapshotQuestion:
     snapshot: Snapshot = changes.pop("snapshot", clean())
     now = snapshot.taken_at + timedelta(seconds=age)
-    return replace(Question(text, SourceType.MANUAL, "Unknown", snapshot, now), **changes)
+    return replace(SnapshotQuestion(text, SourceType.MANUAL, "Unknown", snapshot, now), **changes)
 
 
 PREFER = Include(TEXTS[Sufficiency.LENIENT])
-WITH_WARNING = clean(objects=(Observed(POD, "E1"), Observed(WARNING, "E2")))
+WITH_WARNING = clean(objects=(ObservedObject(POD, "E1"), ObservedObject(WARNING, "E2")))
 BROKEN_POD = {**POD, "status": {**READY, "containerStatuses": [{"name": "app", "state": {"waiting": {"reason": "X"}}}]}}
-UNWELL = clean(objects=(Observed(BROKEN_POD, "E1"),))
+UNWELL = clean(objects=(ObservedObject(BROKEN_POD, "E1"),))
 
-ROWS: dict[str, tuple[Question, Include | Skip]] = {
+ROWS: dict[str, tuple[SnapshotQuestion, Include | Skip]] = {
     "G01": (asked("list pods in shop"), PREFER),
     "G03 at the limit": (asked("list pods in shop", age=30), PREFER),
     "G03 past it": (asked("list pods in shop", age=31), Skip(Doubt.STALE)),
@@ -74,7 +83,7 @@ ROWS: dict[str, tuple[Question, Include | Skip]] = {
 
 
 @pytest.mark.parametrize(("question", "expected"), ROWS.values(), ids=ROWS.keys())
-def test_which_questions_the_snapshot_may_answer(question: Question, expected: Include | Skip) -> None:
+def test_which_questions_the_snapshot_may_answer(question: SnapshotQuestion, expected: Include | Skip) -> None:
     assert gate(question) == expected
 
 
@@ -89,7 +98,7 @@ def test_strict_prefers_strongly_under_the_same_conditions() -> None:
 
 
 @pytest.mark.parametrize(("question", "expected"), ROWS.values(), ids=ROWS.keys())
-def test_modes_differ_in_words_only(question: Question, expected: Include | Skip) -> None:
+def test_modes_differ_in_words_only(question: SnapshotQuestion, expected: Include | Skip) -> None:
     strict = gate(question, Sufficiency.STRICT)
 
     assert isinstance(strict, Skip) is isinstance(expected, Skip)

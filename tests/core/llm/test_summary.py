@@ -12,12 +12,12 @@ import pytest
 
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
-from inquest.core.case.steps import RunBatch
+from inquest.core.case.steps import RunToolBatch
 from inquest.core.case.transitions import fold
-from inquest.core.llm.conversation import Run, RunTools
+from inquest.core.llm.conversation import RunTools, ToolRun
 from inquest.core.llm.loop import with_reply, with_results
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, Usage
-from inquest.core.llm.planning.prepare import Habits
+from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.summary import SUMMARY_READS, summarised, summary_request, wants_summary
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import Unavailable
@@ -115,12 +115,12 @@ async def ran(*_: Any) -> tuple[ToolResult, ...]:
 
 
 def batch(model: Spoken, **habits: Any) -> facts.ToolsRan:
-    house = SimpleNamespace(model=model, redacted=plain, now=now, tools=SimpleNamespace(run=ran))
-    case = fold([cases.opened(model="m-1", habits=Habits(**habits)), cases.resolved(), cases.taken()])
+    ports = SimpleNamespace(model=model, redacted=plain, now=now, tools=SimpleNamespace(run=ran))
+    case = fold([cases.opened(model="m-1", habits=RcaOptions(**habits)), cases.resolved(), cases.taken()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
-    runs = (Run(call("kubectl_logs"), "E3", "00"),)
-    step = RunBatch(Invocation.RCA, RunTools(runs, 100.0))
-    fact = asyncio.run(Inquiries(cast(Any, house)).batch(cast(Any, work), step))
+    runs = (ToolRun(call("kubectl_logs"), "E3", "00"),)
+    step = RunToolBatch(Invocation.RCA, RunTools(runs, 100.0))
+    fact = asyncio.run(Inquiries(cast(Any, ports)).batch(cast(Any, work), step))
     assert isinstance(fact, facts.ToolsRan)
     return fact
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.core.llm.conversation import Concluded, Inquiry, Spent
+from inquest.core.llm.conversation import BudgetSpent, Concluded, Conversation
 from inquest.core.llm.loop import next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolCall, Usage
 from inquest.core.llm.reply.reading import Reading
-from inquest.core.llm.reply.verdicts import SelectionReply
+from inquest.core.llm.reply.verdicts import SelectionVerdict
 from tests.core.llm.conftest import asked, call, ended, failed, found, inquiry, row, running, says, submit, turn
 
 BAD = submit(root_cause_analysis={"severity": "high"})
 SUBMIT_ONLY = ("submit_result",)
 
 
-def reading_of(state: Inquiry) -> Reading:
+def reading_of(state: Conversation) -> Reading:
     reading = ended(state).reading
     assert reading is not None
     return reading
 
 
-def summary_of(state: Inquiry) -> str:
+def summary_of(state: Conversation) -> str:
     reply = reading_of(state).reply
     assert reply is not None
     return reply.summary
@@ -45,7 +45,7 @@ def test_the_verdict_is_taken_and_the_rest_of_its_batch_skipped() -> None:
 def test_the_other_invocations_submit_tool_is_read_like_the_right_one() -> None:
     state = with_reply(inquiry(Invocation.SELECTION), says(submit("submit_result")))
 
-    assert isinstance(reading_of(state).reply, SelectionReply)
+    assert isinstance(reading_of(state).reply, SelectionVerdict)
 
 
 def test_a_text_can_be_the_verdict() -> None:
@@ -114,7 +114,7 @@ def test_the_corrective_turn_is_not_granted_when_the_time_is_spent() -> None:
 
     move = next_move(state, elapsed=101.0)
     assert isinstance(move, Concluded)
-    assert move.spent == Spent.TIME
+    assert move.spent == BudgetSpent.TIME
 
 
 CUT = says(text='{"root_cause_analysis": {"summ', finish="length", usage=Usage(100, 0, 5000))

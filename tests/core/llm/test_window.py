@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.core.llm.conversation import Form, Inquiry, Spent
+from inquest.core.llm.conversation import BudgetSpent, Conversation, ShownAs
 from inquest.core.llm.loop import fold, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message
 from inquest.core.llm.window import CUT, KEPT_CHARACTERS, estimate, squeezed
 from tests.core.llm.conftest import asked, call, found, inquiry, roomy, row, running, says, turn
 
 
-def filled(state: Inquiry, *sizes: int) -> Inquiry:
+def filled(state: Conversation, *sizes: int) -> Conversation:
     """A turn for each size, with one result of so many characters."""
     for number, size in enumerate(sizes, start=len(state.turns)):
         lines = "\n".join(f"line {line} of turn {number} {'x' * 30}" for line in range(size // 45))
@@ -23,14 +23,14 @@ def filled(state: Inquiry, *sizes: int) -> Inquiry:
     return state
 
 
-def contents(state: Inquiry) -> list[str]:
+def contents(state: Conversation) -> list[str]:
     return [message.content for message in asked(state).request.messages if message.role == "tool"]
 
 
 def test_the_largest_exchange_goes_to_its_short_form_first() -> None:
     state = filled(roomy(9_000), 1_500, 12_000, 1_500, 1_500, 3_000)
 
-    assert state.forms == {2: Form.REREAD}
+    assert state.forms == {2: ShownAs.REREAD}
     assert "shortened" in contents(state)[1]
     assert 'read_evidence("E2")' in contents(state)[1]
     assert len(contents(state)[1]) < 2_300
@@ -40,7 +40,7 @@ def test_the_largest_exchange_goes_to_its_short_form_first() -> None:
 def test_what_is_still_too_much_goes_altogether() -> None:
     state = filled(roomy(3_500), *(3_000 for _ in range(6)))
 
-    assert Form.GONE in state.forms.values()
+    assert ShownAs.GONE in state.forms.values()
     assert '[evicted, read_evidence("E1")]' in contents(state)
     assert estimate(state) <= state.ceiling
 
@@ -107,7 +107,7 @@ def test_the_last_turns_are_cut_where_nothing_else_can_give() -> None:
     (text,) = contents(state)
     assert CUT in text
     assert KEPT_CHARACTERS < len(text) < 13_000
-    assert asked(state).reserved == Spent.NOTHING
+    assert asked(state).reserved == BudgetSpent.NOTHING
     assert state.turns[0].results[0].evidence is not None
     assert len(state.turns[0].results[0].evidence.text) > 29_000
 
@@ -116,7 +116,7 @@ def test_where_even_that_does_not_help_the_turn_is_reserved() -> None:
     state = filled(roomy(500), 9_000)
 
     assert len(contents(state)[0]) < KEPT_CHARACTERS + 300
-    assert asked(state).reserved == Spent.CONTEXT
+    assert asked(state).reserved == BudgetSpent.CONTEXT
 
 
 def test_in_the_selection_nothing_is_said_of_a_tool_that_is_not_there() -> None:
@@ -170,7 +170,7 @@ def test_whatever_is_read_the_request_fits_or_is_the_last(batches: list[list[int
     state = roomy(room, turns=99, calls_per_tool=99)
     for number, sizes in enumerate(batches):
         move = asked(state)
-        assert estimate(state) <= state.ceiling or move.reserved == Spent.CONTEXT
+        assert estimate(state) <= state.ceiling or move.reserved == BudgetSpent.CONTEXT
         if move.reserved:
             return
         state = with_reply(state, says(*(call(kind="Pod", name=f"p{number}-{at}") for at in range(len(sizes)))))

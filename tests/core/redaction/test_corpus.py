@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from inquest.core.redaction.marks import MARK, WITHHELD
+from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redactor import Redactor
 from tests.core.redaction.corpus import (
     CARRIERS,

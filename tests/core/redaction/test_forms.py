@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inquest.core.redaction.marks import MARK, WITHHELD
+from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.text import filtered, shown, visible
 

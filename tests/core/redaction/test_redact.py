@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import inquest
 from inquest.core.redaction.keys import is_sensitive
-from inquest.core.redaction.marks import MARK, WITHHELD
+from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redactor import MAX_CHARACTERS, Redactor
 
 REDACTOR = Redactor()

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from inquest.api.refs import TargetRef
-from inquest.core.redaction.marks import MARK, WITHHELD
-from inquest.core.redaction.redactor import Known, Redactor
+from inquest.core.redaction.mask import MARK, WITHHELD
+from inquest.core.redaction.redactor import KnownSecrets, Redactor
 
 REDACTOR = Redactor()
 DIGEST = "ab12" * 16
@@ -75,10 +75,10 @@ def test_a_row_is_redacted_as_it_says(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("row", [pytest.param("", id="X07")])
 def test_a_redactor_that_raises_withholds_the_text(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: Known, text: str) -> str:
+    def broken(_: KnownSecrets, text: str) -> str:
         raise RuntimeError(text)
 
-    monkeypatch.setattr(Known, "without", broken)
+    monkeypatch.setattr(KnownSecrets, "without", broken)
     secret = "password: hunter2"
 
     assert REDACTOR.text(secret).value == WITHHELD

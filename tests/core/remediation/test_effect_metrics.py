@@ -10,13 +10,13 @@ import pytest
 
 from inquest.api.refs import TargetRef
 from inquest.api.types import SourceType
-from inquest.core.remediation.effect_metrics import Question, alert_of, is_same, metric, pods_of, questions
+from inquest.core.remediation.effect_metrics import MetricQuery, alert_of, is_same, metric, pods_of, questions
 from inquest.core.remediation.effectiveness import improvement, is_custom
 from inquest.settings.cases import EffectivenessQueries
 
 STARTED = datetime(2026, 5, 13, 12, tzinfo=UTC)
 ENDED = STARTED + timedelta(minutes=1)
-CPU = Question("cpu", "cpu")
+CPU = MetricQuery("cpu", "cpu")
 
 
 def target(kind: str = "Deployment", name: str = "shop.v2") -> TargetRef:
@@ -80,7 +80,7 @@ def test_a_figure_has_two_halves_or_none(data: Any, expected: tuple[float | None
 
 def test_more_requests_are_better_and_more_of_the_rest_is_not() -> None:
     data = answer((-30, "10"), (6, "20"))
-    made = [metric(Question(name, ""), data, started=STARTED, ended=ENDED) for name in ("throughput", "latency_p95")]
+    made = [metric(MetricQuery(name, ""), data, started=STARTED, ended=ENDED) for name in ("throughput", "latency_p95")]
 
     assert [improvement(one.before, one.after, lower_is_better=one.lower_is_better) for one in made] == [1.0, 0.0]
 

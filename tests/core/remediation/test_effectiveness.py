@@ -20,7 +20,7 @@ from inquest.core.remediation.effectiveness import (
     Assessment,
     Component,
     EffectView,
-    Metric,
+    MetricChange,
     Timing,
     assess,
     hashes_match,
@@ -103,11 +103,11 @@ def test_health(
     assert health_score(kind, target, pods, ENDED) == expected
 
 
-def metric(before: float | None, after: float | None, *, lower_is_better: bool = True) -> Metric:
-    return Metric("m", before, after, lower_is_better)
+def metric(before: float | None, after: float | None, *, lower_is_better: bool = True) -> MetricChange:
+    return MetricChange("m", before, after, lower_is_better)
 
 
-METRICS: dict[str, tuple[tuple[Metric, ...], float | None]] = {
+METRICS: dict[str, tuple[tuple[MetricChange, ...], float | None]] = {
     "C-EM-1 datastorage-16.4-07 cpu 0.95 to 0.30": ((metric(0.95, 0.30),), 0.684211),
     "C-EM-1 memory 512 to 128": ((metric(512, 128),), 0.75),
     "C-EM-1 equal": ((metric(1, 1),), 0.0),
@@ -123,7 +123,7 @@ METRICS: dict[str, tuple[tuple[Metric, ...], float | None]] = {
 
 
 @pytest.mark.parametrize(("metrics", "expected"), METRICS.values(), ids=METRICS.keys())
-def test_metrics(metrics: tuple[Metric, ...], expected: float | None) -> None:
+def test_metrics(metrics: tuple[MetricChange, ...], expected: float | None) -> None:
     assert metrics_score(metrics) == (None if expected is None else pytest.approx(expected, abs=1e-6))
 
 

@@ -28,15 +28,15 @@ from inquest.core.remediation.policy import (
     NO_HISTORY_TEXT,
     NO_TRUST_TEXT,
     NO_WORKFLOW,
-    Answer,
     Blast,
-    Question,
+    PolicyAnswer,
+    PolicyInput,
     Ruling,
     Tally,
+    after_ruling,
     confidence_level,
     policy_document,
     ruling,
-    what_follows,
 )
 
 
@@ -54,7 +54,7 @@ KNOWN = History(available=True)
 
 def ruled(value: Any, *, fault: str = "", history: History = KNOWN, rests_on_fact: bool = True) -> Ruling:
     return ruling(
-        Answer(value=value, fault=fault, policy_hash="sha256:" + "a" * 64, query="data.inquest.approval"),
+        PolicyAnswer(value=value, fault=fault, policy_hash="sha256:" + "a" * 64, query="data.inquest.approval"),
         history=history,
         rests_on_fact=rests_on_fact,
         confidence_threshold=0.8,
@@ -224,7 +224,7 @@ def test_what_follows(
     reason: Reason | None,
     resolution: Resolution | None,
 ) -> None:
-    found = what_follows(ruled(value), dry_run=dry_run)
+    found = after_ruling(ruled(value), dry_run=dry_run)
 
     assert (found.approval_state, found.phase, found.reason, found.resolution) == (state, phase, reason, resolution)
     assert (found.review is HumanReviewReason.POLICY_DENIED) == (state is ApprovalState.DENIED)
@@ -244,8 +244,8 @@ def test_confidence_as_a_word(confidence: float, expected: str) -> None:
     assert confidence_level(confidence) is ConfidenceLevel(expected)
 
 
-def question(**changes: Any) -> Question:
-    base = Question(
+def question(**changes: Any) -> PolicyInput:
+    base = PolicyInput(
         signal_type="KubePodCrashLooping",
         severity="critical",
         target=TargetRef(kind="Pod", name="checkout-1", namespace="shop"),

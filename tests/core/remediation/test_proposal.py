@@ -35,13 +35,13 @@ from inquest.api.types import (
 )
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.remediation.approval import (
-    Account,
-    ApprovalView,
-    Asking,
-    Standing,
+    ApprovalInput,
+    ApprovalStanding,
+    ApprovalTerms,
+    DiagnosisSummary,
     approval_request,
-    approval_stands,
     asks_less,
+    check_approval,
     decided_at,
     digest_of_request,
 )
@@ -52,12 +52,28 @@ from inquest.core.remediation.execution import (
     undo_is_due,
     workflow_execution,
 )
-from inquest.core.remediation.guards import GuardRules, GuardView, RecentRun, guard, guard_undo
-from inquest.core.remediation.job import Lock, clean_up_is_due, dropped_parameters, job, job_env, lock_on, target_fault
+from inquest.core.remediation.guards import GuardInput, GuardRules, RecentRun, check_guards, guard_undo
+from inquest.core.remediation.job import (
+    TargetLock,
+    clean_up_is_due,
+    dropped_parameters,
+    job_env,
+    job_of,
+    lock_on,
+    target_fault,
+)
 from inquest.core.remediation.job_result import job_outcome
 from inquest.core.remediation.policy import Ruling
 from inquest.core.remediation.preview import expand, preview_diff
-from inquest.core.remediation.proposal import Drift, Parent, Proposal, Seen, digest_of_proposal, drift, health_before
+from inquest.core.remediation.proposal import (
+    CurrentState,
+    Drift,
+    Parent,
+    Proposal,
+    digest_of_proposal,
+    drift,
+    health_before,
+)
 from inquest.core.selection.parameters import bind_parameters, parameter_text
 
 
@@ -209,9 +225,9 @@ def test_a_parameter_as_text(value: object, declared: ParameterType, expected: s
 
 # --- drift ----------------------------------------------------------------------------------------------
 
-SAME = Seen("uid-1", "sha256:" + "2" * 64, "c" * 64)
+SAME = CurrentState("uid-1", "sha256:" + "2" * 64, "c" * 64)
 
-DRIFTS: dict[str, tuple[Seen, VoidReason | None]] = {
+DRIFTS: dict[str, tuple[CurrentState, VoidReason | None]] = {
     "nothing changed": (SAME, None),
     "C-RA-7 made again under its name": (replace(SAME, target_uid="uid-2"), VoidReason.TARGET_DRIFTED),
     "deleted": (replace(SAME, target_uid=None), VoidReason.TARGET_GONE),
@@ -223,7 +239,7 @@ DRIFTS: dict[str, tuple[Seen, VoidReason | None]] = {
 
 
 @pytest.mark.parametrize(("seen", "expected"), DRIFTS.values(), ids=DRIFTS.keys())
-def test_drift(seen: Seen, expected: VoidReason | None) -> None:
+def test_drift(seen: CurrentState, expected: VoidReason | None) -> None:
     found = drift(TARGET, pinned(), seen)
 
     assert (found.reason if found else None) is expected
@@ -240,8 +256,10 @@ RULING = Ruling(
 )
 
 
-def manifest(account: Account | None = None, **changes: Any) -> dict[str, Any]:
-    return approval_request(PARENT, proposal(), RULING, account or Account(), Asking(NOW + 15 * MINUTE, **changes))
+def manifest(account: DiagnosisSummary | None = None, **changes: Any) -> dict[str, Any]:
+    return approval_request(
+        PARENT, proposal(), RULING, account or DiagnosisSummary(), ApprovalTerms(NOW + 15 * MINUTE, **changes)
+    )
 
 
 def request(**spec: Any) -> RemediationApprovalRequest:
@@ -265,7 +283,7 @@ def test_a_request_that_asks_less_than_the_settings_is_not_taken_for_ours(
 ) -> None:
     found = request(requiredApprovals=2).spec
 
-    assert asks_less(found, Asking(found.expires_at + later, required)) is expected
+    assert asks_less(found, ApprovalTerms(found.expires_at + later, required)) is expected
 
 
 SEPARATION: dict[str, tuple[dict[str, Any], str, bool]] = {
@@ -284,7 +302,7 @@ def test_a_request_that_lets_who_asked_approve_is_not_taken_for_ours(
 ) -> None:
     found = request(**spec).spec
 
-    assert asks_less(found, Asking(found.expires_at, 1, True, requester)) is expected
+    assert asks_less(found, ApprovalTerms(found.expires_at, 1, True, requester)) is expected
 
 
 def test_a_request_says_who_asked_and_whether_they_may_approve() -> None:
@@ -325,16 +343,16 @@ def test_the_approver_sees_supported_claims_and_nothing_weaker() -> None:
     )
     other = AlternativeWorkflow(id="restart-deployment", confidence=0.4, rationale="cures the symptom")
 
-    spec = manifest(Account("it is too small", claims=claims, contributing_factors=("f",), alternatives=(other,)))[
-        "spec"
-    ]
+    spec = manifest(
+        DiagnosisSummary("it is too small", claims=claims, contributing_factors=("f",), alternatives=(other,))
+    )["spec"]
 
     assert spec["evidence"] == [{"id": "E3", "claim": "claim Supported", "quote": "137"}]
     assert spec["alternatives"] == [{"id": "restart-deployment", "confidence": 0.4, "reason": "cures the symptom"}]
 
 
 def test_without_a_supported_claim_the_contributing_factors_are_shown() -> None:
-    spec = manifest(Account(contributing_factors=("load doubled",)))["spec"]
+    spec = manifest(DiagnosisSummary(contributing_factors=("load doubled",)))["spec"]
 
     assert spec["evidence"] == [{"claim": "load doubled"}]
 
@@ -415,8 +433,8 @@ def decided(decision: str = "Approved", by: str = "jane", **more: Any) -> Approv
     return request(decision=decision, decidedBy=by, **more).spec
 
 
-def view(**changes: Any) -> ApprovalView:
-    base = ApprovalView(
+def view(**changes: Any) -> ApprovalInput:
+    base = ApprovalInput(
         spec=decided(),
         uid="uid-rar",
         owner_uid="uid-inv",
@@ -437,64 +455,64 @@ WORKER = "system:serviceaccount:inquest-workflows:restart"
 TWO: dict[str, Any] = {"requiredApprovals": 2, "approvals": [{"user": "joe"}]}
 LATE: dict[str, Any] = {"now": NOW + 60 * MINUTE, "decided_at": NOW + 16 * MINUTE}
 
-STANDS: dict[str, tuple[ApprovalView, Standing]] = {
-    "approved by one who may": (view(), Standing.STANDS),
-    "RV-12 the policies are missing": (view(policies_intact=False), Standing.WAIT),
-    "not the request of the journal": (view(uid="uid-forged"), Standing.TAMPERED),
-    "the journal knows of none": (view(recorded_uid="", uid=""), Standing.TAMPERED),
-    "the request of another case": (view(owner_uid="uid-other"), Standing.TAMPERED),
-    "not what was proposed": (view(recorded_digest="sha256:" + "0" * 64), Standing.VOIDED),
-    "one who may no longer": (view(allowed={"jane": False}), Standing.NOT_APPROVED),
-    "one who was not asked about": (view(allowed={}), Standing.NOT_APPROVED),
-    "the operator itself": (view(spec=decided(by=OPERATOR), allowed={OPERATOR: True}), Standing.NOT_APPROVED),
-    "a workflow's account": (view(spec=decided(by=WORKER), allowed={WORKER: True}), Standing.NOT_APPROVED),
-    "two people": (view(spec=decided(**TWO)), Standing.STANDS),
-    "C-RA-8 one of two decides too": (view(spec=decided(by="joe", **TWO)), Standing.NOT_APPROVED),
-    "one of two only": (view(spec=decided(requiredApprovals=2)), Standing.NOT_APPROVED),
-    "who asked for it": (view(requester="jane", separate_requester=True), Standing.NOT_APPROVED),
-    "nobody knows who asked": (view(separate_requester=True), Standing.NOT_APPROVED),
-    "another than who asked": (view(requester="bob", separate_requester=True), Standing.STANDS),
-    "who asked may approve unless forbidden": (view(requester="jane"), Standing.STANDS),
-    "C-RA-3 rejected": (view(spec=decided("Rejected")), Standing.REJECTED),
-    "RV-11 decided in time, seen late": (view(now=NOW + 60 * MINUTE), Standing.STANDS),
-    "RV-11 decided at the last second": (view(decided_at=NOW + 15 * MINUTE), Standing.STANDS),
-    "RV-11 decided too late": (view(**LATE), Standing.EXPIRED),
-    "RV-11 rejected too late": (view(spec=decided("Rejected"), **LATE), Standing.EXPIRED),
-    "RV-11 no time known, seen late": (view(now=NOW + 16 * MINUTE, decided_at=None), Standing.EXPIRED),
-    "C-RA-7 drifted": (view(drift=Drift(VoidReason.TARGET_DRIFTED)), Standing.VOIDED),
-    "used by another": (view(consumed_by="uid-x", own_execution="uid-wfe"), Standing.USED),
-    "used by our own": (view(consumed_by="uid-wfe", own_execution="uid-wfe"), Standing.STANDS),
-    "the signal is resolved": (view(signal_resolved=True), Standing.VOIDED),
-    "cancelled": (view(cancelled=True), Standing.VOIDED),
-    "C-RA-4 nobody has decided": (view(spec=request().spec, decided_at=None), Standing.PENDING),
+STANDS: dict[str, tuple[ApprovalInput, ApprovalStanding]] = {
+    "approved by one who may": (view(), ApprovalStanding.STANDS),
+    "RV-12 the policies are missing": (view(policies_intact=False), ApprovalStanding.WAIT),
+    "not the request of the journal": (view(uid="uid-forged"), ApprovalStanding.TAMPERED),
+    "the journal knows of none": (view(recorded_uid="", uid=""), ApprovalStanding.TAMPERED),
+    "the request of another case": (view(owner_uid="uid-other"), ApprovalStanding.TAMPERED),
+    "not what was proposed": (view(recorded_digest="sha256:" + "0" * 64), ApprovalStanding.VOIDED),
+    "one who may no longer": (view(allowed={"jane": False}), ApprovalStanding.NOT_APPROVED),
+    "one who was not asked about": (view(allowed={}), ApprovalStanding.NOT_APPROVED),
+    "the operator itself": (view(spec=decided(by=OPERATOR), allowed={OPERATOR: True}), ApprovalStanding.NOT_APPROVED),
+    "a workflow's account": (view(spec=decided(by=WORKER), allowed={WORKER: True}), ApprovalStanding.NOT_APPROVED),
+    "two people": (view(spec=decided(**TWO)), ApprovalStanding.STANDS),
+    "C-RA-8 one of two decides too": (view(spec=decided(by="joe", **TWO)), ApprovalStanding.NOT_APPROVED),
+    "one of two only": (view(spec=decided(requiredApprovals=2)), ApprovalStanding.NOT_APPROVED),
+    "who asked for it": (view(requester="jane", separate_requester=True), ApprovalStanding.NOT_APPROVED),
+    "nobody knows who asked": (view(separate_requester=True), ApprovalStanding.NOT_APPROVED),
+    "another than who asked": (view(requester="bob", separate_requester=True), ApprovalStanding.STANDS),
+    "who asked may approve unless forbidden": (view(requester="jane"), ApprovalStanding.STANDS),
+    "C-RA-3 rejected": (view(spec=decided("Rejected")), ApprovalStanding.REJECTED),
+    "RV-11 decided in time, seen late": (view(now=NOW + 60 * MINUTE), ApprovalStanding.STANDS),
+    "RV-11 decided at the last second": (view(decided_at=NOW + 15 * MINUTE), ApprovalStanding.STANDS),
+    "RV-11 decided too late": (view(**LATE), ApprovalStanding.EXPIRED),
+    "RV-11 rejected too late": (view(spec=decided("Rejected"), **LATE), ApprovalStanding.EXPIRED),
+    "RV-11 no time known, seen late": (view(now=NOW + 16 * MINUTE, decided_at=None), ApprovalStanding.EXPIRED),
+    "C-RA-7 drifted": (view(drift=Drift(VoidReason.TARGET_DRIFTED)), ApprovalStanding.VOIDED),
+    "used by another": (view(consumed_by="uid-x", own_execution="uid-wfe"), ApprovalStanding.USED),
+    "used by our own": (view(consumed_by="uid-wfe", own_execution="uid-wfe"), ApprovalStanding.STANDS),
+    "the signal is resolved": (view(signal_resolved=True), ApprovalStanding.VOIDED),
+    "cancelled": (view(cancelled=True), ApprovalStanding.VOIDED),
+    "C-RA-4 nobody has decided": (view(spec=request().spec, decided_at=None), ApprovalStanding.PENDING),
     "nobody has, and it drifts": (
         view(spec=request().spec, decided_at=None, drift=Drift(VoidReason.TARGET_GONE)),
-        Standing.VOIDED,
+        ApprovalStanding.VOIDED,
     ),
     "nobody has, and the time is up": (
         view(spec=request().spec, decided_at=None, now=NOW + 16 * MINUTE),
-        Standing.EXPIRED,
+        ApprovalStanding.EXPIRED,
     ),
     "nobody has, and the policies are missing": (
         view(spec=request().spec, decided_at=None, policies_intact=False),
-        Standing.PENDING,
+        ApprovalStanding.PENDING,
     ),
 }
 
 
 @pytest.mark.parametrize(("seen", "expected"), STANDS.values(), ids=STANDS.keys())
-def test_whether_an_approval_stands(seen: ApprovalView, expected: Standing) -> None:
-    found = approval_stands(seen)
+def test_whether_an_approval_stands(seen: ApprovalInput, expected: ApprovalStanding) -> None:
+    found = check_approval(seen)
 
     assert found.standing is expected
-    assert (found.void is not None) == (expected is Standing.VOIDED)
+    assert (found.void is not None) == (expected is ApprovalStanding.VOIDED)
 
 
 @row("C-RA-3")
 def test_a_rejection_says_who_or_why() -> None:
-    assert approval_stands(view(spec=decided("Rejected"))).message == "Rejected by jane"
+    assert check_approval(view(spec=decided("Rejected"))).message == "Rejected by jane"
     said = decided("Rejected", decisionReason="not on a Friday")
-    assert approval_stands(view(spec=said)).message == "not on a Friday"
+    assert check_approval(view(spec=said)).message == "not on a Friday"
 
 
 def test_a_decision_is_dated_by_the_api_server() -> None:
@@ -516,8 +534,8 @@ def test_a_decision_is_dated_by_the_api_server() -> None:
 RULES = GuardRules(protected_namespaces=frozenset({"kube-system"}))
 
 
-def guarded(**changes: Any) -> GuardView:
-    base = GuardView(
+def guarded(**changes: Any) -> GuardInput:
+    base = GuardInput(
         target=TARGET,
         workflow_id="increase-memory-limit",
         now=NOW,
@@ -541,7 +559,7 @@ Ending = tuple[str, Phase | None, Reason | None, SubReason | None, Resolution | 
 BLOCKED = (Phase.FAILED, Reason.REMEDIATION_BLOCKED)
 REVIEW = Resolution.MANUAL_REVIEW_REQUIRED
 
-HALTS: dict[str, tuple[GuardView, Ending]] = {
+HALTS: dict[str, tuple[GuardInput, Ending]] = {
     "C-LC-3 resolved meanwhile": (
         guarded(signal_resolved=True, drift=Drift(VoidReason.TARGET_GONE)),
         (
@@ -587,8 +605,8 @@ HALTS: dict[str, tuple[GuardView, Ending]] = {
 
 
 @pytest.mark.parametrize(("seen", "expected"), HALTS.values(), ids=HALTS.keys())
-def test_each_guard(seen: GuardView, expected: Ending) -> None:
-    halt = guard(seen)
+def test_each_guard(seen: GuardInput, expected: Ending) -> None:
+    halt = check_guards(seen)
 
     assert halt is not None
     found = (halt.guard, halt.phase, halt.reason, halt.sub_reason, halt.resolution, halt.review)
@@ -600,7 +618,7 @@ HOLD_AN_UNDO = {"out of scope", "scope unknown", "protected", "another works on 
 
 
 @pytest.mark.parametrize(("name", "seen"), [(name, seen) for name, (seen, _) in HALTS.items()])
-def test_an_undo_is_no_new_try(name: str, seen: GuardView) -> None:
+def test_an_undo_is_no_new_try(name: str, seen: GuardInput) -> None:
     """Neither a Signal that is over nor what was tried before keeps a run from being taken back; drift does."""
     halt = guard_undo(seen)
 
@@ -610,16 +628,16 @@ def test_an_undo_is_no_new_try(name: str, seen: GuardView) -> None:
 
 @row("C-TR-4")
 def test_a_blocked_execution_goes_on_when_its_holder_has_ended() -> None:
-    busy = guard(guarded(holder=HOLDER))
+    busy = check_guards(guarded(holder=HOLDER))
 
     assert busy is not None
     assert (busy.until, busy.blocked_by) == (NOW + timedelta(seconds=30), HOLDER)
-    assert guard(guarded(holder=None)) is None
+    assert check_guards(guarded(holder=None)) is None
 
 
 def test_another_workflow_or_enough_time_is_no_repetition() -> None:
-    assert guard(guarded(recent=(RecentRun("restart-deployment", NOW),))) is None
-    assert guard(guarded(recent=(RecentRun("increase-memory-limit", NOW - 5 * MINUTE),))) is None
+    assert check_guards(guarded(recent=(RecentRun("restart-deployment", NOW),))) is None
+    assert check_guards(guarded(recent=(RecentRun("increase-memory-limit", NOW - 5 * MINUTE),))) is None
 
 
 # --- the execution and its Job --------------------------------------------------------------------------
@@ -649,7 +667,7 @@ def container(found: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @row("C-WF-1")
 def test_a_target_has_one_job_name() -> None:
-    one = job(execution(), namespace="inquest-workflows")["metadata"]
+    one = job_of(execution(), namespace="inquest-workflows")["metadata"]
     other = target_string(TARGET.model_copy(update={"name": "cart"}))
 
     assert one["name"] == job_name("shop/Deployment/checkout")
@@ -659,7 +677,7 @@ def test_a_target_has_one_job_name() -> None:
 
 
 def test_the_job_runs_once_without_rights_and_ends() -> None:
-    found = job(execution(), namespace="inquest-workflows")
+    found = job_of(execution(), namespace="inquest-workflows")
     spec, pod, main = found["spec"], found["spec"]["template"]["spec"], container(found)
 
     assert (spec["backoffLimit"], spec["parallelism"], spec["completions"]) == (0, 1, 1)
@@ -673,7 +691,7 @@ def test_the_job_runs_once_without_rights_and_ends() -> None:
 
 
 def test_the_job_says_whose_it_is() -> None:
-    found = job(execution(), namespace="inquest-workflows")
+    found = job_of(execution(), namespace="inquest-workflows")
 
     assert found["metadata"]["namespace"] == "inquest-workflows"
     assert found["metadata"]["labels"] == {
@@ -705,7 +723,7 @@ def test_the_job_gets_its_parameters_and_its_target() -> None:
 def test_a_value_reaches_the_job_as_it_is() -> None:
     sneaky = proposal(parameters={**proposal().parameters, "CONTAINER": "$(TARGET_RESOURCE_NAME)$$"})
 
-    env = container(job(execution(sneaky), namespace="n"))["env"]
+    env = container(job_of(execution(sneaky), namespace="n"))["env"]
 
     value = next(one["value"] for one in env if one["name"] == "CONTAINER")
     assert expand(value, {"TARGET_RESOURCE_NAME": "expanded"}) == "$(TARGET_RESOURCE_NAME)$$"
@@ -713,7 +731,7 @@ def test_a_value_reaches_the_job_as_it_is() -> None:
 
 @pytest.mark.parametrize("health", [None, 0.0, 0.25, 0.5, 2 / 3, 1.0])
 def test_a_job_keeps_how_the_target_fared_before_it(health: float | None) -> None:
-    assert health_before(job(execution(), namespace="n", health=health)) == health
+    assert health_before(job_of(execution(), namespace="n", health=health)) == health
 
 
 @pytest.mark.parametrize("said", ["", "well", "-1", "2", "nan", "inf", "1e-3", "0.5.5"])
@@ -730,7 +748,7 @@ def test_what_is_not_declared_does_not_reach_the_job() -> None:
 
 @row("C-WF-5")
 def test_the_job_is_made_from_the_pinned_copy_alone() -> None:
-    found = job(execution(), namespace="inquest-workflows")
+    found = job_of(execution(), namespace="inquest-workflows")
 
     assert container(found)["image"] == pinned().execution.image
     assert found["spec"]["template"]["spec"]["serviceAccountName"] == "increase-memory-limit"
@@ -743,14 +761,14 @@ def without_account(**more: Any) -> Proposal:
 
 
 def test_without_an_account_no_token_is_mounted() -> None:
-    pod = job(execution(without_account()), namespace="n")["spec"]["template"]["spec"]
+    pod = job_of(execution(without_account()), namespace="n")["spec"]["template"]["spec"]
 
     assert pod["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod
 
 
 def test_dependencies_are_mounted_read_only() -> None:
-    found = job(execution(without_account()), namespace="n")
+    found = job_of(execution(without_account()), namespace="n")
     mounts = {one["mountPath"]: one for one in container(found)["volumeMounts"]}
     volumes = {one["name"]: one for one in found["spec"]["template"]["spec"]["volumes"]}
 
@@ -774,7 +792,7 @@ def test_a_pod_template_cannot_take_more_than_an_image() -> None:
     }
     workflow = pinned(execution={"engine": "job", "podTemplate": template, "timeout": "1m"})
 
-    found = job(execution(proposal(workflow=workflow)), namespace="n")["spec"]["template"]
+    found = job_of(execution(proposal(workflow=workflow)), namespace="n")["spec"]["template"]
     pod = found["spec"]
 
     assert found["metadata"]["labels"]["inquest.dev/execution"] == UID
@@ -791,23 +809,23 @@ def test_a_name_with_a_slash_is_no_target() -> None:
     assert "a/b" in target_fault(TargetRef(kind="Deployment", name="a/b", namespace="shop"))
 
 
-LOCKS: dict[str, tuple[dict[str, Any] | None, Lock]] = {
-    "no Job": (None, Lock.FREE),
-    "C-WF-2 ours": ({"metadata": {"labels": {"inquest.dev/execution": UID}}}, Lock.OURS),
-    "C-WF-2 another's, running": ({"metadata": {"labels": {"inquest.dev/execution": "x"}}}, Lock.BUSY),
+LOCKS: dict[str, tuple[dict[str, Any] | None, TargetLock]] = {
+    "no Job": (None, TargetLock.FREE),
+    "C-WF-2 ours": ({"metadata": {"labels": {"inquest.dev/execution": UID}}}, TargetLock.OURS),
+    "C-WF-2 another's, running": ({"metadata": {"labels": {"inquest.dev/execution": "x"}}}, TargetLock.BUSY),
     "another's, ended": (
         {
             "metadata": {"labels": {"inquest.dev/execution": "x"}},
             "status": {"conditions": [{"type": "Failed", "status": "True"}]},
         },
-        Lock.ENDED,
+        TargetLock.ENDED,
     ),
-    "C-WF-2 without our label": ({"metadata": {"labels": {"app": "x"}}}, Lock.FOREIGN),
+    "C-WF-2 without our label": ({"metadata": {"labels": {"app": "x"}}}, TargetLock.FOREIGN),
 }
 
 
 @pytest.mark.parametrize(("found", "expected"), LOCKS.values(), ids=LOCKS.keys())
-def test_whose_job_holds_the_target(found: dict[str, Any] | None, expected: Lock) -> None:
+def test_whose_job_holds_the_target(found: dict[str, Any] | None, expected: TargetLock) -> None:
     assert lock_on(found, UID) is expected
 
 

@@ -16,8 +16,8 @@ from inquest.core.case.endings import cancelled, model_unavailable
 from inquest.core.case.facts import ToolsRan, Turned
 from inquest.core.case.transitions import advance, fold
 from inquest.core.history.history import UNAVAILABLE
-from inquest.core.remediation.approval import Standing
-from inquest.core.remediation.guards import GuardRules, GuardView, guard_drift
+from inquest.core.remediation.approval import ApprovalStanding
+from inquest.core.remediation.guards import GuardInput, GuardRules, guard_drift
 from inquest.core.reporting import audit
 from inquest.datastorage.wire.audit_events import payload_faults
 from inquest.ports.datastorage import AuditEvent
@@ -32,15 +32,15 @@ RUN: dict[str, Any] = {
 TALKED = cases.closing(cancelled(), talk.whole(), seconds=90)
 
 
-def told(case: Case) -> tuple[audit.Record, ...]:
-    return audit.records(case, "uid-1", RUN, talk.TOOLS)
+def told(case: Case) -> tuple[audit.AuditRecord, ...]:
+    return audit.audit_records(case, "uid-1", RUN, talk.TOOLS)
 
 
-def of_type(found: tuple[audit.Record, ...], name: str) -> list[audit.Record]:
+def of_type(found: tuple[audit.AuditRecord, ...], name: str) -> list[audit.AuditRecord]:
     return [one for one in found if one.event_type == name]
 
 
-def check(found: tuple[audit.Record, ...]) -> None:
+def check(found: tuple[audit.AuditRecord, ...]) -> None:
     """What holds for the records of any case."""
     assert [fault for one in found for fault in payload_faults(dict(one.data))] == []
     assert len({one.step for one in found}) == len(found)
@@ -51,15 +51,15 @@ def check(found: tuple[audit.Record, ...]) -> None:
 
 @every_end
 def test_records_are_what_datastorage_takes(case: Case) -> None:
-    found = audit.records(case, "uid-1", RUN)
+    found = audit.audit_records(case, "uid-1", RUN)
 
     check(found)
-    assert audit.records(case, "uid-1", RUN) == found
+    assert audit.audit_records(case, "uid-1", RUN) == found
 
 
 @every_end
 def test_every_case_has_one_result(case: Case) -> None:
-    kinds = Counter(one.event_type for one in audit.records(case, "uid-1", {}))
+    kinds = Counter(one.event_type for one in audit.audit_records(case, "uid-1", {}))
 
     assert kinds["aiagent.response.complete"] + kinds["aiagent.response.failed"] == 1
 
@@ -204,7 +204,7 @@ def test_what_the_snapshot_read_outlives_the_slots() -> None:
 def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
     run: dict[str, Any] = {"preSpecHash": "a", "postSpecHash": "a", "effectiveness": {"alert": 1.0, "reason": "Full"}}
 
-    found = audit.records(ENDED["verified Full"], "uid-1", run)
+    found = audit.audit_records(ENDED["verified Full"], "uid-1", run)
 
     assert [one.event_type for one in found] == [
         "aiagent.enrichment.completed",
@@ -234,11 +234,11 @@ def at_use(**seen: Any) -> Case:
 
 
 VOID = cases.stand(
-    Standing.VOIDED, "Deployment/api has changed since this was proposed", cases.DRIFTED.reason, cases.DRIFTED
+    ApprovalStanding.VOIDED, "Deployment/api has changed since this was proposed", cases.DRIFTED.reason, cases.DRIFTED
 )
-LOST_RIGHT = cases.stand(Standing.NOT_APPROVED, "jane may not approve")
+LOST_RIGHT = cases.stand(ApprovalStanding.NOT_APPROVED, "jane may not approve")
 CHANGED = guard_drift(
-    GuardView(
+    GuardInput(
         cases.DEPLOYMENT, "raise", cases.AT, GuardRules(frozenset()), drift=cases.DRIFTED, approved_by_person=True
     )
 )
@@ -284,7 +284,7 @@ VERIFIED: dict[str, Any] = {"effectiveness": {"health": 1.0, "reason": "Full"}}
 
 
 def ended(case: Case, run: dict[str, Any] | None = None) -> dict[str, Any]:
-    (found,) = of_type(audit.records(case, "uid-1", run or {}), "inquest.case.ended")
+    (found,) = of_type(audit.audit_records(case, "uid-1", run or {}), "inquest.case.ended")
     return dict(found.data)
 
 
@@ -342,14 +342,14 @@ def test_a_cause_without_a_change_is_remembered_as_not_verified() -> None:
 def test_a_case_without_a_cause_teaches_nothing() -> None:
     stopped = cases.closing(cancelled(), fold([cases.opened()]), seconds=9)
 
-    assert not of_type(audit.records(stopped, "uid-1", {}), "inquest.case.ended")
+    assert not of_type(audit.audit_records(stopped, "uid-1", {}), "inquest.case.ended")
 
 
 @pytest.mark.parametrize(("score", "resolved"), [(1.0, True), (0.0, False)])
 def test_the_history_learns_whether_the_signal_went_away(score: float, resolved: bool) -> None:
     run: dict[str, Any] = {"effectiveness": {"alert": score, "reason": "Full"}}
 
-    found = [one for one in audit.records(ENDED["verified Full"], "uid-1", run) if "alert" in one.event_type]
+    found = [one for one in audit.audit_records(ENDED["verified Full"], "uid-1", run) if "alert" in one.event_type]
 
     assert [one.data["alert_resolution"] for one in found] == [{"alert_resolved": resolved}]
 

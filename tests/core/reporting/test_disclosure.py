@@ -10,7 +10,7 @@ from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.journal import dump
 from inquest.core.case.transitions import fold
-from inquest.core.evidence.evidence import Evidence, Gap, Observed, Origin
+from inquest.core.evidence.evidence import Evidence, Gap, ObservedObject, Origin
 from inquest.core.evidence.snapshot import LogTail
 from inquest.core.reporting.disclosure import OF_CONCLUSIONS, asked_about, disclosed, origins_of, withheld
 from tests.core import cases
@@ -103,7 +103,7 @@ def test_a_whole_case_goes_to_who_may_read_all_of_it() -> None:
 
 def test_nothing_that_a_withheld_piece_held_or_led_to_is_in_what_is_disclosed() -> None:
     log = LogTail("payments", SECRET, "app", False, SECRET, "E2")
-    seen = (Observed({"kind": "Pod", "metadata": {"name": "mine"}}, "E1"), Observed({"kind": SECRET}, "E2"))
+    seen = (ObservedObject({"kind": "Pod", "metadata": {"name": "mine"}}, "E1"), ObservedObject({"kind": SECRET}, "E2"))
     case = case_of(
         piece(1, PODS, text="mine", arguments={"read": "pods", "in": "shop"}),
         piece(2, FOREIGN, text=SECRET, arguments={"read": "service", "name": SECRET}),

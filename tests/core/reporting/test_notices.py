@@ -20,9 +20,9 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting import notices
-from inquest.core.reporting.notices import Owner
-from inquest.core.reporting.signal_notices import held, held_key, many_duplicates
-from inquest.core.signals.triage_input import Decision
+from inquest.core.reporting.notices import TargetOwner
+from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice
+from inquest.core.signals.triage_input import TriageDecision
 from tests.core import cases
 from tests.core.reporting.test_status import ENDED
 
@@ -50,7 +50,7 @@ NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
 
 @pytest.mark.parametrize(("case", "expected"), NOTICES.values(), ids=NOTICES.keys())
 def test_a_notice_has_the_type_and_priority_of_its_row(case: Case, expected: tuple[str, str] | None) -> None:
-    told = notices.notice(case)
+    told = notices.case_notice(case)
 
     assert (told and (told.type, told.priority)) == expected
 
@@ -71,14 +71,14 @@ def test_a_review_is_as_urgent_as_its_reason(reason: str, priority: str) -> None
     assert isinstance(closed, Closed)
     verdict = replace(closed.verdict, review_reason=HumanReviewReason(reason))
 
-    told = notices.notice(replace(ENDED["no workflow"], facts=(*before, replace(closed, verdict=verdict))))
+    told = notices.case_notice(replace(ENDED["no workflow"], facts=(*before, replace(closed, verdict=verdict))))
 
     assert told is not None
     assert (told.type, told.priority) == ("ManualReview", priority)
 
 
 def test_a_notice_names_what_a_person_needs() -> None:
-    told = notices.notice(cases.reached(Phase.AWAITING_APPROVAL))
+    told = notices.case_notice(cases.reached(Phase.AWAITING_APPROVAL))
 
     assert told is not None
     assert told.title == "Approval needed: raise-memory on Deployment/api"
@@ -94,7 +94,7 @@ def test_silence_is_told_one_priority_higher_with_the_end_of_the_time(priority: 
     signal = opened.spec.signal.model_copy(update={"priority": priority})
     prior = replace(opened, spec=opened.spec.model_copy(update={"signal": signal}))
 
-    told = notices.notice(replace(SILENT, facts=(prior, *SILENT.facts[1:])))
+    told = notices.case_notice(replace(SILENT, facts=(prior, *SILENT.facts[1:])))
 
     assert told is not None
     assert (told.type, told.priority) == ("Approval", higher)
@@ -105,7 +105,7 @@ def test_silence_is_told_one_priority_higher_with_the_end_of_the_time(priority: 
 def test_an_approver_is_told_the_cause_its_claims_and_what_else_was_possible() -> None:
     case = cases.reached(Phase.AWAITING_APPROVAL)
 
-    told = notices.account(case)
+    told = notices.diagnosis_summary(case)
 
     assert "128Mi is too low" in told.summary
     assert told.overall_confidence == pytest.approx(0.95)
@@ -131,19 +131,19 @@ def test_where_the_cause_belongs_to_others_both_owners_are_named() -> None:
     signal = looked_up("shop", namespace_labels={"inquest.dev/team": "storefront"})
     cause = looked_up("payments", root_labels={"inquest.dev/service-owner": "ledger"})
 
-    told = notices.notice(with_contexts(signal, cause))
+    told = notices.case_notice(with_contexts(signal, cause))
 
     assert told is not None
-    assert told.owners == (Owner("shop", ("storefront",)), Owner("payments", ("ledger",)))
+    assert told.owners == (TargetOwner("shop", ("storefront",)), TargetOwner("payments", ("ledger",)))
 
 
 def test_one_owner_is_named_once_and_a_namespace_speaks_before_its_workloads() -> None:
     labels = {"namespace_labels": {"inquest.dev/team": "storefront"}, "root_labels": {"inquest.dev/team": "other"}}
 
-    told = notices.notice(with_contexts(looked_up("shop", **labels), looked_up("shop", **labels)))
+    told = notices.case_notice(with_contexts(looked_up("shop", **labels), looked_up("shop", **labels)))
 
     assert told is not None
-    assert told.owners == (Owner("shop", ("storefront",)),)
+    assert told.owners == (TargetOwner("shop", ("storefront",)),)
 
 
 def test_before_anything_was_looked_up_the_signal_says_whose_it_is() -> None:
@@ -155,7 +155,7 @@ def test_before_anything_was_looked_up_the_signal_says_whose_it_is() -> None:
         case, facts=(replace(opened, spec=opened.spec.model_copy(update={"signal": signal})), *case.facts[1:])
     )
 
-    assert notices.owners(case) == (Owner("shop", ("storefront", "retail")),)
+    assert notices.owners(case) == (TargetOwner("shop", ("storefront", "retail")),)
 
 
 # --- of a Signal ----------------------------------------------------------------------------------------------
@@ -175,7 +175,9 @@ SIGNAL = Signal.from_object(
 def test_a_block_in_which_more_would_do_harm_asks_for_a_person(reason: str) -> None:
     until = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
-    told = held(SIGNAL, OWNER, Decision(SignalPhase.BLOCKED, reason, "three runs did not help", until), "eu-1")
+    told = held_notice(
+        SIGNAL, OWNER, TriageDecision(SignalPhase.BLOCKED, reason, "three runs did not help", until), "eu-1"
+    )
 
     assert told is not None
     assert (told.type, told.priority) == ("ManualReview", "High")
@@ -191,7 +193,7 @@ def test_a_block_in_which_more_would_do_harm_asks_for_a_person(reason: str) -> N
 
 
 def test_a_block_without_an_end_of_its_own_waits_for_a_review() -> None:
-    told = held(SIGNAL, OWNER, Decision(SignalPhase.BLOCKED, "IneffectiveChain", "why"), "eu-1")
+    told = held_notice(SIGNAL, OWNER, TriageDecision(SignalPhase.BLOCKED, "IneffectiveChain", "why"), "eu-1")
 
     assert told is not None
     assert "Held until: reviewed" in told.body
@@ -223,7 +225,7 @@ BLOCKS: dict[str, tuple[Signal, SignalPhase, str, tuple[str, str] | None]] = {
 def test_a_signal_that_is_not_looked_at_is_told_by_its_row(
     signal: Signal, phase: SignalPhase, reason: str, expected: tuple[str, str] | None
 ) -> None:
-    told = held(signal, OWNER, Decision(phase, reason, "why", UNTIL), "eu-1")
+    told = held_notice(signal, OWNER, TriageDecision(phase, reason, "why", UNTIL), "eu-1")
 
     assert (told and (told.type, told.priority)) == expected
 
@@ -231,7 +233,9 @@ def test_a_signal_that_is_not_looked_at_is_told_by_its_row(
 def test_a_storm_is_one_message_in_an_hour_and_a_block_one_in_its_window() -> None:
     def key(name: str, reason: str, until: datetime | None, hour: int) -> str:
         found = Signal.from_object({**ALERT.to_object(), "metadata": {"name": name, "namespace": "shop", "uid": name}})
-        return held_key(found, f"print-of-{name}", Decision(BLOCKED, reason, "why", until), UNTIL.replace(hour=hour))
+        return held_key(
+            found, f"print-of-{name}", TriageDecision(BLOCKED, reason, "why", until), UNTIL.replace(hour=hour)
+        )
 
     later = UNTIL.replace(minute=30)
     assert key("a", "RateLimited", UNTIL, 9) == key("b", "RateLimited", later, 9) != key("a", "RateLimited", UNTIL, 10)
@@ -249,7 +253,7 @@ def test_what_names_a_notice_comes_back_from_a_status_as_it_was(reason: str, gro
         name = sha256(str(number).encode()).hexdigest()
         place = {"name": "a", "namespace": f"ns-{name[:10]}", "uid": str(UUID(name[:32]))}
         found = Signal.from_object({**ALERT.to_object(), "metadata": place})
-        key = held_key(found, name, Decision(BLOCKED, reason, "why", UNTIL), UNTIL, grouped=grouped)
+        key = held_key(found, name, TriageDecision(BLOCKED, reason, "why", UNTIL), UNTIL, grouped=grouped)
         assert redactor.strings({"notices": [{"key": key}]}).value == {"notices": [{"key": key}]}
 
 
@@ -267,7 +271,7 @@ def test_what_names_a_notice_comes_back_from_a_status_as_it_was(reason: str, gro
     ],
 )
 def test_many_duplicates_are_told_at_each_power_of_ten(before: int, after: int, reached: int | None) -> None:
-    found = many_duplicates(ALERT, before, after, "eu-1")
+    found = duplicates_notice(ALERT, before, after, "eu-1")
 
     assert (found and found[0]) == reached
     if found:
@@ -283,7 +287,7 @@ def test_a_long_cause_leaves_room_for_the_command() -> None:
         for fact in case.facts
     ]
 
-    told = notices.notice(replace(case, facts=tuple(facts)))
+    told = notices.case_notice(replace(case, facts=tuple(facts)))
 
     assert told is not None
     assert "x" * 900 in told.body
@@ -295,10 +299,10 @@ def test_what_went_away_by_itself_is_told_to_whom_wants_to_hear_of_it() -> None:
     waiting = cases.reached(Phase.AWAITING_APPROVAL)
     gone = advance(waiting, Closed(outcome.signal_resolved(), cases.AT))
 
-    assert notices.notice(gone) is None
+    assert notices.case_notice(gone) is None
     told = notices.notice_or_self_resolved(gone)
     assert told is not None
     assert (told.type, told.priority) == ("StatusUpdate", "Low")
     assert "kubectl describe inv inv-1 -n shop" in told.body
-    assert notices.notice_or_self_resolved(waiting) == notices.notice(waiting)
+    assert notices.notice_or_self_resolved(waiting) == notices.case_notice(waiting)
     assert notices.notice_or_self_resolved(ENDED["cancelled in Selecting"]) is None

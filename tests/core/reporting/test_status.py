@@ -40,23 +40,23 @@ from inquest.core.case.facts import (
     Unchosen,
 )
 from inquest.core.case.merging import merge
-from inquest.core.case.outcome import Verdict
-from inquest.core.case.steps import ExecutionSeen
+from inquest.core.case.outcome import Conclusion
+from inquest.core.case.steps import ObservedExecution
 from inquest.core.case.transitions import ENDS, advance, fold
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.diagnosis.claims import CheckedClaim, CheckedClaims
 from inquest.core.diagnosis.diagnosis import Cause, Diagnosis
-from inquest.core.diagnosis.playbooks import Playbook
-from inquest.core.evidence.evidence import Caution, Citation, Gap, Health
+from inquest.core.diagnosis.playbooks import PlaybookMatch
+from inquest.core.evidence.evidence import CaseWarning, Citation, Gap, Health
 from inquest.core.history.history import UNAVAILABLE, History, HistoryEntry
-from inquest.core.remediation.approval import Standing
-from inquest.core.remediation.policy import what_follows
+from inquest.core.remediation.approval import ApprovalStanding
+from inquest.core.remediation.policy import after_ruling
 from inquest.core.reporting import conditions as reporting_conditions
 from inquest.core.reporting import metrics, notices
-from inquest.core.reporting.events import announcements
+from inquest.core.reporting.events import case_events
 from inquest.core.reporting.metrics import Measure
 from inquest.core.reporting.status import MAX_EVIDENCE, evidence_index, status_changes
-from inquest.core.reporting.status_budget import size_of, trim
+from inquest.core.reporting.status_budget import status_size, trim_status
 from inquest.core.reporting.transcript import NO_TOOLS
 from inquest.core.text import visible
 from tests.core import cases
@@ -72,7 +72,7 @@ def status_of(case: Case) -> InvestigationStatus:
 
 
 def conditions_of(case: Case) -> dict[str, tuple[str, str]]:
-    made = set_conditions((), "Investigation", reporting_conditions.verdicts(case), generation=1, now=LATER)
+    made = set_conditions((), "Investigation", reporting_conditions.condition_values(case), generation=1, now=LATER)
     return {found.type: (found.status, found.reason) for found in made}
 
 
@@ -110,11 +110,11 @@ def _rulings() -> Iterator[tuple[str, Case]]:
 def _decisions() -> Iterator[tuple[str, Case]]:
     waiting = cases.reached(Phase.AWAITING_APPROVAL)
     for standing, void in (
-        (Standing.REJECTED, None),
-        (Standing.EXPIRED, None),
-        (Standing.TAMPERED, None),
-        (Standing.USED, None),
-        *((Standing.VOIDED, void) for void in VoidReason),
+        (ApprovalStanding.REJECTED, None),
+        (ApprovalStanding.EXPIRED, None),
+        (ApprovalStanding.TAMPERED, None),
+        (ApprovalStanding.USED, None),
+        *((ApprovalStanding.VOIDED, void) for void in VoidReason),
     ):
         seen = cases.view(stand=cases.stand(standing, "said", void))
         yield f"{standing} {void or ''}".strip(), cases.World().run(seen, waiting)
@@ -123,22 +123,22 @@ def _decisions() -> Iterator[tuple[str, Case]]:
 def _runs() -> Iterator[tuple[str, Case]]:
     running, verifying = cases.reached(Phase.EXECUTING), cases.reached(Phase.VERIFYING)
     for ran in (True, False):
-        seen = ExecutionSeen(ExecutionPhase.FAILED, "OOMKilled", ran)
+        seen = ObservedExecution(ExecutionPhase.FAILED, "OOMKilled", ran)
         yield f"failed, ran {ran}", cases.World().run(cases.view(execution=seen), running)
     yield "gone while executing", cases.World().run(cases.view(), running)
     yield "gone while verifying", cases.World().run(cases.view(), verifying)
     yield "verification cancelled", cases.World().run(cases.view(cancelled=True), verifying)
     for reason in (*EffectivenessReason, None):
-        done = endings.Effect(Resolution.REMEDIATED, reason, 0.5)
-        seen = ExecutionSeen(ExecutionPhase.SUCCEEDED, done=done)
+        done = endings.VerifiedEffect(Resolution.REMEDIATED, reason, 0.5)
+        seen = ObservedExecution(ExecutionPhase.SUCCEEDED, done=done)
         yield f"verified {reason}", cases.World().run(cases.view(execution=seen), verifying)
     for case in (running, verifying):
-        seen = ExecutionSeen(ExecutionPhase.ROLLED_BACK)
+        seen = ObservedExecution(ExecutionPhase.ROLLED_BACK)
         yield f"rolled back in {case.phase}", cases.World().run(cases.view(execution=seen), case)
 
 
 def _from_outside() -> Iterator[tuple[str, Case]]:
-    verdicts: dict[str, Verdict] = {
+    verdicts: dict[str, Conclusion] = {
         "cancelled": endings.cancelled("jane"),
         "timed out": endings.timed_out(Phase.INVESTIGATING),
         "queue timeout": endings.queue_timeout("1h"),
@@ -213,8 +213,8 @@ def test_what_cannot_change_is_written_once(case: Case) -> None:
 def test_telling_of_an_end_never_fails(case: Case) -> None:
     before = replace(case, phase=Phase.PENDING, facts=case.facts[:-1])
 
-    said = [word.reason for word in announcements(before, case)]
-    told = notices.notice(case)
+    said = [word.reason for word in case_events(before, case)]
+    told = notices.case_notice(case)
 
     assert "PhaseTransition" in said
     assert told is None or told.body
@@ -236,7 +236,7 @@ def test_an_open_case_fits_into_the_status(phase: Phase) -> None:
 
 def test_a_case_without_facts_waits() -> None:
     assert status_changes(Case()) == {"phase": Phase.PENDING, "target_display": None}
-    assert reporting_conditions.verdicts(Case()) == {}
+    assert reporting_conditions.condition_values(Case()) == {}
 
 
 MESSAGES = {
@@ -358,7 +358,7 @@ def huge(word: str = "x") -> Case:
         checked=CheckedClaims((claim,) * 40, 40, 40),
         confidence=0.9,
         outcome="actionable",
-        warnings=tuple(Caution("A", f"{number}{text}") for number in range(40)),
+        warnings=tuple(CaseWarning("A", f"{number}{text}") for number in range(40)),
     )
     evidence = tuple(cases.evidence(number, tool=text) for number in range(1, 120))
     gaps = tuple(Gap(f"{number}{text}", text) for number in range(60))
@@ -387,7 +387,7 @@ def ended(case: Case) -> Case:
     ruling = cases.ruling("Denied", reason="r" * 512)
     selected = case.last(Selected)
     assert selected is not None
-    verdict = endings.after_ruling(selected.verdict, ruling, what_follows(ruling, dry_run=False))
+    verdict = endings.after_ruling(selected.verdict, ruling, after_ruling(ruling, dry_run=False))
     return cases.closing(replace(verdict, message="m" * 9000), case)
 
 
@@ -419,7 +419,7 @@ def texts_in(value: Any) -> Iterator[str]:
 def test_what_is_uncertain_about_the_target_is_a_warning(diagnosed: bool) -> None:
     unsure = cases.resolved(warnings=("scope of Gadget is not known",))
     facts: list[Fact] = [cases.opened(), unsure, cases.taken()]
-    facts += [Diagnosed(Diagnosis("s", warnings=(Caution("A", "a"),)), cases.AT)] if diagnosed else []
+    facts += [Diagnosed(Diagnosis("s", warnings=(CaseWarning("A", "a"),)), cases.AT)] if diagnosed else []
 
     warnings = status_of(fold(facts)).warnings
 
@@ -430,7 +430,7 @@ def test_no_event_hides_a_character() -> None:
     case = fold([cases.opened(), cases.taken(), cases.resolved()])
     diagnosed = advance(case, Diagnosed(Diagnosis("too\u200blow"), cases.AT))
 
-    assert [said.message for said in announcements(case, diagnosed)][-1] == "too\\u{200b}low"
+    assert [said.message for said in case_events(case, diagnosed)][-1] == "too\\u{200b}low"
 
 
 def test_a_citation_that_names_no_evidence_is_left_out_of_the_claim() -> None:
@@ -510,7 +510,7 @@ ORDER = (
 def full() -> InvestigationStatus:
     """A status with something under every name that can be cut."""
     case = ended(huge())
-    made = set_conditions((), "Investigation", reporting_conditions.verdicts(case), generation=1, now=LATER)
+    made = set_conditions((), "Investigation", reporting_conditions.condition_values(case), generation=1, now=LATER)
     return status_of(case).model_copy(
         update={
             "conditions": made,
@@ -521,13 +521,13 @@ def full() -> InvestigationStatus:
 
 
 FULL = full()
-SIZE = size_of(FULL)
+SIZE = status_size(FULL)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(min_value=0, max_value=SIZE))
 def test_the_contract_is_never_cut(budget: int) -> None:
-    found = trim(FULL, budget)
+    found = trim_status(FULL, budget)
 
     assert all(getattr(found, name) == getattr(FULL, name) for name in (*CONTRACT, "conditions", "context"))
 
@@ -535,7 +535,7 @@ def test_the_contract_is_never_cut(budget: int) -> None:
 @settings(deadline=None, max_examples=40)
 @given(st.integers(min_value=0, max_value=SIZE))
 def test_cuts_come_in_their_order(budget: int) -> None:
-    found = trim(FULL, budget)
+    found = trim_status(FULL, budget)
 
     assert found.truncated == ORDER[: len(found.truncated)]
 
@@ -545,7 +545,7 @@ def test_cuts_come_in_their_order(budget: int) -> None:
 def test_evidence_of_a_claim_that_stands_is_never_dropped(budget: int) -> None:
     cited = replace_claims(FULL, ("E1", "E7"))
 
-    found = trim(cited, budget)
+    found = trim_status(cited, budget)
 
     assert {"E1", "E7"} <= {item.id for item in found.evidence}
 
@@ -561,25 +561,25 @@ def replace_claims(status: InvestigationStatus, names: tuple[str, ...]) -> Inves
 @settings(deadline=None, max_examples=40)
 @given(st.integers(min_value=0, max_value=SIZE))
 def test_no_more_is_cut_than_has_to_be(budget: int) -> None:
-    found = trim(FULL, budget)
+    found = trim_status(FULL, budget)
 
     assert (found == FULL) is (budget >= SIZE)
-    assert trim(FULL, max(budget, size_of(found))) == found
+    assert trim_status(FULL, max(budget, status_size(found))) == found
 
 
 def test_the_fullest_status_fits_into_its_budget() -> None:
     budget = 65_536
 
-    found = trim(FULL, budget)
+    found = trim_status(FULL, budget)
 
     assert budget < SIZE
-    assert size_of(found) <= budget
+    assert status_size(found) <= budget
 
 
 def test_what_is_not_there_is_not_said_to_be_cut() -> None:
     small = status_of(cases.reached(Phase.AWAITING_APPROVAL))
 
-    found = trim(small, 0)
+    found = trim_status(small, 0)
 
     assert {"progress", "plan"} & set(found.truncated) == set()
 
@@ -691,7 +691,7 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
 
 @pytest.mark.parametrize(("before", "fact", "expected"), EVENTS.values(), ids=EVENTS.keys())
 def test_an_event_says_what_has_just_happened(before: Case, fact: Fact, expected: list[str]) -> None:
-    assert [said.reason for said in announcements(before, advance(before, fact))] == expected
+    assert [said.reason for said in case_events(before, advance(before, fact))] == expected
 
 
 @pytest.mark.parametrize("spent", ["TurnBudgetSpent", "TokenBudgetSpent"], ids=["T51 turns", "T51 tokens"])
@@ -701,7 +701,7 @@ def test_a_spent_budget_is_visible_in_condition_and_metric(spent: str) -> None:
     case = advance(fold([cases.opened(model="m-1"), cases.taken(), cases.resolved()]), turned)
 
     assert conditions_of(case)["EvidenceComplete"] == ("False", "BudgetExhausted")
-    assert list(metrics.measures(case, NO_TOOLS)) == [Measure("guardrail", {"guard": spent})]
+    assert list(metrics.case_measures(case, NO_TOOLS)) == [Measure("guardrail", {"guard": spent})]
 
 
 def test_evidence_that_is_cited_is_listed_before_what_is_not() -> None:
@@ -715,7 +715,7 @@ def test_evidence_that_is_cited_is_listed_before_what_is_not() -> None:
 
 
 def test_the_status_names_the_playbooks_that_match() -> None:
-    books = tuple(Playbook(name, ("look",)) for name in ("OOMKilled", "CrashLoopBackOff"))
+    books = tuple(PlaybookMatch(name, ("look",)) for name in ("OOMKilled", "CrashLoopBackOff"))
     taken = replace(cases.taken(), playbooks=books)
 
     case = fold([cases.opened(), taken, cases.resolved()])

@@ -15,7 +15,7 @@ from inquest.core.case.journal import dump, load
 from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import status
-from inquest.core.reporting.transcript import Fate, exchanges
+from inquest.core.reporting.transcript import CallOutcome, transcript_turns
 from tests.core import cases, talk
 
 CASE = talk.whole()
@@ -27,7 +27,7 @@ def shown(case: Case = CASE) -> InvestigationStatus:
 
 
 def test_every_call_has_the_fate_that_it_had() -> None:
-    found = exchanges(CASE, talk.TOOLS)
+    found = transcript_turns(CASE, talk.TOOLS)
 
     assert [(one.invocation, one.turn) for one in found] == [
         (Invocation.RCA, 1),
@@ -37,10 +37,10 @@ def test_every_call_has_the_fate_that_it_had() -> None:
         (Invocation.SELECTION, 2),
     ]
     assert [[(asked.tool, asked.fate) for asked in one.calls] for one in found] == [
-        [("get", Fate.OK), ("get", Fate.REFUSED)],
-        [("get", Fate.DUPLICATE), ("logs", Fate.TIMEOUT), ("invented", Fate.REFUSED)],
+        [("get", CallOutcome.OK), ("get", CallOutcome.REFUSED)],
+        [("get", CallOutcome.DUPLICATE), ("logs", CallOutcome.TIMEOUT), ("invented", CallOutcome.REFUSED)],
         [],
-        [("list_workflows", Fate.OK)],
+        [("list_workflows", CallOutcome.OK)],
         [],
     ]
 
@@ -48,9 +48,9 @@ def test_every_call_has_the_fate_that_it_had() -> None:
 def test_calls_without_an_answer_are_running() -> None:
     asked = fold(CASE.facts[: CASE.facts.index(CASE.all(facts.Turned)[1]) + 1])
 
-    (_, newest) = exchanges(asked, talk.TOOLS)
+    (_, newest) = transcript_turns(asked, talk.TOOLS)
 
-    assert [call.fate for call in newest.calls] == [Fate.DUPLICATE, Fate.RUNNING, Fate.REFUSED]
+    assert [call.fate for call in newest.calls] == [CallOutcome.DUPLICATE, CallOutcome.RUNNING, CallOutcome.REFUSED]
     assert [entry.ok for entry in shown(asked).progress] == [True, False, True, None, False]
 
 

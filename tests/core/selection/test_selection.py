@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from inquest.api.refs import DetectedLabels, TargetRef
 from inquest.api.types import GitOpsTool
-from inquest.core.case.merging import Circumstances, merge
+from inquest.core.case.merging import SelectionFacts, merge
 from inquest.core.case.outcome import decide
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.cluster.quantities import bytes_from, quantity_from, thousandths_from
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import Citation, Finding
 from inquest.core.llm.prompts.selection import SelectionContext, first_message, seven_fields, system_prompt
-from inquest.core.llm.reply.verdicts import Choice, SelectionReply
-from inquest.core.selection.catalogue import Described, WorkflowRecord
+from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
+from inquest.core.selection.catalogue import Workflow, WorkflowDescription
 from inquest.core.selection.parameter_rules import (
     PARAMETER_RULES,
-    Around,
+    TargetFacts,
     doubled_cpu,
     doubled_memory,
     larger_storage,
@@ -39,7 +39,7 @@ from inquest.core.selection.parameters import (
     parameter_texts,
 )
 from inquest.core.selection.selection import (
-    Attempt,
+    SelectionAttempt,
     actions_for,
     attempt_of,
     choose,
@@ -51,7 +51,7 @@ from inquest.core.selection.selection import (
     unread,
     validate,
 )
-from inquest.core.selection.target import Aim, final_target, injected, needs_lookup, target_question
+from inquest.core.selection.target import FinalTarget, final_target, injected, needs_lookup, target_question
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SHA = "sha256:" + "a" * 64
@@ -66,7 +66,7 @@ def declared(name: str, kind: str = "string", **more: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "description": "d", **more}
 
 
-def record(*parameters: dict[str, Any], **more: Any) -> WorkflowRecord:
+def record(*parameters: dict[str, Any], **more: Any) -> Workflow:
     shape: dict[str, Any] = {
         "workflow_id": "w-1",
         "name": "raise-memory",
@@ -75,7 +75,7 @@ def record(*parameters: dict[str, Any], **more: Any) -> WorkflowRecord:
         "content_hash": "b" * 64,
         "status": "Active",
         "latest": True,
-        "description": Described("w", "u"),
+        "description": WorkflowDescription("w", "u"),
         "engine": "job",
         "bundle": f"registry/tool@{SHA}",
         "bundle_digest": SHA,
@@ -84,7 +84,7 @@ def record(*parameters: dict[str, Any], **more: Any) -> WorkflowRecord:
         "components": ("apps/v1/Deployment",),
         "content": {},
     }
-    return WorkflowRecord(**shape | more)
+    return Workflow(**shape | more)
 
 
 def finding(category: str = "OOMKilled", actions: tuple[str, ...] = ("IncreaseMemoryLimits",), **facts: str) -> Finding:
@@ -147,7 +147,7 @@ def test_the_prompt_of_invocation_2_vanishes_where_it_is_empty() -> None:
 
 # --- validation --------------------------------------------------------------------------------------
 
-GOOD = Choice("w-1", 0.9, parameters={"MEMORY_LIMIT": "256Mi"})
+GOOD = WorkflowChoice("w-1", 0.9, parameters={"MEMORY_LIMIT": "256Mi"})
 RECORD = record(declared("MEMORY_LIMIT", required=True))
 
 
@@ -165,7 +165,7 @@ RECORD = record(declared("MEMORY_LIMIT", required=True))
         pytest.param(replace(GOOD, bundle=f"registry/tool@{SHA}"), RECORD, [], id="the right bundle"),
         pytest.param(replace(GOOD, parameters={}), RECORD, ["parameter_validation_failed"], id="parameter"),
         pytest.param(
-            Choice("w-1", 2.0, bundle="other"),
+            WorkflowChoice("w-1", 2.0, bundle="other"),
             RECORD,
             ["parameter_validation_failed", "image_mismatch", "parameter_validation_failed"],
             id="all errors are collected",
@@ -173,7 +173,7 @@ RECORD = record(declared("MEMORY_LIMIT", required=True))
     ],
 )
 def test_a_choice_is_held_against_the_catalogue(
-    choice: Choice | None, found: WorkflowRecord | None, reasons: list[str]
+    choice: WorkflowChoice | None, found: Workflow | None, reasons: list[str]
 ) -> None:
     validation = validate(choice, found)
 
@@ -378,8 +378,8 @@ def test_the_correction_names_errors_and_parameters() -> None:
     assert "Parameters of" not in correction_message(1, validate(GOOD, None))
 
 
-def attempt(number: int, reason: str) -> Attempt:
-    return Attempt(number, "w", (f"error {number}",) if reason else ("unread",), reason, NOW)
+def attempt(number: int, reason: str) -> SelectionAttempt:
+    return SelectionAttempt(number, "w", (f"error {number}",) if reason else ("unread",), reason, NOW)
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_the_reason_of_the_last_real_error_stands(reasons: list[str], last: str)
     ("records", "valid"),
     [pytest.param([None, None, RECORD], [False, False, True], id="pipeline-20.5-04b")],
 )
-def test_attempts_record_what_was_tried(records: list[WorkflowRecord | None], valid: list[bool]) -> None:
+def test_attempts_record_what_was_tried(records: list[Workflow | None], valid: list[bool]) -> None:
     attempts = [attempt_of(n, GOOD, validate(GOOD, found), NOW) for n, found in enumerate(records, start=1)]
 
     assert [one.valid for one in attempts] == valid
@@ -408,10 +408,10 @@ def test_attempts_record_what_was_tried(records: list[WorkflowRecord | None], va
 
 @pytest.mark.parametrize("_row", [pytest.param(None, id="pipeline-20.5-05a")])
 def test_a_review_that_is_asked_for_clears_an_unknown_id(_row: None) -> None:
-    reply = SelectionReply(summary="s", choice=GOOD, confidence=0.9, needs_review=True, review_reason="ask me")
+    reply = SelectionVerdict(summary="s", choice=GOOD, confidence=0.9, needs_review=True, review_reason="ask me")
     tried = attempt_of(1, GOOD, validate(GOOD, None), NOW)
 
-    verdict = decide(merge(Diagnosis(summary="s"), reply), Circumstances(attempts=(tried,)))
+    verdict = decide(merge(Diagnosis(summary="s"), reply), SelectionFacts(attempts=(tried,)))
 
     assert verdict.merged is not None
     assert (verdict.merged.workflow, str(verdict.phase), str(verdict.outcome)) == (
@@ -442,22 +442,22 @@ NODE = ref("Node/n1", None)
 @pytest.mark.parametrize(
     ("root", "named", "known", "found", "aim"),
     [
-        pytest.param(WORKER, ref("Deployment/halluc"), [WORKER, POD], None, Aim(WORKER), id="pipeline-20.5-01"),
-        pytest.param(WORKER, ref("pod/worker-abc".title()), [POD], None, Aim(WORKER), id="pipeline-20.5-02a"),
-        pytest.param(WORKER, NODE, [POD], NODE, Aim(NODE), id="pipeline-20.5-02b"),
-        pytest.param(WORKER, ref("Node/n9", None), [POD], None, Aim(None, ask=True), id="pipeline-20.5-02c"),
-        pytest.param(None, WORKER, [POD], WORKER, Aim(None), id="no verified root"),
-        pytest.param(WORKER, None, [POD], None, Aim(WORKER), id="none named"),
+        pytest.param(WORKER, ref("Deployment/halluc"), [WORKER, POD], None, FinalTarget(WORKER), id="pipeline-20.5-01"),
+        pytest.param(WORKER, ref("pod/worker-abc".title()), [POD], None, FinalTarget(WORKER), id="pipeline-20.5-02a"),
+        pytest.param(WORKER, NODE, [POD], NODE, FinalTarget(NODE), id="pipeline-20.5-02b"),
+        pytest.param(WORKER, ref("Node/n9", None), [POD], None, FinalTarget(None, ask=True), id="pipeline-20.5-02c"),
+        pytest.param(None, WORKER, [POD], WORKER, FinalTarget(None), id="no verified root"),
+        pytest.param(WORKER, None, [POD], None, FinalTarget(WORKER), id="none named"),
         pytest.param(
-            WORKER, ref("Deployment/x", api_version="other/v1"), [], None, Aim(None, True), id="another group"
+            WORKER, ref("Deployment/x", api_version="other/v1"), [], None, FinalTarget(None, True), id="another group"
         ),
         pytest.param(
-            WORKER, ref("Deployment/x", api_version="apps/v1beta1"), [], None, Aim(WORKER), id="another version"
+            WORKER, ref("Deployment/x", api_version="apps/v1beta1"), [], None, FinalTarget(WORKER), id="another version"
         ),
     ],
 )
 def test_the_final_target(
-    root: TargetRef | None, named: TargetRef | None, known: list[TargetRef], found: TargetRef | None, aim: Aim
+    root: TargetRef | None, named: TargetRef | None, known: list[TargetRef], found: TargetRef | None, aim: FinalTarget
 ) -> None:
     assert final_target(root=root, named=named, known=known, found=found) == aim
 
@@ -505,7 +505,7 @@ def test_code_chooses_with_parameters_from_facts() -> None:
 
     reply = choose(OOM, [replace(MEMORY, status="Disabled"), replace(MEMORY, action_type="Other"), MEMORY, other])
 
-    assert reply.choice == Choice(
+    assert reply.choice == WorkflowChoice(
         "w-1",
         0.93,
         "OOMKilled calls for IncreaseMemoryLimits (evidence E3, E7); CONTAINER=app: the container that the finding "
@@ -526,7 +526,7 @@ def test_code_chooses_with_parameters_from_facts() -> None:
         (OOM, [record(declared("MEMORY_LIMIT", pattern="Gi$"))], "does not match"),
     ],
 )
-def test_no_workflow_where_a_rule_gives_nothing(found: Finding, records: list[WorkflowRecord], why: str) -> None:
+def test_no_workflow_where_a_rule_gives_nothing(found: Finding, records: list[Workflow], why: str) -> None:
     reply = choose(found, records)
 
     verdict = decide(merge(Diagnosis(summary="s", outcome="actionable"), reply))
@@ -647,7 +647,7 @@ def test_a_quota_bounds_what_a_rule_may_ask_for(facts: dict[str, str], hard: str
 
 
 def test_a_quota_without_room_leaves_the_choice_to_a_person() -> None:
-    full = Around(quota={"limits.memory": Quota("256Mi", "250Mi")})
+    full = TargetFacts(quota={"limits.memory": Quota("256Mi", "250Mi")})
 
     assert choose(OOM, [MEMORY]).choice is not None
     assert choose(OOM, [MEMORY], full).choice is None
@@ -655,7 +655,7 @@ def test_a_quota_without_room_leaves_the_choice_to_a_person() -> None:
 
 @pytest.mark.parametrize(("replicas", "chosen"), [("2", False), ("0", True)])
 def test_what_an_autoscaler_would_take_back_is_not_chosen(replicas: str, chosen: bool) -> None:
-    scaled = Around(DetectedLabels(hpa_enabled=True))
+    scaled = TargetFacts(DetectedLabels(hpa_enabled=True))
     few = finding("Overloaded", ("ScaleReplicas",), replicas=replicas, wantedReplicas="3")
     scale = record(declared("REPLICAS", "integer", required=True), action_type="ScaleReplicas")
 
@@ -686,14 +686,14 @@ def test_what_is_for_another_team_comes_last(custom: dict[str, tuple[str, ...]],
         )
     )
 
-    reply = choose(OOM, [payments, silver, wild, none], Around(custom=custom))
-    alone = choose(OOM, [silver], Around(custom=custom))
+    reply = choose(OOM, [payments, silver, wild, none], TargetFacts(custom=custom))
+    alone = choose(OOM, [silver], TargetFacts(custom=custom))
 
     assert (reply.choice and reply.choice.workflow_id, alone.choice and alone.choice.workflow_id) == (chosen, "silver")
 
 
 def test_under_git_ops_only_what_changes_the_source_is_taken() -> None:
-    argo = Around(DetectedLabels(git_ops_managed=True, git_ops_tool=GitOpsTool.ARGOCD))
+    argo = TargetFacts(DetectedLabels(git_ops_managed=True, git_ops_tool=GitOpsTool.ARGOCD))
     both = replace(OOM, actions=("IncreaseMemoryLimits", "GitRevertCommit"))
     revert = record(workflow_id="w-2", action_type="GitRevertCommit")
     made_for = replace(MEMORY, workflow_id="w-3", content={"spec": {"labels": {"detected": {"gitOpsTool": "argocd"}}}})

@@ -16,16 +16,26 @@ from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal
 from inquest.api.types import Mode, Severity, SignalPhase
 from inquest.core.signals.alertmanager import read_alertmanager, read_specs, seen_again, target_of, words_of
-from inquest.core.signals.payload import MOST_NOTICES, Batch, Circumstances, Firing, Over, Refused, Served, Told, fitted
+from inquest.core.signals.payload import (
+    MOST_NOTICES,
+    Batch,
+    Firing,
+    IntakeContext,
+    RefusedPayload,
+    Resolved,
+    ServedKind,
+    Told,
+    fitted,
+)
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 SERVED = {
-    "certificate": Served("Certificate", True),
-    "clusterissuer": Served("ClusterIssuer", False),
-    "ingress": Served("Ingress", True),
+    "certificate": ServedKind("Certificate", True),
+    "clusterissuer": ServedKind("ClusterIssuer", False),
+    "ingress": ServedKind("Ingress", True),
 }
-AROUND = Circumstances(NOW, "here", SERVED)
+AROUND = IntakeContext(NOW, "here", SERVED)
 UNKNOWN = TargetRef(kind="Unknown", name="unknown", namespace="shop")
 
 
@@ -118,7 +128,7 @@ def test_a_predicted_name_makes_a_proactive_signal() -> None:
     ids=["a name of the setting", "in another case", "the sender says otherwise"],
 )
 def test_a_prediction_of_any_sender_is_known_by_its_name_unless_the_sender_says(told: Json, mode: Mode) -> None:
-    around = Circumstances(NOW, "here", SERVED, {"DiskFullSoon": "DiskPressure"})
+    around = IntakeContext(NOW, "here", SERVED, {"DiskFullSoon": "DiskPressure"})
 
     assert fired(read_specs({**spec(), **told}, around)).content.mode is mode
 
@@ -156,7 +166,7 @@ def test_halves_of_surrogate_pairs_reach_neither_a_signal_nor_an_answer() -> Non
     refused = one_of(read(alert(labels={"\ud800": 1})))
 
     assert content.labels["odd"] == "a?b"
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedPayload)
     assert refused.field == "alerts[0].labels.?"
 
 
@@ -204,7 +214,7 @@ TARGETS = {
 
 @pytest.mark.parametrize(("labels", "expected"), TARGETS.values(), ids=TARGETS.keys())
 def test_labels_name_the_target_by_the_first_rule_that_fits(labels: dict[str, str], expected: str) -> None:
-    served = {**SERVED, "role": Served("Role", True), "event": Served("Event", True)}
+    served = {**SERVED, "role": ServedKind("Role", True), "event": ServedKind("Event", True)}
 
     target = target_of({"namespace": "shop", **labels}, served)
 
@@ -214,7 +224,7 @@ def test_labels_name_the_target_by_the_first_rule_that_fits(labels: dict[str, st
 @pytest.mark.parametrize("row", ["C-IN-3"])
 def test_who_was_scraped_is_never_a_target(row: str) -> None:
     labels = dict.fromkeys(("job", "service", "instance", "endpoint", "container"), "x")
-    served = {word: Served(word.title(), True) for word in labels}
+    served = {word: ServedKind(word.title(), True) for word in labels}
 
     assert target_of({**labels, "namespace": "shop"}, served) == UNKNOWN
 
@@ -246,9 +256,9 @@ def test_a_resolved_notice_has_the_name_of_the_firing_one() -> None:
     early, open_end = one_of(read(ended)), one_of(read(alert(status="resolved")))
 
     name = fired(read(alert())).name
-    assert over == Over(name, datetime(2026, 11, 22, 9, 45, tzinfo=UTC))
-    assert early == Over(name, datetime(2026, 11, 22, 9, 30, tzinfo=UTC))
-    assert open_end == Over(name, NOW)
+    assert over == Resolved(name, datetime(2026, 11, 22, 9, 45, tzinfo=UTC))
+    assert early == Resolved(name, datetime(2026, 11, 22, 9, 30, tzinfo=UTC))
+    assert open_end == Resolved(name, NOW)
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------
@@ -279,7 +289,7 @@ FAULTS = {
 def test_an_alert_that_cannot_be_read_names_its_field_and_stops_no_other(one: object, field: str) -> None:
     refused, taken = read(one, alert())  # type: ignore[misc]
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedPayload)
     assert (refused.field, bool(refused.rule)) == (field, True)
     assert isinstance(taken, Firing)
 
@@ -296,7 +306,7 @@ WHOLES = {
 def test_a_payload_that_is_none_is_refused_as_a_whole(found: object, field: str) -> None:
     refused = read_alertmanager(found, AROUND)
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedPayload)
     assert (refused.field, refused.too_many) == (field, False)
 
 
@@ -304,7 +314,7 @@ def test_more_alerts_than_may_come_at_once_are_too_many() -> None:
     full, more = (read(*[alert()] * count) for count in (MOST_NOTICES, MOST_NOTICES + 1))
 
     assert len(full) == MOST_NOTICES  # type: ignore[arg-type]
-    assert isinstance(more, Refused)
+    assert isinstance(more, RefusedPayload)
     assert more.too_many
 
 
@@ -327,7 +337,7 @@ def test_a_list_of_specs_is_read_one_by_one() -> None:
     one, over, other = read_specs([spec(), spec(resolvedTime="2026-11-22T09:45:00Z"), spec(name="B")], AROUND)  # type: ignore[misc]
 
     assert isinstance(one, Firing)
-    assert over == Over(one.name, datetime(2026, 11, 22, 9, 45, tzinfo=UTC))
+    assert over == Resolved(one.name, datetime(2026, 11, 22, 9, 45, tzinfo=UTC))
     assert fired((other,)).name != one.name
 
 
@@ -349,8 +359,8 @@ SPEC_FAULTS = {
 def test_a_spec_that_cannot_be_read_names_its_field(found: object, field: str) -> None:
     (alone,), (listed,) = read_specs(found, AROUND), read_specs([found], AROUND)  # type: ignore[misc]
 
-    assert isinstance(alone, Refused)
-    assert isinstance(listed, Refused)
+    assert isinstance(alone, RefusedPayload)
+    assert isinstance(listed, RefusedPayload)
     assert (alone.field, listed.field) == (field, f"[0].{field}" if field else "[0]")
 
 
@@ -416,12 +426,12 @@ SPECS = st.builds(lambda changes: {**spec(), **changes}, st.dictionaries(st.samp
 
 def _is_told(batch: Batch) -> None:
     for one in batch if isinstance(batch, tuple) else (batch,):
-        assert isinstance(one, Firing | Over | Refused)
+        assert isinstance(one, Firing | Resolved | RefusedPayload)
         if isinstance(one, Firing):
             written = one.content.to_object()
             assert fitted(written) == written
             json.dumps(written, ensure_ascii=False).encode()
-        if isinstance(one, Refused):
+        if isinstance(one, RefusedPayload):
             one.field.encode()
             assert one.rule
         else:
@@ -430,7 +440,7 @@ def _is_told(batch: Batch) -> None:
 
 @given(ANY | st.builds(payload, ALERTS | ANY, receiver=TEXTS | ANY))
 def test_any_json_is_told_as_alerts_and_never_raises(found: object) -> None:
-    around = Circumstances(NOW, "here", {word: Served("Thing", True) for word in words_of(found)})
+    around = IntakeContext(NOW, "here", {word: ServedKind("Thing", True) for word in words_of(found)})
 
     _is_told(read_alertmanager(found, around))
 

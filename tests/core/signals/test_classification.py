@@ -12,7 +12,7 @@ from inquest.api.refs import TargetRef
 from inquest.api.signal import SignalContent
 from inquest.api.types import Criticality, Environment, Mode, Priority, RiskTolerance, Severity, SlaRequirement
 from inquest.core.signals.classification import (
-    Surroundings,
+    LabelsAround,
     classify,
     environment_from_word,
     mode_from_name,
@@ -70,83 +70,83 @@ def test_an_environment_word_in_any_case(word: str, expected: str) -> None:
     assert environment_from_word(word) is Environment(expected)
 
 
-SOURCES: dict[str, tuple[SignalContent, Surroundings, str, str]] = {
+SOURCES: dict[str, tuple[SignalContent, LabelsAround, str, str]] = {
     "the signal beats every label": (
         signal(environment="QA"),
-        Surroundings({"inquest.dev/environment": "production"}),
+        LabelsAround({"inquest.dev/environment": "production"}),
         "QA",
         "signal",
     ),
     "our label beats the other prefix": (
         signal(),
-        Surroundings({"kubernaut.ai/environment": "staging", "inquest.dev/environment": "prod"}),
+        LabelsAround({"kubernaut.ai/environment": "staging", "inquest.dev/environment": "prod"}),
         "Production",
         "namespace-label",
     ),
     "the other prefix is read": (
         signal(),
-        Surroundings({"kubernaut.ai/environment": "staging"}),
+        LabelsAround({"kubernaut.ai/environment": "staging"}),
         "Staging",
         "namespace-label",
     ),
     "the namespace beats the owner": (
         signal(),
-        Surroundings({"inquest.dev/environment": "dev"}, {"inquest.dev/environment": "prod"}),
+        LabelsAround({"inquest.dev/environment": "dev"}, {"inquest.dev/environment": "prod"}),
         "Development",
         "namespace-label",
     ),
     "the owner beats a plain label": (
         signal(),
-        Surroundings({"env": "dev"}, {"inquest.dev/environment": "prod"}),
+        LabelsAround({"env": "dev"}, {"inquest.dev/environment": "prod"}),
         "Production",
         "owner-label",
     ),
     "a looser owner does not beat a plain label": (
         signal(),
-        Surroundings({"environment": "production"}, {"inquest.dev/environment": "development"}),
+        LabelsAround({"environment": "production"}, {"inquest.dev/environment": "development"}),
         "Production",
         "namespace-label",
     ),
     "a looser owner does not speak for a silent namespace": (
         signal(),
-        Surroundings({}, {"inquest.dev/environment": "development"}),
+        LabelsAround({}, {"inquest.dev/environment": "development"}),
         "Unknown",
         "none",
     ),
     "a stricter owner speaks for a silent namespace": (
         signal(),
-        Surroundings({}, {"kubernaut.ai/environment": "live"}),
+        LabelsAround({}, {"kubernaut.ai/environment": "live"}),
         "Production",
         "owner-label",
     ),
     "a strange word of the owner is stricter than staging": (
         signal(),
-        Surroundings({"env": "staging"}, {"inquest.dev/environment": "blue"}),
+        LabelsAround({"env": "staging"}, {"inquest.dev/environment": "blue"}),
         "Unknown",
         "owner-label",
     ),
     "an object of the cluster speaks for itself": (
         signal(),
-        Surroundings({}, {"inquest.dev/environment": "development"}, administered=True),
+        LabelsAround({}, {"inquest.dev/environment": "development"}, administered=True),
         "Development",
         "owner-label",
     ),
     "a lost target is not loosened by the signal's labels": (
         signal(labels={"environment": "test"}),
-        Surroundings(degraded=True),
+        LabelsAround(degraded=True),
         "Unknown",
         "none",
     ),
     "plain environment beats env": (
         signal(),
-        Surroundings({"env": "dev", "environment": "qa"}),
+        LabelsAround({"env": "dev", "environment": "qa"}),
         "QA",
         "namespace-label",
     ),
-    "nobody says": (signal(labels={"environment": "prod"}), Surroundings(), "Unknown", "none"),
+    "nobody says": (signal(labels={"environment": "prod"}), LabelsAround(), "Unknown", "none"),
     "a lost target falls back on the signal": (
         signal(labels={"environment": "prod"}),
-        Surroundings(degraded=True),
+        LabelsAround(degraded=True),
         "Production",
         "signal-label",
     ),
@@ -154,14 +154,14 @@ SOURCES: dict[str, tuple[SignalContent, Surroundings, str, str]] = {
 
 
 @pytest.mark.parametrize(("spec", "around", "expected", "source"), SOURCES.values(), ids=SOURCES.keys())
-def test_who_says_the_environment(spec: SignalContent, around: Surroundings, expected: str, source: str) -> None:
+def test_who_says_the_environment(spec: SignalContent, around: LabelsAround, expected: str, source: str) -> None:
     context = classify(spec, around).context
 
     assert (context.environment, context.environment_source) == (expected, source)
 
 
 def test_a_strange_environment_is_named_in_a_warning() -> None:
-    found = classify(signal(), Surroundings({"inquest.dev/environment": "blue"}))
+    found = classify(signal(), LabelsAround({"inquest.dev/environment": "blue"}))
 
     assert found.context.environment is Environment.UNKNOWN
     assert found.warnings == ("environment 'blue' is not a known word",)
@@ -187,7 +187,7 @@ def test_the_priority_table(case: tuple[str, str], expected: str) -> None:
 
 
 def test_a_priority_that_somebody_gave_beats_the_table() -> None:
-    labelled = Surroundings({"inquest.dev/environment": "prod", "inquest.dev/priority": "p2"})
+    labelled = LabelsAround({"inquest.dev/environment": "prod", "inquest.dev/priority": "p2"})
 
     by_label = classify(signal(), labelled).context
     by_signal = classify(signal(priority="P3"), labelled).context
@@ -219,7 +219,7 @@ def test_a_label_of_the_workload_only_makes_stricter(
     namespace: dict[str, str], owner: dict[str, str], expected: dict[str, str]
 ) -> None:
     labels = {"environment": "production"} | namespace
-    around = Surroundings(*({f"inquest.dev/{key}": word for key, word in each.items()} for each in (labels, owner)))
+    around = LabelsAround(*({f"inquest.dev/{key}": word for key, word in each.items()} for each in (labels, owner)))
 
     context = classify(signal(), around).context
 
@@ -235,7 +235,7 @@ def test_a_label_of_the_workload_only_makes_stricter(
 
 @row("C-RG-7")
 def test_business_of_a_labelled_namespace() -> None:
-    around = Surroundings({"inquest.dev/environment": "staging", "inquest.dev/team": "pay"})
+    around = LabelsAround({"inquest.dev/environment": "staging", "inquest.dev/team": "pay"})
 
     context = classify(signal(), around).context
 
@@ -250,7 +250,7 @@ def test_business_of_a_labelled_namespace() -> None:
 
 @row("C-RG-7")
 def test_nothing_is_there_without_labels() -> None:
-    context = classify(signal(), Surroundings()).context
+    context = classify(signal(), LabelsAround()).context
 
     assert context.custom_labels == {}
     assert context.business is not None
@@ -260,7 +260,7 @@ def test_nothing_is_there_without_labels() -> None:
 
 def test_labels_say_what_the_business_thinks() -> None:
     labels = {"criticality": "critical", "sla": "PLATINUM", "service-owner": "jane", "risk-tolerance": "low"}
-    around = Surroundings(owner={f"inquest.dev/{name}": value for name, value in labels.items()})
+    around = LabelsAround(owner={f"inquest.dev/{name}": value for name, value in labels.items()})
 
     context = classify(signal(), around).context
 
@@ -273,7 +273,7 @@ def test_labels_say_what_the_business_thinks() -> None:
 
 def test_custom_labels_are_bounded_and_renamed() -> None:
     keys = [f"key-{n}" for n in range(12)] + ["system/x"]
-    around = Surroundings({f"inquest.dev/{key}": "v" * 120 for key in keys})
+    around = LabelsAround({f"inquest.dev/{key}": "v" * 120 for key in keys})
 
     labels = classify(signal(), around, custom_keys=["system/x", *keys]).context.custom_labels
 
@@ -283,7 +283,7 @@ def test_custom_labels_are_bounded_and_renamed() -> None:
 
 
 def test_a_predicted_name_becomes_the_fault_that_it_foresees() -> None:
-    assert classify(signal(name="PredictedOOMKill"), Surroundings()).context.signal_name == "OOMKilled"
+    assert classify(signal(name="PredictedOOMKill"), LabelsAround()).context.signal_name == "OOMKilled"
     assert mode_from_name("PredictedOOMKill") is Mode.PROACTIVE
     assert mode_from_name("predictedoomkill") is Mode.REACTIVE
 

@@ -13,11 +13,11 @@ from inquest.api.signal import Signal
 from inquest.api.types import Mode, Severity, SignalPhase
 from inquest.core.signals.alertmanager import sighted_again
 from inquest.core.signals.events import onset_again, read_event, read_events, severity_of_event, waits_until
-from inquest.core.signals.payload import Circumstances, Dropped, Firing, Refused, Sighting, Told, fitted
+from inquest.core.signals.payload import Dropped, Firing, IntakeContext, RefusedPayload, Sighting, Told, fitted
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
-AROUND = Circumstances(NOW, "here", {})
+AROUND = IntakeContext(NOW, "here", {})
 POD = {"apiVersion": "v1", "kind": "Pod", "name": "cart-1", "namespace": "shop"}
 
 
@@ -119,7 +119,7 @@ def test_the_reason_of_a_prediction_makes_an_event_proactive() -> None:
 
 @pytest.mark.parametrize("row", ["C-IN-5"])
 def test_a_normal_event_is_refused(row: str) -> None:
-    assert told(event(type="Normal")) == Refused("type", "must be Warning: other events are no fault")
+    assert told(event(type="Normal")) == RefusedPayload("type", "must be Warning: other events are no fault")
 
 
 @pytest.mark.parametrize("row", ["C-IN-5"])
@@ -194,7 +194,7 @@ FAULTS = {
 def test_an_event_that_cannot_be_read_is_refused_by_field(found: object, field: str) -> None:
     one = told(found)
 
-    assert isinstance(one, Refused)
+    assert isinstance(one, RefusedPayload)
     assert one.field == field
 
 
@@ -258,7 +258,7 @@ def test_any_json_is_told_as_events_and_never_raises(found: object) -> None:
     batch = read_events(found, AROUND)
 
     for one in batch if isinstance(batch, tuple) else (batch,):
-        assert isinstance(one, Firing | Dropped | Refused)
+        assert isinstance(one, Firing | Dropped | RefusedPayload)
         if isinstance(one, Firing):
             written = one.content.to_object()
             assert fitted(written) == written

@@ -8,12 +8,12 @@ from inquest.api.types import SourceType
 from inquest.core.reporting import notices
 from inquest.core.signals.noise import is_chatter, is_own_report
 from inquest.core.signals.triage import triage
-from inquest.core.signals.triage_input import Observed
+from inquest.core.signals.triage_input import TriageInput
 from tests.core.reporting.test_status import ENDED
 from tests.core.signals.test_triage import content, observed
 
 
-def said(text: str, source: SourceType = SourceType.MANUAL) -> Observed:
+def said(text: str, source: SourceType = SourceType.MANUAL) -> TriageInput:
     """A Signal with a text of this source."""
     return observed(spec=content(source={"type": source}, message=text or None))
 
@@ -64,7 +64,7 @@ def test_an_alert_is_never_judged_by_its_words() -> None:
 
 @pytest.mark.parametrize("row", ["I09"])
 def test_our_own_report_come_back_is_ignored(row: str) -> None:
-    closing = notices.notice(ENDED["no workflow"])
+    closing = notices.case_notice(ENDED["no workflow"])
     assert closing is not None
 
     assert is_own_report(f"Fwd:\n{closing.body}")

@@ -201,7 +201,7 @@ def shelved(*bodies: Json, **settings: Any) -> tuple[Shelf, Archive]:
     for body in bodies:
         kind = "Signal" if "lastSeen" in body["status"] else "Investigation"
         shelf.held[kind, body["metadata"]["namespace"], body["metadata"]["name"]] = body
-    return shelf, Archive(replace(shelf.house(), settings=Settings(**settings)))
+    return shelf, Archive(replace(shelf.ports(), settings=Settings(**settings)))
 
 
 def names(shelf: Shelf) -> list[str]:
@@ -254,7 +254,7 @@ async def swept(*unseen: str) -> tuple[list[str], list[str]]:
     shelf = Shelf(moment=NOW, unseen=frozenset(unseen))
     left(shelf, "inv-shop", "shop")
     left(shelf, "inv-cart", "cart")
-    await Archive(replace(shelf.house(), journal=SimpleNamespace(forget=forget))).sweep()
+    await Archive(replace(shelf.ports(), journal=SimpleNamespace(forget=forget))).sweep()
     return forgotten, [name for kind, _, name in shelf.held if kind == "Lease"]
 
 

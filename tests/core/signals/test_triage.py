@@ -16,7 +16,7 @@ from inquest.api.types import EffectivenessReason, Phase, Reason, Resolution, Si
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.signals.holds import MAX_BACK_OFF, back_off, failures_in_a_row, next_allowed
 from inquest.core.signals.triage import TRIAGE, earlier_answer, triage
-from inquest.core.signals.triage_input import Accept, EndedCase, Observed, OpenCase, TriageRules
+from inquest.core.signals.triage_input import AcceptedSignal, EndedCase, OpenCase, TriageInput, TriageRules
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
@@ -35,8 +35,8 @@ def content(**changes: Any) -> SignalContent:
     return SignalContent.model_validate(base | changes)
 
 
-def observed(**changes: Any) -> Observed:
-    base = Observed(
+def observed(**changes: Any) -> TriageInput:
+    base = TriageInput(
         name="sig-1",
         namespace="inquest-system",
         spec=content(),
@@ -70,7 +70,7 @@ def history(*entries: HistoryEntry) -> History:
 SAME_START = history(*(tried(m, pre_spec_hash="sha256:now") for m in (10, 20, 30)))
 OTHER_CASE = OpenCase(ObjectRef(name="inv-other"), "sig-0", NOW - HOUR)
 
-REASONS: dict[str, tuple[Observed, str, str, datetime | None]] = {
+REASONS: dict[str, tuple[TriageInput, str, str, datetime | None]] = {
     "an unknown kind": (observed(kind_known=False), "Failed", "Malformed", None),
     "no namespace for a namespaced kind": (
         observed(spec=content(target={"kind": "Pod", "name": "a"})),
@@ -171,13 +171,13 @@ REASONS: dict[str, tuple[Observed, str, str, datetime | None]] = {
         NOW + 23 * HOUR,
     ),
     "too many in a minute": (
-        observed(accepted=tuple(Accept(NOW - timedelta(seconds=s), "other") for s in range(1, 31))),
+        observed(accepted=tuple(AcceptedSignal(NOW - timedelta(seconds=s), "other") for s in range(1, 31))),
         "Blocked",
         "RateLimited",
         NOW + timedelta(seconds=30),
     ),
     "too many in its namespace": (
-        observed(accepted=tuple(Accept(NOW - timedelta(seconds=s), "shop") for s in range(1, 11))),
+        observed(accepted=tuple(AcceptedSignal(NOW - timedelta(seconds=s), "shop") for s in range(1, 11))),
         "Blocked",
         "RateLimited",
         NOW + timedelta(seconds=50),
@@ -186,14 +186,14 @@ REASONS: dict[str, tuple[Observed, str, str, datetime | None]] = {
 
 
 @pytest.mark.parametrize(("seen", "phase", "reason", "until"), REASONS.values(), ids=REASONS.keys())
-def test_each_reason(seen: Observed, phase: str, reason: str, until: datetime | None) -> None:
+def test_each_reason(seen: TriageInput, phase: str, reason: str, until: datetime | None) -> None:
     decision = triage(seen)
 
     assert (decision.phase, decision.reason, decision.until) == (SignalPhase(phase), reason, until)
     assert decision.message
 
 
-FREE: dict[str, Observed] = {
+FREE: dict[str, TriageInput] = {
     "nothing objects": observed(),
     "C-CX-1 a Deployment that is missing": observed(
         spec=content(target={"kind": "Deployment", "name": "a", "namespace": "shop"}), target_exists=False
@@ -228,15 +228,15 @@ FREE: dict[str, Observed] = {
     "C-TR-7 three older than 4 h": observed(
         history=history(*(tried(m, pre_spec_hash="sha256:now") for m in (240, 250, 260)))
     ),
-    "29 in a minute": observed(accepted=tuple(Accept(NOW, str(n)) for n in range(29))),
+    "29 in a minute": observed(accepted=tuple(AcceptedSignal(NOW, str(n)) for n in range(29))),
     "30 of which one is a minute old": observed(
-        accepted=(Accept(NOW - MINUTE, "a"), *(Accept(NOW, str(n)) for n in range(29)))
+        accepted=(AcceptedSignal(NOW - MINUTE, "a"), *(AcceptedSignal(NOW, str(n)) for n in range(29)))
     ),
 }
 
 
 @pytest.mark.parametrize("seen", FREE.values(), ids=FREE.keys())
-def test_accepted(seen: Observed) -> None:
+def test_accepted(seen: TriageInput) -> None:
     assert triage(seen).phase is SignalPhase.ACCEPTED
 
 
@@ -381,7 +381,7 @@ def test_the_rules_stand_in_the_order_of_the_table() -> None:
 
 
 SMALL_TALK = content(message="again")
-ASKED: dict[str, tuple[Observed, str]] = {
+ASKED: dict[str, tuple[TriageInput, str]] = {
     "small talk": (observed(spec=SMALL_TALK), "Noise"),
     "a name on the noise list": (observed(spec=content(name="Watchdog")), "Noise"),
     "a person was asked": (observed(ended=(completed(Resolution.MANUAL_REVIEW_REQUIRED),)), "ManualReviewPending"),
@@ -395,7 +395,7 @@ ASKED: dict[str, tuple[Observed, str]] = {
 
 
 @pytest.mark.parametrize(("seen", "reason"), ASKED.values(), ids=ASKED.keys())
-def test_what_holds_an_alert_does_not_hold_a_person(seen: Observed, reason: str) -> None:
+def test_what_holds_an_alert_does_not_hold_a_person(seen: TriageInput, reason: str) -> None:
     assert triage(seen).reason == reason
     assert triage(replace(seen, by_person=True)).reason == "Accepted"
     assert bool(earlier_answer(replace(seen, by_person=True))) is bool(seen.ended)
@@ -403,7 +403,9 @@ def test_what_holds_an_alert_does_not_hold_a_person(seen: Observed, reason: str)
 
 
 def test_a_person_is_held_by_scope_by_an_open_case_and_by_the_rate() -> None:
-    limited = observed(accepted=tuple(Accept(NOW, "shop") for _ in range(10)), rules=TriageRules(rate_per_namespace=10))
+    limited = observed(
+        accepted=tuple(AcceptedSignal(NOW, "shop") for _ in range(10)), rules=TriageRules(rate_per_namespace=10)
+    )
     joined = observed(open_cases=(OpenCase(ObjectRef(name="inv-1"), "sig-0", NOW - MINUTE),))
 
     for seen, reason in (

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from inquest.adapters.kubernetes.credentials import Login
-from inquest.operator.watcher import Doorbell, Jitter, Plan, Ring, Watched, settings_for
+from inquest.adapters.kubernetes.credentials import Credentials
+from inquest.operator.watcher import Doorbell, Jitter, Watched, WatchEvent, WatchPlan, settings_for
 from inquest.ports.kubernetes import Json, ResourceKind
 
 GIZMO = ResourceKind("example.com", "v1", "Gizmo", "gizmos", True)
@@ -89,7 +89,7 @@ class Script:
 
 
 @asynccontextmanager
-async def watching(script: Script) -> AsyncIterator[tuple[Doorbell, asyncio.Queue[Ring]]]:
+async def watching(script: Script) -> AsyncIterator[tuple[Doorbell, asyncio.Queue[WatchEvent]]]:
     app = web.Application()
     app.router.add_get("/api", script.groups)
     app.router.add_get("/apis", script.groups)
@@ -101,8 +101,8 @@ async def watching(script: Script) -> AsyncIterator[tuple[Doorbell, asyncio.Queu
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     port = runner.addresses[0][1]
-    rings = asyncio.Queue[Ring]()
-    bell = Doorbell(Plan(Login(f"http://127.0.0.1:{port}", token="t"), [Watched(GIZMO)]), rings.put_nowait)
+    rings = asyncio.Queue[WatchEvent]()
+    bell = Doorbell(WatchPlan(Credentials(f"http://127.0.0.1:{port}", token="t"), [Watched(GIZMO)]), rings.put_nowait)
     bell.start()
     try:
         yield bell, rings
@@ -111,7 +111,7 @@ async def watching(script: Script) -> AsyncIterator[tuple[Doorbell, asyncio.Queu
         await runner.cleanup()
 
 
-async def rung(rings: asyncio.Queue[Ring], name: str) -> Ring:
+async def rung(rings: asyncio.Queue[WatchEvent], name: str) -> WatchEvent:
     async with asyncio.timeout(BOUND):
         while (found := await rings.get()).key.name != name:
             pass
@@ -177,7 +177,7 @@ async def test_a_list_that_fails_is_tried_for_ever_and_does_not_end_kopf() -> No
 
 
 async def test_k4_an_exception_in_a_handler_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rung_once: list[Ring] = []
+    rung_once: list[WatchEvent] = []
     original: Callable[..., None] = Doorbell._tell_main
 
     def fails_first(self: Doorbell, call: Callable[..., None], *arguments: object) -> None:

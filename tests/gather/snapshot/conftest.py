@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from tests.cluster.conftest import cluster, kubectl, namespace, operator_kubeconfig
 
@@ -16,6 +16,6 @@ __all__ = ["cluster", "kubectl", "namespace", "operator_kubeconfig"]
 
 
 @pytest.fixture
-async def own(operator_kubeconfig: Path) -> AsyncIterator[Kube]:
-    async with Kube(from_kubeconfig(operator_kubeconfig), SystemClock()) as found:
+async def own(operator_kubeconfig: Path) -> AsyncIterator[Clients]:
+    async with Clients(from_kubeconfig(operator_kubeconfig), SystemClock()) as found:
         yield found

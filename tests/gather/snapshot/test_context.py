@@ -16,7 +16,7 @@ from inquest.core.cluster.detected_labels import ALL_DETECTIONS, Quota
 from inquest.core.cluster.hashes import spec_hash
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError, NotFound, RateLimited, Unavailable
-from inquest.gather.snapshot.collector import ClusterEyes
+from inquest.gather.snapshot.collector import ClusterTargetReader
 from inquest.gather.snapshot.context import ContextReader, owner_chain
 from inquest.ports.kubernetes import ResourceKind
 from tests.gather.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
@@ -432,23 +432,23 @@ async def test_a_hard_failure_is_not_remembered() -> None:
 
 async def test_the_eyes_look_anew_each_time() -> None:
     found = cluster()
-    eyes = ClusterEyes(found, Redactor(), FakeClock())
+    target_reader = ClusterTargetReader(found, Redactor(), FakeClock())
 
-    first = await eyes.context(DEPLOYMENT)
+    first = await target_reader.context(DEPLOYMENT)
     calls = len(found.asked)
 
-    assert first == await eyes.context(DEPLOYMENT)
+    assert first == await target_reader.context(DEPLOYMENT)
     assert len(found.asked) == 2 * calls
-    assert (await eyes.snapshot(DEPLOYMENT)).root == first.root
+    assert (await target_reader.snapshot(DEPLOYMENT)).root == first.root
 
 
 async def test_a_pin_is_what_a_guard_compares_read_anew_and_nothing_that_was_not_read_is_told() -> None:
     found = cluster()
-    eyes = ClusterEyes(found, Redactor(), FakeClock())
-    whole = await eyes.context(POD)
+    target_reader = ClusterTargetReader(found, Redactor(), FakeClock())
+    whole = await target_reader.context(POD)
     asked = len(found.asked)
 
-    pin = await eyes.pin(POD)
+    pin = await target_reader.pin(POD)
 
     compared = ("target", "root", "chain", "target_pin", "root_pin", "root_labels", "target_labels", "namespace_labels")
     assert all(getattr(pin, name) == getattr(whole, name) for name in compared)

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
+from inquest.adapters.kubernetes.clients import Clients
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import name_of
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 from inquest.gather.snapshot.collector import take
-from inquest.gather.snapshot.context import Failed
-from inquest.gather.snapshot.reader import Desk
-from inquest.gather.snapshot.table import ROWS, SYSTEM_PLACES, Place, Row
+from inquest.gather.snapshot.context import ReadError
+from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.gather.snapshot.table import ROWS, SYSTEM_PLACES, ListingRule, ListingScope
 from tests.cluster.kube import Kubectl, eventually
 
 CONTAINER = {
@@ -43,7 +43,7 @@ SERVICE = {
 }
 
 
-async def taken(own: Kube, target: TargetRef) -> Snapshot:
+async def taken(own: Clients, target: TargetRef) -> Snapshot:
     return await take(own.cluster, Redactor(), SystemClock(), target)
 
 
@@ -61,18 +61,18 @@ ADDED = ("cert-manager.io", "gateway.networking.k8s.io", "metrics.k8s.io")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.read)
-async def test_the_operators_account_may_list_every_row(row: Row, own: Kube, namespace: str) -> None:
-    place = namespace if row.place is Place.OWN else SYSTEM_PLACES[row.place]
+async def test_the_operators_account_may_list_every_row(row: ListingRule, own: Clients, namespace: str) -> None:
+    place = namespace if row.place is ListingScope.OWN else SYSTEM_PLACES[row.place]
 
-    answer = await Desk(own.cluster, Redactor()).list(
+    answer = await SnapshotReader(own.cluster, Redactor()).list(
         row.kind, row.api_version, place, labels=row.labels, fields=row.fields, most=row.asked
     )
 
-    assert not isinstance(answer, Failed)
+    assert not isinstance(answer, ReadError)
     assert bool(answer.unserved) is (row.api_version.partition("/")[0] in ADDED)
 
 
-async def test_a_whole_cluster_is_read_without_a_gap(own: Kube, target: TargetRef) -> None:
+async def test_a_whole_cluster_is_read_without_a_gap(own: Clients, target: TargetRef) -> None:
     snapshot = await taken(own, target)
 
     assert snapshot.gaps == ()
@@ -83,7 +83,7 @@ async def test_a_whole_cluster_is_read_without_a_gap(own: Kube, target: TargetRe
     assert "managedFields" not in str([seen.object for seen in snapshot.objects])
 
 
-async def test_twice_the_same_cluster_gives_the_same_ids(own: Kube, target: TargetRef) -> None:
+async def test_twice_the_same_cluster_gives_the_same_ids(own: Clients, target: TargetRef) -> None:
     first, second = await taken(own, target), await taken(own, target)
 
     assert [(each.id, each.arguments) for each in first.evidence] == [
@@ -91,7 +91,7 @@ async def test_twice_the_same_cluster_gives_the_same_ids(own: Kube, target: Targ
     ]
 
 
-async def test_what_is_not_there_is_proved_and_what_is_there_is_not(own: Kube, target: TargetRef) -> None:
+async def test_what_is_not_there_is_proved_and_what_is_there_is_not(own: Clients, target: TargetRef) -> None:
     snapshot = await taken(own, target)
 
     def ref(kind: str, name: str, namespace: str | None = target.namespace) -> TargetRef:
@@ -103,14 +103,14 @@ async def test_what_is_not_there_is_proved_and_what_is_there_is_not(own: Kube, t
     assert [each.display for each in present if snapshot.proves_absent(each)] == []
 
 
-async def test_the_creation_is_the_change_before_the_trouble(own: Kube, target: TargetRef) -> None:
+async def test_the_creation_is_the_change_before_the_trouble(own: Clients, target: TargetRef) -> None:
     snapshot = await taken(own, target)
 
     found = next(each for each in snapshot.evidence if each.arguments["read"] == "recent changes")
     assert '"object":"Deployment/api","what":"created"' in found.text
 
 
-async def test_a_namespace_and_its_services_are_targets_too(own: Kube, target: TargetRef) -> None:
+async def test_a_namespace_and_its_services_are_targets_too(own: Clients, target: TargetRef) -> None:
     namespace = await taken(own, TargetRef(kind="Namespace", name=target.namespace or ""))
     service = await taken(own, TargetRef(kind="Service", name="api", namespace=target.namespace))
 

@@ -17,7 +17,7 @@ from inquest.errors import Forbidden
 from inquest.gather.snapshot import collector as package
 from inquest.gather.snapshot.collector import take
 from inquest.gather.snapshot.predicates import COMPONENTS, always
-from inquest.gather.snapshot.table import ROWS, Row
+from inquest.gather.snapshot.table import ROWS, ListingRule
 from tests.gather.snapshot.support import KINDS, FakeClock, FakeCluster, cluster, made, owner
 
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
@@ -199,7 +199,7 @@ ASKED: dict[str, tuple[FakeCluster, TargetRef, list[str]]] = {
 BY_READ = {row.read: row for row in ROWS}
 
 
-def was_listed(found: FakeCluster, row: Row) -> bool:
+def was_listed(found: FakeCluster, row: ListingRule) -> bool:
     places = {"OWN": "shop", "SYSTEM": "kube-system", "LEASES": "kube-node-lease", "DEFAULT": "default", "CLUSTER": ""}
     return f"list {row.kind} {places[row.place.name]}" in found.asked
 
@@ -257,7 +257,7 @@ PLURALS = {kind.kind: kind.plural for kind in KINDS} | {
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.read)
-def test_a_row_is_in_the_role_of_who_investigates(row: Row) -> None:
+def test_a_row_is_in_the_role_of_who_investigates(row: ListingRule) -> None:
     group = row.api_version.rpartition("/")[0]
 
     assert (group, PLURALS[row.kind]) in given()
@@ -280,7 +280,7 @@ REFUSED = [row for row in ROWS if row.when is always and row.kind in SERVED - EL
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.read)
-async def test_a_refused_listing_is_a_gap_that_says_what_is_not_known(row: Row) -> None:
+async def test_a_refused_listing_is_a_gap_that_says_what_is_not_known(row: ListingRule) -> None:
     found = quiet()
     found.broken[f"list {row.kind}"] = [Forbidden(f"{PLURALS[row.kind]} is forbidden")]
 

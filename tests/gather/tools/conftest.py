@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult
 from inquest.core.llm.tool_calls import boundary_of, canonical
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError, Invalid, NotFound, UnknownKind
-from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import Tools
+from inquest.gather.tools.toolset import Toolset
 from inquest.ports.kubernetes import Json, Listing, ResourceKind
 from inquest.replay.clock import RecordedClock
 
@@ -93,10 +93,10 @@ def configured(_: FakeCluster) -> Sequence[ResourceKind]:
     return KINDS
 
 
-def run_of(name: str, number: int = 1, /, **arguments: Any) -> Run:
+def run_of(name: str, number: int = 1, /, **arguments: Any) -> ToolRun:
     evidence_id = f"E{number}"
     call = ToolCall(f"call-{number}", name, canonical(arguments))
-    return Run(call, evidence_id, boundary_of("seed", evidence_id))
+    return ToolRun(call, evidence_id, boundary_of("seed", evidence_id))
 
 
 @dataclass
@@ -104,8 +104,8 @@ class Bench:
     """A cluster, its tools and a desk in the namespace `shop`."""
 
     cluster: FakeCluster
-    tools: Tools
-    desk: Desk
+    tools: Toolset
+    desk: ToolContext
 
     async def __call__(self, name: str, /, **arguments: Any) -> ToolResult:
         (result,) = await self.tools.batch(Invocation.RCA, (run_of(name, **arguments),), self.desk)
@@ -121,7 +121,7 @@ def bench() -> Callable[..., Bench]:
     def make(*objects: Json, blocked: frozenset[str] = frozenset(), **more: Any) -> Bench:
         cluster = FakeCluster(list(objects), **more)
         backends = Backends(cluster, Redactor(), RecordedClock(NOW), blocked=blocked)
-        return Bench(cluster, Tools(backends), Desk(backends, Scope("shop")))
+        return Bench(cluster, Toolset(backends), ToolContext(backends, Scope("shop")))
 
     return make
 

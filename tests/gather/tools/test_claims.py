@@ -12,8 +12,8 @@ from inquest.api.findings import ClaimVerdict
 from inquest.core.diagnosis.claims import NOTES, RawClaim, check_claims
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, digest_of
 from inquest.core.llm.messages import Invocation
-from inquest.gather.tools.toolset import REGISTRY, Tools
-from inquest.ports.kubernetes import Json, Reading
+from inquest.gather.tools.toolset import REGISTRY, Toolset
+from inquest.ports.kubernetes import Json, SourceAnswer
 from tests.gather.tools.conftest import NOW, Bench, deployment, event, pod
 
 Make = Callable[..., Bench]
@@ -68,20 +68,20 @@ CITED: dict[str, dict[str, Any]] = {
 class Measured:
     """Prometheus and Loki of one series and one line."""
 
-    async def query(self, *_: Any, **asked: Any) -> Reading:
+    async def query(self, *_: Any, **asked: Any) -> SourceAnswer:
         told: Any = [{"metric": {"pod": POD}, "value": [1795348800, "0"]}]
         line: Any = [{"stream": {"pod": POD}, "values": [["1795348800000000000", "out of memory"]]}]
         kind, result = ("streams", line) if asked else ("vector", told)
-        return Reading({"resultType": kind, "result": result})
+        return SourceAnswer({"resultType": kind, "result": result})
 
-    async def rules(self, *_: Any) -> Reading:
-        return Reading({"groups": [{"name": "shop", "rules": [{"name": "PodDown", "state": "firing"}]}]})
+    async def rules(self, *_: Any) -> SourceAnswer:
+        return SourceAnswer({"groups": [{"name": "shop", "rules": [{"name": "PodDown", "state": "firing"}]}]})
 
-    async def metadata(self, *_: Any) -> Reading:
-        return Reading({"up": [{"type": "gauge", "help": "Whether the target answers."}]})
+    async def metadata(self, *_: Any) -> SourceAnswer:
+        return SourceAnswer({"up": [{"type": "gauge", "help": "Whether the target answers."}]})
 
-    async def values(self, *_: Any) -> Reading:
-        return Reading([POD])
+    async def values(self, *_: Any) -> SourceAnswer:
+        return SourceAnswer([POD])
 
     labels = series = values
 
@@ -117,4 +117,4 @@ def _with_everything(made: Bench) -> Bench:
     runbooks, measured = {"OOM": "Look at the limit first."}, Measured()
     backends = replace(made.desk.backends, context=_context, runbooks=runbooks, metrics=measured, logs=measured)
     made.desk = replace(made.desk, backends=backends)
-    return replace(made, tools=Tools(backends))
+    return replace(made, tools=Toolset(backends))

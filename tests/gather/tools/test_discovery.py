@@ -15,21 +15,21 @@ from inquest.core.redaction.redactor import Redactor
 from inquest.core.selection.catalogue import (
     ActionOffer,
     CatalogueFilters,
-    Described,
     Page,
+    Workflow,
+    WorkflowDescription,
     WorkflowOffer,
-    WorkflowRecord,
 )
 from inquest.errors import NotFound
-from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import Tools
+from inquest.gather.tools.toolset import Toolset
 from inquest.replay.clock import RecordedClock
 from tests.gather.tools.conftest import NOW, FakeCluster, run_of
 
 FILTERS = CatalogueFilters("critical", "Deployment", "production", "P0", {"team": ("checkout",)})
 RAISE = "IncreaseMemoryLimits"
-WHEN = Described("Raises a limit", "OOMKilled", "Leaks")
+WHEN = WorkflowDescription("Raises a limit", "OOMKilled", "Leaks")
 
 
 @dataclass
@@ -51,15 +51,15 @@ class FakeCatalogue:
         offers = (WorkflowOffer("w-1", "increase-memory", "1.0.0", action_type, WHEN, self.parameters),)
         return Page(offers if action_type == "IncreaseMemoryLimits" else (), offset, limit, False)
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> Workflow:
         self.asked.append((filters,))
         raise NotFound(f"no workflow {workflow_id!r}")
 
 
 async def step(catalogue: FakeCatalogue, name: str, filters: CatalogueFilters | None = FILTERS, /, **given: Any) -> Any:
     backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), catalogue)  # type: ignore[arg-type]
-    desk = Desk(backends, Scope("shop"), filters, infrastructure="Target resource is stateful.")
-    (result,) = await Tools(backends).batch(Invocation.SELECTION, (run_of(name, 1, **given),), desk)
+    desk = ToolContext(backends, Scope("shop"), filters, infrastructure="Target resource is stateful.")
+    (result,) = await Toolset(backends).batch(Invocation.SELECTION, (run_of(name, 1, **given),), desk)
     assert result.evidence is not None
     assert not result.evidence.api_fact
     return json.loads(result.evidence.text)

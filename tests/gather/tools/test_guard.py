@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inquest.gather.tools.arguments import check_pattern
-from inquest.gather.tools.hints import Refused
+from inquest.gather.tools.hints import CallRefused
 from inquest.gather.tools.kubernetes import _matcher
 from inquest.gather.tools.scope import Scope, check_namespace, without_blocked
 
@@ -13,7 +13,7 @@ from inquest.gather.tools.scope import Scope, check_namespace, without_blocked
 @pytest.mark.parametrize("scope", [Scope(""), Scope("", frozenset({"", "pay"}))], ids=["alone", "with another"])
 def test_a_case_of_the_cluster_does_not_read_all_namespaces(scope: Scope) -> None:
     assert not scope.holds("")
-    with pytest.raises(Refused, match="is not part of this case"):
+    with pytest.raises(CallRefused, match="is not part of this case"):
         check_namespace("", scope)
 
 

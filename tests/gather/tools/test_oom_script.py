@@ -11,33 +11,33 @@ import pytest
 from pydantic import SecretStr
 
 from hack.scripted_model.server import serve
-from inquest.adapters.llm.endpoint import Endpoint
+from inquest.adapters.llm.endpoint import ModelEndpoint
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.core.diagnosis.claims import stands
-from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, RunTools
+from inquest.core.llm.conversation import AskModel, Concluded, Conversation, RunTools
 from inquest.core.llm.loop import begin, fold, next_move
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolResult
-from inquest.core.llm.reply.verdicts import RcaReply, SelectionReply
+from inquest.core.llm.reply.verdicts import RcaVerdict, SelectionVerdict
 from inquest.core.redaction.redacted import seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.selection.catalogue import (
     ActionOffer,
     CatalogueFilters,
-    Described,
     Page,
+    Workflow,
+    WorkflowDescription,
     WorkflowOffer,
-    WorkflowRecord,
 )
 from inquest.errors import NotFound
-from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import Tools
+from inquest.gather.tools.toolset import Toolset
 from inquest.replay.clock import RecordedClock
 from tests.gather.tools.conftest import NOW, FakeCluster, deployment, event, pod
 
 SCRIPT = Path(__file__).parents[3] / "hack/scripted_model/scripts/oom.yaml"
 FILTERS = CatalogueFilters("critical", "Deployment", "production", "P0")
-WHEN = Described("Raises a memory limit", "A container is OOMKilled")
+WHEN = WorkflowDescription("Raises a memory limit", "A container is OOMKilled")
 
 
 @dataclass
@@ -57,20 +57,20 @@ class FakeCatalogue:
         offers = (WorkflowOffer("5f0e-1", "increase-memory", "1.0.0", action_type, WHEN),)
         return Page(offers if action_type == "IncreaseMemoryLimits" else (), offset, limit, False)
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord:
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters) -> Workflow:
         self.asked.append(filters)
         if workflow_id != "5f0e-1":
             raise NotFound(f"no workflow {workflow_id!r}")
         parameters: Sequence[dict[str, Any]] = ({"name": "CONTAINER"}, {"name": "MEMORY_LIMIT"})
-        return WorkflowRecord(
+        return Workflow(
             "5f0e-1", "increase-memory", "1.0.0", "IncreaseMemoryLimits", "sha256:0", "Active", True, WHEN, "job",
             "r/x:1", "sha256:1", "sa", tuple(parameters), ("Deployment",), {},
         )  # fmt: skip
 
 
 async def converse(
-    model: OpenAIModel, tools: Tools, desk: Desk, inquiry: Inquiry
-) -> tuple[Inquiry, list[ModelReply | tuple[ToolResult, ...]]]:
+    model: OpenAIModel, tools: Toolset, desk: ToolContext, inquiry: Conversation
+) -> tuple[Conversation, list[ModelReply | tuple[ToolResult, ...]]]:
     kept: list[ModelReply | tuple[ToolResult, ...]] = []
     while not isinstance(move := next_move(inquiry), Concluded):
         match move:
@@ -99,11 +99,11 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
     )
     catalogue = FakeCatalogue([])
     backends = Backends(cluster, Redactor(), RecordedClock(NOW), catalogue)  # type: ignore[arg-type]
-    tools, desk = Tools(backends), Desk(backends, Scope("shop"), FILTERS)
+    tools, desk = Toolset(backends), ToolContext(backends, Scope("shop"), FILTERS)
 
     with serve(SCRIPT) as server:
         model = OpenAIModel(
-            [Endpoint(server.base_url, "scripted", SecretStr("x"))], clock=RecordedClock(NOW), stream=stream
+            [ModelEndpoint(server.base_url, "scripted", SecretStr("x"))], clock=RecordedClock(NOW), stream=stream
         )
         rca, kept = await converse(
             model,
@@ -118,7 +118,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
             ),
         )
         verdict = rca.concluded and rca.concluded.reading and rca.concluded.reading.reply
-        assert isinstance(verdict, RcaReply)
+        assert isinstance(verdict, RcaVerdict)
         choice, _ = await converse(
             model,
             tools,
@@ -146,7 +146,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
     assert all(stands(citation.quote, desk.evidence[citation.id]) for citation in cited)
     assert any(desk.evidence[citation.id].api_fact for citation in cited)
     selected = choice.concluded and choice.concluded.reading and choice.concluded.reading.reply
-    assert isinstance(selected, SelectionReply)
+    assert isinstance(selected, SelectionVerdict)
     assert selected.choice is not None
     assert selected.choice.workflow_id == "5f0e-1"
     assert selected.choice.parameters == {"CONTAINER": "app", "MEMORY_LIMIT": "64Mi"}

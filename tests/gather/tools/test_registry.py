@@ -14,19 +14,19 @@ import pytest
 from inquest.core.case.case import whole_contexts
 from inquest.core.case.transitions import fold
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, digest_of
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall
 from inquest.core.llm.tool_calls import submit_tools
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Unavailable
-from inquest.gather.tools.context import Backends, Desk
+from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import REGISTRY, Tools
+from inquest.gather.tools.toolset import REGISTRY, Toolset
 from inquest.ports.model import Reach
 from inquest.replay.clock import RecordedClock
 from inquest.settings.settings import Settings
-from inquest.wiring import ToolBench
+from inquest.wiring import CaseTools
 from tests.core import cases
 from tests.gather.tools.conftest import NOW, Bench, FakeCluster, configured, deployment, pod, row, run_of
 
@@ -327,7 +327,7 @@ async def test_a_call_is_bounded_in_time(bench: Make) -> None:
         await asyncio.Event().wait()
 
     make.cluster.kind = never  # type: ignore[method-assign]
-    make.tools = Tools(make.desk.backends, seconds=0.01)
+    make.tools = Toolset(make.desk.backends, seconds=0.01)
 
     assert "[timed out after 0.01 s]" in (await make("kubectl_get", kind="Pod")).content
 
@@ -429,8 +429,8 @@ class Broken:
 async def test_what_cannot_be_redacted_is_not_shown() -> None:
     cluster = FakeCluster([pod("canary-pod")])
     backends = Backends(cluster, Broken(), RecordedClock(NOW))  # type: ignore[arg-type]
-    (result,) = await Tools(backends).batch(
-        Invocation.RCA, (run_of("kubectl_get", kind="Pod"),), Desk(backends, Scope("shop"))
+    (result,) = await Toolset(backends).batch(
+        Invocation.RCA, (run_of("kubectl_get", kind="Pod"),), ToolContext(backends, Scope("shop"))
     )
 
     assert result.error
@@ -453,7 +453,7 @@ async def test_context_and_runbooks_come_from_what_is_injected() -> None:
     backends = Backends(
         FakeCluster(), Redactor(), RecordedClock(NOW), context=context, runbooks={"oom": "Look at limits."}
     )
-    tools, desk = Tools(backends), Desk(backends, Scope("shop"))
+    tools, desk = Toolset(backends), ToolContext(backends, Scope("shop"))
     runs = (
         run_of("get_namespaced_resource_context", 1, kind="Deployment", name="web", namespace="shop"),
         run_of("get_runbook", 2, name="oom"),
@@ -474,7 +474,7 @@ async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool()
         return {"root_owner": {"name": name}}
 
     backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), context=context)
-    bench, case = ToolBench(backends, Tools(backends)), fold((cases.opened(), cases.taken(), cases.resolved()))
+    bench, case = CaseTools(backends, Toolset(backends)), fold((cases.opened(), cases.taken(), cases.resolved()))
     runs = tuple(
         run_of("get_namespaced_resource_context", number, kind=kind, name=name, namespace="shop")
         for number, (kind, name) in enumerate((("pods", "api-1"), ("Deployment", "api"), ("Pod", "api-2")), start=1)
@@ -502,7 +502,7 @@ def test_what_was_not_read_whole_may_be_read_again(changes: Mapping[str, Any], k
 
 async def test_arguments_that_are_no_object_are_refused_when_they_run(bench: Make) -> None:
     make = bench()
-    run = Run(ToolCall("c", "kubectl_get", "[]"), "E1", "0" * 32)
+    run = ToolRun(ToolCall("c", "kubectl_get", "[]"), "E1", "0" * 32)
     (result,) = await make.tools.batch(Invocation.RCA, (run,), make.desk)
 
     assert "not a JSON object" in result.content

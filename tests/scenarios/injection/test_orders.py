@@ -17,10 +17,10 @@ import yaml
 
 from hack.tools import build
 from inquest.adapters.opa.policy import OpaPolicy
-from inquest.adapters.opa.process import OpaServer
+from inquest.adapters.opa.process import OpaProcess
 from inquest.api.types import Phase, RulingDecision
 from inquest.core.case import decide, facts
-from inquest.core.case.steps import Rule, View
+from inquest.core.case.steps import AskPolicy, Observed
 from inquest.core.history.history import History
 from inquest.core.redaction.redacted import seal
 from inquest.core.remediation.policy import NO_FACT_TEXT, Ruling, policy_document, ruling
@@ -59,8 +59,8 @@ class Stage:
         case = result.case
         if case.closed is not None:
             return result, None
-        step = decide.next_step(case, View(now=result.recorded.taken_at))
-        assert isinstance(step, Rule)
+        step = decide.next_step(case, Observed(now=result.recorded.taken_at))
+        assert isinstance(step, AskPolicy)
         document = policy_document(replace(step.question, confidence_threshold=0.8))
         diagnosed = case.last(facts.Diagnosed)
         return result, ruling(
@@ -76,7 +76,7 @@ class Stage:
 async def stage() -> AsyncIterator[Stage]:
     opa = str(build(["opa"]) / "opa")
     settings = Settings.model_validate({"model": MODEL})
-    async with OpaServer(opa, POLICY) as server, playing(settings, default_catalogue(), "gullible") as player:
+    async with OpaProcess(opa, POLICY) as server, playing(settings, default_catalogue(), "gullible") as player:
         yield Stage(player, OpaPolicy(server))
 
 

@@ -12,17 +12,17 @@ import httpx2
 import pytest
 from starlette.datastructures import Headers
 
-from inquest.api.names import GROUP, ROOT
-from inquest.controllers.house import CONFIG_MAP, INVESTIGATION
+from inquest.api.names import EVIDENCE_GROUP, ROOT
 from inquest.controllers.journal import Journal
+from inquest.controllers.ports import CONFIG_MAP, INVESTIGATION
 from inquest.core.case.transitions import fold
 from inquest.core.evidence.evidence import Origin
-from inquest.core.reporting.archive import joined, pieces
+from inquest.core.reporting.archive import case_from_records, fact_records
 from inquest.errors import AmbiguousKind, Misconfigured, NotFound, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Access, ResourceKind
-from inquest.server.evidence.app import AT_ONCE, Reading, create_app
+from inquest.server.evidence.app import AT_ONCE, EvidenceService, create_app
 from inquest.server.evidence.caller import FrontProxy, caller_of, front_proxy
-from inquest.server.evidence.case_files import Desk
+from inquest.server.evidence.case_files import CaseReader
 from inquest.serving.http import CALLER
 from tests.core import cases
 from tests.gather.snapshot.support import FakeClock
@@ -61,7 +61,7 @@ class Api:
         return ()
 
     async def transcript(self, uid: str) -> tuple[Json, ...]:
-        return tuple({"event_data": one.data} for one in pieces(CASE, uid)) if uid == UID else ()
+        return tuple({"event_data": one.data} for one in fact_records(CASE, uid)) if uid == UID else ()
 
     async def may(self, user: Json, access: Access, name: str = "") -> bool:
         if self.away:
@@ -90,8 +90,8 @@ def spoken_by(name: str, app: Any) -> Any:
 
 @asynccontextmanager
 async def talking(api: Api, common_name: str = "front-proxy") -> AsyncIterator[httpx2.AsyncClient]:
-    desk = Desk(api, Journal(api, HOME), api)  # type: ignore[arg-type]
-    app = create_app(Reading(desk, api, api, FakeClock(), lambda: PROXY))
+    desk = CaseReader(api, Journal(api, HOME), api)  # type: ignore[arg-type]
+    app = create_app(EvidenceService(desk, api, api, FakeClock(), lambda: PROXY))
     transport = httpx2.ASGITransport(app=spoken_by(common_name, app), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="https://inquest") as http:
         yield http
@@ -133,7 +133,7 @@ async def test_everything_that_the_api_server_says_of_a_person_is_asked_about() 
 
     user, access, name = api.asked[0]
     assert user == {"username": "tess", "uid": "u-1", "groups": ["a", "b"], "extra": {"scopes/x": ["one"]}}
-    assert (access, name) == (Access("get", GROUP, "cases", "", HOME), NAME)
+    assert (access, name) == (Access("get", EVIDENCE_GROUP, "cases", "", HOME), NAME)
 
 
 def test_how_the_api_server_is_known_is_read_from_its_own_config_map() -> None:
@@ -172,7 +172,7 @@ async def test_a_reader_gets_what_they_may_read_and_the_count_of_the_rest() -> N
     assert theirs.json()["evidence"] == []
     assert theirs.json()["withheld"] == index["withheld"]
     assert SECRET not in theirs.text + record.text
-    made = joined(record.json()["record"])
+    made = case_from_records(record.json()["record"])
     assert [one.id for one in made.evidence] == ["E1"]
 
 
@@ -180,7 +180,7 @@ async def test_who_may_read_everything_gets_the_case_as_it_is_stored() -> None:
     async with talking(Api({"root": {"*"}})) as http:
         answer = (await http.get(f"{PATH}/record", headers=as_user("root"))).json()
 
-    assert joined(answer["record"]) == CASE
+    assert case_from_records(answer["record"]) == CASE
     assert answer["withheld"] == []
 
 
@@ -194,7 +194,7 @@ async def test_a_long_record_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> 
             found += page["record"]
             more = page.get("next")
 
-    assert joined(found) == CASE
+    assert case_from_records(found) == CASE
 
 
 # --- what they do not get -----------------------------------------------------------------------------------------

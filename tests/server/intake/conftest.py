@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from inquest.controllers.house import House
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, NotFound, UnknownKind
@@ -111,9 +111,11 @@ class Server:
         change = {"status": {**found.get("status", {}), **status}}
         self.put("Signal", found["metadata"]["name"], **_body({**found, **change}))
 
-    def house(self, **intake: Any) -> House:
-        ports = {one.name: None for one in fields(House)} | dict.fromkeys(("cluster", "status", "clock"), self)
-        return House(**ports | {"settings": Settings(intake=intake), "redactor": Redactor()})  # type: ignore[arg-type]
+    def ports(self, **intake: Any) -> ControllerPorts:
+        ports = {one.name: None for one in fields(ControllerPorts)} | dict.fromkeys(
+            ("cluster", "status", "clock"), self
+        )
+        return ControllerPorts(**ports | {"settings": Settings(intake=intake), "redactor": Redactor()})  # type: ignore[arg-type]
 
 
 def _body(obj: Json) -> Json:
@@ -134,7 +136,7 @@ def opening(server: Server) -> Opening:
 
     @asynccontextmanager
     async def open_(reviewer: Reviewer | None = None, **intake: Any) -> AsyncIterator[httpx2.AsyncClient]:
-        app = create_app(server.house(**intake), reviewer=reviewer)
+        app = create_app(server.ports(**intake), reviewer=reviewer)
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://intake") as http:
             yield http

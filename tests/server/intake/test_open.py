@@ -27,15 +27,15 @@ TOKEN = "kJ8wPq2LxTn5VbYc"
 
 
 def wired(server: Server, **intake: Any) -> Any:
-    house = server.house(enabled=True, port=0, **intake)
-    return SimpleNamespace(conductor=SimpleNamespace(house=house), kube=None)
+    ports = server.ports(enabled=True, port=0, **intake)
+    return SimpleNamespace(conductor=SimpleNamespace(ports=ports), kube=None)
 
 
 async def test_an_intake_that_is_off_opens_nothing() -> None:
     server = Server()
-    house = server.house()
+    ports = server.ports()
 
-    async with receiving(SimpleNamespace(conductor=SimpleNamespace(house=house)), Redactor()) as port:  # type: ignore[arg-type]
+    async with receiving(SimpleNamespace(conductor=SimpleNamespace(ports=ports)), Redactor()) as port:  # type: ignore[arg-type]
         assert port is None
 
 

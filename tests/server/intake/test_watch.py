@@ -13,13 +13,13 @@ import pytest
 
 from inquest.api.manifests.rbac import INVESTIGATOR, OPERATOR
 from inquest.api.refs import TargetRef
-from inquest.controllers.house import House
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.signals.events import read_event
-from inquest.core.signals.payload import Circumstances, Firing
+from inquest.core.signals.payload import Firing, IntakeContext
 from inquest.errors import Forbidden, InquestError, NotFound, Unavailable
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.server.intake.watch import MOST_HELD, TELL_AGAIN, EventWatch, Lookout
+from inquest.server.intake.watch import MOST_HELD, TELL_AGAIN, EventBacklog, EventWatch
 from inquest.settings.settings import Settings
 from tests.server.intake.conftest import NOW, Server
 from tests.server.intake.test_events import POD, event, signals
@@ -28,7 +28,7 @@ YOUNG = {"count": 1, "firstTimestamp": "2026-11-22T09:59:50Z", "lastTimestamp": 
 
 
 def firing(name: str = "cart-1", **changes: Any) -> Firing:
-    found = read_event(event(involvedObject={**POD, "name": name}, **changes), "", Circumstances(NOW, "here", {}))
+    found = read_event(event(involvedObject={**POD, "name": name}, **changes), "", IntakeContext(NOW, "here", {}))
     assert isinstance(found, Firing)
     return found
 
@@ -41,7 +41,7 @@ def names(found: list[Firing]) -> list[str]:
 
 
 def test_a_young_event_waits_a_minute_and_is_told_though_it_came_once() -> None:
-    book = Lookout()
+    book = EventBacklog()
     book.saw(firing(**YOUNG), NOW)
 
     before, after = book.due(NOW + timedelta(seconds=49), 9), book.due(NOW + timedelta(seconds=50), 9)
@@ -50,7 +50,7 @@ def test_a_young_event_waits_a_minute_and_is_told_though_it_came_once() -> None:
 
 
 def test_the_third_sighting_ends_the_wait() -> None:
-    book = Lookout()
+    book = EventBacklog()
     book.saw(firing(**YOUNG), NOW)
     book.saw(firing(**YOUNG | {"count": 3, "lastTimestamp": "2026-11-22T09:59:55Z"}), NOW)
 
@@ -58,7 +58,7 @@ def test_the_third_sighting_ends_the_wait() -> None:
 
 
 def test_what_was_told_is_told_again_for_a_later_sighting_only_and_once_a_minute() -> None:
-    book = Lookout()
+    book = EventBacklog()
     book.saw(firing(), NOW)
     book.told(book.due(NOW, 9)[0], NOW)
     book.saw(firing(), NOW)
@@ -73,7 +73,7 @@ def test_what_was_told_is_told_again_for_a_later_sighting_only_and_once_a_minute
 
 
 def test_a_sighting_that_came_while_it_was_told_is_not_lost() -> None:
-    book = Lookout()
+    book = EventBacklog()
     book.saw(firing(), NOW)
     (being_told,) = book.due(NOW, 9)
     book.saw(firing(count=8, lastTimestamp="2026-11-22T09:59:30Z"), NOW)
@@ -83,7 +83,7 @@ def test_a_sighting_that_came_while_it_was_told_is_not_lost() -> None:
 
 
 def test_the_most_severe_is_told_first() -> None:
-    book = Lookout()
+    book = EventBacklog()
     for name, reason in (("a", "Unhealthy"), ("b", "BackOff"), ("c", "SystemOOM"), ("d", "Unhealthy")):
         book.saw(firing(name, reason=reason), NOW)
 
@@ -91,7 +91,7 @@ def test_the_most_severe_is_told_first() -> None:
 
 
 def test_a_full_book_keeps_the_most_severe_and_never_grows() -> None:
-    book = Lookout(most=3)
+    book = EventBacklog(most=3)
     for name in "abc":
         book.saw(firing(name, reason="Unhealthy"), NOW)
     book.saw(firing("d", reason="Unhealthy"), NOW)
@@ -102,7 +102,7 @@ def test_a_full_book_keeps_the_most_severe_and_never_grows() -> None:
 
 
 def test_what_was_told_is_not_told_again_for_lack_of_room() -> None:
-    book = Lookout(most=1)
+    book = EventBacklog(most=1)
     book.saw(firing("a"), NOW)
     book.told(book.due(NOW, 9)[0], NOW)
     for name in "ab":
@@ -112,7 +112,7 @@ def test_what_was_told_is_not_told_again_for_lack_of_room() -> None:
 
 
 def test_what_was_told_is_remembered_for_ten_minutes() -> None:
-    book = Lookout()
+    book = EventBacklog()
     book.saw(firing(), NOW)
     book.told(book.due(NOW, 9)[0], NOW)
     counts = []
@@ -176,10 +176,10 @@ async def no_namespace(kind: ResourceKind, name: str, namespace: str = "") -> Js
     raise NotFound(name)
 
 
-def house_of(server: Server, stream: Stream, eyes: Eyes) -> House:
+def house_of(server: Server, stream: Stream, target_reader: Eyes) -> ControllerPorts:
     server.get = no_namespace  # type: ignore[attr-defined]
-    found = server.house(events={"enabled": True})
-    return replace(found, eyes=eyes, clock=stream)  # type: ignore[arg-type]
+    found = server.ports(events={"enabled": True})
+    return replace(found, target_reader=target_reader, clock=stream)  # type: ignore[arg-type]
 
 
 @asynccontextmanager
@@ -218,10 +218,10 @@ async def test_where_single_namespaces_are_looked_after_each_has_a_stream_and_a_
     server: Server,
 ) -> None:
     stream = Stream([event()], stays=True, refused=frozenset({"pay"}))
-    house = house_of(server, stream, Eyes(MANAGED))
-    chosen = house.settings.kubernetes.model_copy(update={"namespaces": ("shop", "pay")})
-    house.take_up(house.settings.model_copy(update={"kubernetes": chosen}))
-    watch = EventWatch(house, stream)
+    ports = house_of(server, stream, Eyes(MANAGED))
+    chosen = ports.settings.kubernetes.model_copy(update={"namespaces": ("shop", "pay")})
+    ports.take_up(ports.settings.model_copy(update={"kubernetes": chosen}))
+    watch = EventWatch(ports, stream)
     async with watching(watch) as until:
         await until(lambda: bool(signals(server)) and stream.places.count("pay") > 2)
         fault = watch.fault
@@ -259,10 +259,10 @@ async def test_a_watch_of_a_quiet_cluster_is_no_fault(server: Server) -> None:
 async def test_what_could_not_be_told_is_told_later(server: Server) -> None:
     stream = Stream([event()])
     server.faults["create Signal"] = [Unavailable("the API server")]
-    house = house_of(server, stream, Eyes(MANAGED))
+    ports = house_of(server, stream, Eyes(MANAGED))
     times = iter([NOW] * 40)
-    house.status.now = lambda: _at(next(times, NOW + timedelta(seconds=31)))  # type: ignore[method-assign]
-    async with watching(EventWatch(house, stream)) as until:
+    ports.status.now = lambda: _at(next(times, NOW + timedelta(seconds=31)))  # type: ignore[method-assign]
+    async with watching(EventWatch(ports, stream)) as until:
         await until(lambda: bool(signals(server)))
 
     assert server.calls.count("create Signal") == 2
@@ -273,18 +273,18 @@ async def _at(moment: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("eyes", "count"),
+    ("target_reader", "count"),
     [(Eyes(), 0), (Eyes({"inquest.dev/managed": "false"}), 0), (Eyes(MANAGED), 1), (Eyes(failure="no answer"), 1)],
     ids=["nobody said so", "not this one", "in care", "it could not be read"],
 )
-async def test_what_is_out_of_scope_gets_no_signal(server: Server, eyes: Eyes, count: int) -> None:
+async def test_what_is_out_of_scope_gets_no_signal(server: Server, target_reader: Eyes, count: int) -> None:
     stream = Stream([event()])
-    async with watching(EventWatch(house_of(server, stream, eyes), stream)) as until:
-        await until(lambda: eyes.looks == 1 and stream.lists > 5 and len(signals(server)) == count)
+    async with watching(EventWatch(house_of(server, stream, target_reader), stream)) as until:
+        await until(lambda: target_reader.looks == 1 and stream.lists > 5 and len(signals(server)) == count)
         lists = stream.lists
         await until(lambda: stream.lists > lists + 5)
 
-    assert (len(signals(server)), eyes.looks) == (count, 1)
+    assert (len(signals(server)), target_reader.looks) == (count, 1)
 
 
 @pytest.mark.parametrize(
@@ -302,10 +302,10 @@ async def test_noise_gets_no_signal_and_ends_nothing(server: Server, noise: Json
 
 async def test_an_event_that_became_noise_meanwhile_gets_no_signal(server: Server) -> None:
     stream = Stream([event(), event(reason="Failed")])
-    house = house_of(server, stream, Eyes(MANAGED))
-    watch = EventWatch(house, stream)
+    ports = house_of(server, stream, Eyes(MANAGED))
+    watch = EventWatch(ports, stream)
 
-    house.take_up(Settings(triage={"noise": ["BackOff"]}))
+    ports.take_up(Settings(triage={"noise": ["BackOff"]}))
     async with watching(watch) as until:
         await until(lambda: stream.lists > 3 and bool(signals(server)))
 

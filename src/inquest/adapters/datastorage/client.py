@@ -13,7 +13,14 @@ from urllib.parse import quote
 import httpx2
 
 from inquest.adapters.datastorage.convert import API, REGISTRAR
-from inquest.adapters.datastorage.http_client import PATIENT, Bearer, Box, Breaker, Line, parsed
+from inquest.adapters.datastorage.http_client import (
+    PATIENT,
+    Bearer,
+    CallTimeouts,
+    CircuitBreaker,
+    ServiceClient,
+    parsed,
+)
 from inquest.adapters.datastorage.kubernaut import peer_content
 from inquest.adapters.datastorage.profiles import PROFILES, ProfileName
 from inquest.adapters.datastorage.requests import (
@@ -30,22 +37,22 @@ from inquest.adapters.datastorage.responses import (
     ActionPage,
     ActionTypeAnswer,
     EventPage,
+    EventResponse,
     HistoryAnswer,
     MemoryAnswer,
     PlainList,
-    Record,
+    RecordResponse,
     ScoreAnswer,
-    StoredEvent,
     WorkflowPage,
 )
-from inquest.adapters.datastorage.verify import Chains
+from inquest.adapters.datastorage.verify import VerifiedChains
 from inquest.api.refs import TargetRef
 from inquest.core.history.history import UNAVAILABLE, History, checked
-from inquest.core.history.lessons import Endings
+from inquest.core.history.lessons import CaseEndings
 from inquest.core.redaction.redacted import Redacted
-from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
-from inquest.ports.datastorage import DATASTORAGE, AuditEvent, Registration
+from inquest.ports.datastorage import DATASTORAGE, AuditEvent, RegisteredEntry
 from inquest.ports.process import Clock
 
 ClusterId = Callable[[], Awaitable[str]]
@@ -73,12 +80,12 @@ class DataStorageClient:
         *,
         clock: Clock,
         profile: ProfileName = "native",
-        box: Box | None = None,
+        box: CallTimeouts | None = None,
         cluster: ClusterId = nowhere,
     ) -> None:
         self._http = http
-        self._line = Line(http, Breaker(clock.monotonic), box or Box())
-        self._chains = Chains(self._line, clock.monotonic)
+        self._line = ServiceClient(http, CircuitBreaker(clock.monotonic), box or CallTimeouts())
+        self._chains = VerifiedChains(self._line, clock.monotonic)
         self._clock = clock
         self._profile = PROFILES[profile]
         self._cluster = cluster
@@ -137,13 +144,13 @@ class DataStorageClient:
         answer = await self._line.read(path, WorkflowPage, paged(filters, offset, limit))
         return answer.pagination.page(tuple(item.offer(action_type) for item in answer.workflows))
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> WorkflowRecord:
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> Workflow:
         """Step 3; NotFound also for what is not Active or not the latest, which the gate lets through.
 
         Without filters nothing at all is sent: an empty one goes out as the value that stands for it.
         """
         path = f"{API}/workflows/{quote(workflow_id, safe='')}"
-        found = await self._line.read(path, Record, discovery_parameters(filters) if filters else {})
+        found = await self._line.read(path, RecordResponse, discovery_parameters(filters) if filters else {})
         if found.status != "Active" or not found.is_latest_version:
             raise NotFound(f"workflow {workflow_id} is not offered any more")
         return found.record()
@@ -177,18 +184,18 @@ class DataStorageClient:
         """Empty also where the server keeps no clusters apart: what it says of its targets holds for all of them."""
         return await self._cluster() if self._profile.keeps_endings else ""
 
-    async def endings(self, owner: str, playbooks: Sequence[str]) -> Endings:
+    async def endings(self, owner: str, playbooks: Sequence[str]) -> CaseEndings:
         """How cases like a new one ended (behaviours, section 17); none in a cluster that is not known."""
         if not self._profile.keeps_endings:
-            return Endings(available=True)
+            return CaseEndings(available=True)
         try:
             cluster = await self._cluster()
             if not cluster:
-                return Endings(available=True)
+                return CaseEndings(available=True)
             asked = {"cluster": cluster, "owner": owner, "playbooks": ",".join(playbooks)}
             answer = await self._line.read(f"{API}/outcome-memory/context", MemoryAnswer, asked)
         except InquestError as error:
-            return Endings(available=False, why=str(error))
+            return CaseEndings(available=False, why=str(error))
         return answer.known()
 
     async def effectiveness(self, correlation_id: str) -> float | None:
@@ -237,7 +244,7 @@ class DataStorageClient:
     def _is_doubtful(self, event: AuditEvent, now: datetime) -> bool:
         return not self._profile.keeps_event_ids or is_stale(event, now)
 
-    def _mark(self, found: StoredEvent) -> Mark:
+    def _mark(self, found: EventResponse) -> Mark:
         if self._profile.keeps_event_ids:
             return found.event_id
         return mark_of(found.event_type, found.event_data, found.event_timestamp)
@@ -252,7 +259,7 @@ class DataStorageClient:
         events = [event.model_dump(mode="json") async for event in self._events(correlation_id)]
         return tuple(reversed(events))
 
-    async def _events(self, correlation_id: str) -> AsyncIterator[StoredEvent]:
+    async def _events(self, correlation_id: str) -> AsyncIterator[EventResponse]:
         offset, more = 0, True
         while more:
             page = {"correlation_id": correlation_id, "limit": str(AUDIT_PAGE), "offset": str(offset)}
@@ -263,7 +270,7 @@ class DataStorageClient:
 
     # --- catalogue -------------------------------------------------------------------------------------
 
-    async def register_action_type(self, name: str, description: Mapping[str, str]) -> Registration:
+    async def register_action_type(self, name: str, description: Mapping[str, str]) -> RegisteredEntry:
         """Register, enable again, or bring the description up to date."""
         wanted = {word: text for word, text in description.items() if text}
         body = {"name": name, "description": wanted, "registeredBy": REGISTRAR}
@@ -271,26 +278,26 @@ class DataStorageClient:
         if held.status == "exists" and held.description.words != wanted:
             change = {"description": wanted, "updatedBy": REGISTRAR}
             await self._line.write("PATCH", f"{API}/action-types/{quote(name, safe='')}", change)
-        return Registration(id=name, content_hash="", status="Active", name=name)
+        return RegisteredEntry(id=name, content_hash="", status="Active", name=name)
 
     async def disable_action_type(self, name: str) -> None:
         """AlreadyExists while active workflows use it."""
         path = f"{API}/action-types/{quote(name, safe='')}/disable"
         await self._line.write("PATCH", path, {"disabledBy": REGISTRAR})
 
-    async def register_workflow(self, content: str) -> Registration:
+    async def register_workflow(self, content: str) -> RegisteredEntry:
         """Register the text of a RemediationWorkflow; the peer gets it in its own form, with ours inside."""
         sent = content if self._profile.takes_own_content else peer_content(content)
         body = {"content": sent, "source": "crd", "registeredBy": REGISTRAR}
-        return parsed(Record, await self._line.write("POST", f"{API}/workflows", body)).registration()
+        return parsed(RecordResponse, await self._line.write("POST", f"{API}/workflows", body)).registration()
 
-    async def registered(self) -> tuple[Registration, ...]:
+    async def registered(self) -> tuple[RegisteredEntry, ...]:
         """What Inquest registered and is Active or Disabled; nothing that somebody else put there."""
         return tuple(
             [record.registration() async for record in self._records() if record.status in ("Active", "Disabled")]
         )
 
-    async def _records(self) -> AsyncIterator[Record]:
+    async def _records(self) -> AsyncIterator[RecordResponse]:
         offset, total = 0, 1
         while offset < total:
             asked = {"limit": str(PAGE), "offset": str(offset)}

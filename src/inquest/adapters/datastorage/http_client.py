@@ -36,17 +36,17 @@ Wire = TypeVar("Wire", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Box:
+class CallTimeouts:
     """The longest that a call may take in all, in seconds."""
 
     read: float = READ_SECONDS
     write: float = WRITE_SECONDS
 
 
-PATIENT: Final = Box(read=30.0, write=60.0)
+PATIENT: Final = CallTimeouts(read=30.0, write=60.0)
 
 
-class Breaker:
+class CircuitBreaker:
     """Opens for 30 s after 5 failures in a row; then one caller may try (datastorage, 12)."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -97,7 +97,7 @@ class Bearer(httpx2.Auth):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """Status, headers and the whole body."""
 
     status: int
@@ -105,10 +105,10 @@ class Answer:
     body: bytes
 
 
-class Line:
+class ServiceClient:
     """Circuit, budget, retry and conversion of what went wrong."""
 
-    def __init__(self, http: httpx2.AsyncClient, breaker: Breaker, box: Box) -> None:
+    def __init__(self, http: httpx2.AsyncClient, breaker: CircuitBreaker, box: CallTimeouts) -> None:
         self._http = http
         self._breaker = breaker
         self._box = box
@@ -123,12 +123,12 @@ class Line:
         request = self._http.build_request("POST", path, json=body)
         return parsed(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
 
-    async def write(self, method: str, path: str, body: object) -> Answer:
+    async def write(self, method: str, path: str, body: object) -> HttpResponse:
         """5 s; no retry here: the outbox and the sync repeat writes."""
         request = self._http.build_request(method, path, json=body)
         return await self._boxed(request, seconds=self._box.write, tries=1)
 
-    async def _boxed(self, request: httpx2.Request, *, seconds: float, tries: int) -> Answer:
+    async def _boxed(self, request: httpx2.Request, *, seconds: float, tries: int) -> HttpResponse:
         self._breaker.admit()
         try:
             async with asyncio.timeout(seconds):
@@ -142,7 +142,7 @@ class Line:
         self._breaker.succeeded()
         return _accepted(answer)
 
-    async def _tried(self, request: httpx2.Request, tries: int) -> Answer:
+    async def _tried(self, request: httpx2.Request, tries: int) -> HttpResponse:
         for left in range(tries - 1, -1, -1):
             try:
                 answer = await self._sent(request)
@@ -154,10 +154,10 @@ class Line:
                 return _refused_as_unavailable(answer)
         raise AssertionError("unreachable")
 
-    async def _sent(self, request: httpx2.Request) -> Answer:
+    async def _sent(self, request: httpx2.Request) -> HttpResponse:
         response = await self._http.send(request, stream=True)
         try:
-            return Answer(response.status_code, response.headers, await _whole_body(response))
+            return HttpResponse(response.status_code, response.headers, await _whole_body(response))
         finally:
             await response.aclose()
 
@@ -176,20 +176,20 @@ def _why(error: Exception) -> str:
     return "no answer in time" if isinstance(error, TimeoutError | httpx2.TimeoutException) else type(error).__name__
 
 
-def _refused_as_unavailable(answer: Answer) -> Answer:
+def _refused_as_unavailable(answer: HttpResponse) -> HttpResponse:
     if answer.status >= 500:
         raise Unavailable(DATASTORAGE, f"it answered {answer.status}{_detail(answer)}")
     return answer
 
 
-def _accepted(answer: Answer) -> Answer:
+def _accepted(answer: HttpResponse) -> HttpResponse:
     """2xx as it is; what a refusal means for whoever acts next."""
     if 200 <= answer.status < 300:
         return answer
     raise _refusal(answer)
 
 
-def _refusal(answer: Answer) -> InquestError:
+def _refusal(answer: HttpResponse) -> InquestError:
     said = f"{DATASTORAGE} answered {answer.status}{_detail(answer)}"
     if answer.status == 429:
         return RateLimited(DATASTORAGE, _seconds(answer.headers.get("retry-after", "")))
@@ -203,7 +203,7 @@ def _seconds(text: str) -> float | None:
     return float(text) if text.isdecimal() else None
 
 
-def _detail(answer: Answer) -> str:
+def _detail(answer: HttpResponse) -> str:
     """The sentence of a problem; other bodies say nothing that should travel."""
     try:
         detail = json.loads(answer.body).get("detail")
@@ -212,7 +212,7 @@ def _detail(answer: Answer) -> str:
     return f": {detail[:300]}" if isinstance(detail, str) else ""
 
 
-def parsed(model: type[Wire], answer: Answer) -> Wire:
+def parsed(model: type[Wire], answer: HttpResponse) -> Wire:
     try:
         return model.model_validate_json(answer.body)
     except ValidationError as error:

@@ -13,10 +13,10 @@ from inquest.adapters.datastorage.convert import REGISTRAR, digest, mapping_of
 from inquest.adapters.datastorage.kubernaut import wrapped_text
 from inquest.core.diagnosis.categories import category_from
 from inquest.core.history.history import History, HistoryEntry
-from inquest.core.history.lessons import Check, Ending, Endings, Key
-from inquest.core.selection.catalogue import Described, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.history.lessons import CaseEnding, CaseEndings, EffectCheck, LessonKey
+from inquest.core.selection.catalogue import Page, Workflow, WorkflowDescription, WorkflowOffer
 from inquest.errors import Unavailable
-from inquest.ports.datastorage import DATASTORAGE, Registration
+from inquest.ports.datastorage import DATASTORAGE, RegisteredEntry
 from inquest.telemetry.metrics import DATASTORAGE_UNREADABLE
 
 Item = TypeVar("Item")
@@ -28,15 +28,15 @@ class _Wire(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
 
-class Description(_Wire):
+class DescriptionResponse(_Wire):
     what: str = ""
     when_to_use: str = ""
     when_not_to_use: str | None = None
     preconditions: str | None = None
 
     @property
-    def value(self) -> Described:
-        return Described(self.what, self.when_to_use, self.when_not_to_use or "", self.preconditions or "")
+    def value(self) -> WorkflowDescription:
+        return WorkflowDescription(self.what, self.when_to_use, self.when_not_to_use or "", self.preconditions or "")
 
     @property
     def words(self) -> dict[str, str]:
@@ -54,7 +54,7 @@ class Pagination(_Wire):
 
 class Action(_Wire):
     action_type: str
-    description: Description
+    description: DescriptionResponse
     workflow_count: int
 
 
@@ -63,7 +63,7 @@ class ActionPage(_Wire):
     pagination: Pagination
 
 
-class Labels(_Wire):
+class LabelsResponse(_Wire):
     component: tuple[str, ...] | str | None = None
 
     @property
@@ -84,7 +84,7 @@ class Summary(_Wire):
     workflow_name: str
     version: str
     action_type: str = ""
-    description: Description
+    description: DescriptionResponse
     parameters: Parameters | None = None
 
     def offer(self, action_type: str) -> WorkflowOffer:
@@ -103,7 +103,7 @@ class WorkflowPage(_Wire):
     pagination: Pagination
 
 
-class Record(_Wire):
+class RecordResponse(_Wire):
     workflow_id: str
     workflow_name: str
     version: str
@@ -112,14 +112,14 @@ class Record(_Wire):
     content_hash: str
     status: str
     is_latest_version: bool = False
-    description: Description
+    description: DescriptionResponse
     execution_engine: str = ""
     execution_bundle: str | None = None
     execution_bundle_digest: str | None = None
     service_account_name: str | None = None
     created_by: str | None = None
     parameters: Parameters | None = None
-    labels: Labels = Labels()
+    labels: LabelsResponse = LabelsResponse()
 
     @property
     def own_text(self) -> str:
@@ -131,8 +131,8 @@ class Record(_Wire):
         """The peer does not keep who registered; there our own text inside tells."""
         return self.created_by == REGISTRAR or wrapped_text(self.content) is not None
 
-    def registration(self) -> Registration:
-        return Registration(
+    def registration(self) -> RegisteredEntry:
+        return RegisteredEntry(
             id=self.workflow_id,
             content_hash=digest(self.own_text),
             status=self.status,
@@ -140,11 +140,11 @@ class Record(_Wire):
             version=self.version,
         )
 
-    def record(self) -> WorkflowRecord:
+    def record(self) -> Workflow:
         """Unavailable when the content is not what its hash says: an approval is bound to that hash."""
         if digest(self.content) != self.content_hash:
             raise Unavailable(DATASTORAGE, f"the content of workflow {self.workflow_id} does not fit its hash")
-        return WorkflowRecord(
+        return Workflow(
             workflow_id=self.workflow_id,
             name=self.workflow_name,
             version=self.version,
@@ -164,13 +164,13 @@ class Record(_Wire):
 
 
 class PlainList(_Wire):
-    workflows: tuple[Record, ...]
+    workflows: tuple[RecordResponse, ...]
     total: int
 
 
 class ActionTypeAnswer(_Wire):
     status: str
-    description: Description
+    description: DescriptionResponse
 
 
 class ScoreAnswer(BaseModel):
@@ -184,7 +184,7 @@ class ChainAnswer(BaseModel):
     total_events: int
 
 
-class StoredEvent(BaseModel):
+class EventResponse(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
     event_id: str
     event_type: str
@@ -199,11 +199,11 @@ class EventPagination(BaseModel):
 
 class EventPage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
-    data: tuple[StoredEvent, ...]
+    data: tuple[EventResponse, ...]
     pagination: EventPagination
 
 
-class Entry(_Wire):
+class EntryResponse(_Wire):
     remediation_uid: str = Field(alias="remediationUID")
     completed_at: AwareDatetime
     started_at: AwareDatetime | None = None
@@ -241,8 +241,8 @@ class Entry(_Wire):
         )
 
 
-class Tier(_Wire):
-    chain: tuple[Entry, ...]
+class TierResponse(_Wire):
+    chain: tuple[EntryResponse, ...]
     degraded: bool = False
 
 
@@ -251,8 +251,8 @@ class HistoryAnswer(_Wire):
     regression_detected: bool
     scope: str | None = None
     cluster: str = ""
-    tier1: Tier
-    tier2: Tier
+    tier1: TierResponse
+    tier2: TierResponse
 
     def history(self, cluster: str = "") -> History:
         """A tier that could not be read leaves its entries out, so the whole is not to be relied on.
@@ -272,7 +272,7 @@ class HistoryAnswer(_Wire):
         return replace(known, available=False) if self.tier1.degraded or self.tier2.degraded else known
 
 
-def _first_of_each(entries: Sequence[Entry], seen: set[str]) -> Iterator[HistoryEntry]:
+def _first_of_each(entries: Sequence[EntryResponse], seen: set[str]) -> Iterator[HistoryEntry]:
     """A repeated write on the peer is a second row of the same remediation; the first one counts."""
     for entry in entries:
         if entry.remediation_uid not in seen:
@@ -293,13 +293,13 @@ class StoredEnding(_Wire):
     owner: str
     playbooks: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,62}$")], ...]
     category: Annotated[str, AfterValidator(_of_the_list)]
-    check: Check
+    check: EffectCheck
     action: str = Field(default="", pattern=r"^[A-Za-z0-9]{0,63}$")
     contradicted: bool = False
 
-    def ending(self, cluster: str) -> Ending:
-        return Ending(
-            Key(tuple(sorted(set(self.playbooks))), self.category, self.owner, cluster),
+    def ending(self, cluster: str) -> CaseEnding:
+        return CaseEnding(
+            LessonKey(tuple(sorted(set(self.playbooks))), self.category, self.owner, cluster),
             self.ended_at,
             self.check,
             self.action,
@@ -312,14 +312,14 @@ class MemoryAnswer(_Wire):
     endings: tuple[dict[str, Any], ...]
     truncated: bool = False
 
-    def known(self) -> Endings:
+    def known(self) -> CaseEndings:
         """One that says what none of ours says is left out and counted; the others stand."""
         found = tuple(self._readable())
         lost = len(self.endings) - len(found)
         DATASTORAGE_UNREADABLE.inc(lost)
-        return Endings(available=True, cluster=self.cluster, found=found, whole=not (self.truncated or lost))
+        return CaseEndings(available=True, cluster=self.cluster, found=found, whole=not (self.truncated or lost))
 
-    def _readable(self) -> Iterator[Ending]:
+    def _readable(self) -> Iterator[CaseEnding]:
         for raw in self.endings:
             try:
                 yield StoredEnding.model_validate(raw).ending(self.cluster)

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from inquest.adapters.datastorage.convert import API
-from inquest.adapters.datastorage.http_client import Line
+from inquest.adapters.datastorage.http_client import ServiceClient
 from inquest.adapters.datastorage.responses import ChainAnswer
 from inquest.errors import InquestError
 from inquest.telemetry.metrics import HISTORY_CHAINS
@@ -23,10 +23,10 @@ KEPT_SECONDS: Final = 60.0
 MOST_KEPT: Final = 4096
 
 
-class Chains:
+class VerifiedChains:
     """One chain after the other, so that a service in trouble is asked once and not a hundred times."""
 
-    def __init__(self, line: Line, monotonic: Callable[[], float]) -> None:
+    def __init__(self, line: ServiceClient, monotonic: Callable[[], float]) -> None:
         self._line = line
         self._monotonic = monotonic
         self._held: dict[str, float] = {}

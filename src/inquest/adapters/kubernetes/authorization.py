@@ -14,7 +14,7 @@ AUTHENTICATION: Final = "authentication.k8s.io"
 AUTHORIZATION: Final = "authorization.k8s.io"
 
 
-class KubeRights:
+class AccessReviewer:
     """SubjectAccessReviews for any right of anybody; needs the right to create them, no other."""
 
     def __init__(self, transport: Transport) -> None:
@@ -33,7 +33,7 @@ class KubeRights:
         return await _may(self._transport, user, {word: value for word, value in words.items() if value})
 
 
-class KubeReviews:
+class TokenReviewer:
     """TokenReview, then SubjectAccessReview for one right; needs the right to create both, no other.
 
     `attributes` are the `resourceAttributes` of that right, as Kubernetes names them. `inside` a namespace the second
@@ -59,7 +59,7 @@ class KubeReviews:
         return await _may(self._transport, user, self._attributes, self._inside)
 
 
-class KubeReaders:
+class MetricsAuthorizer:
     """Whether whoever holds a token may `get` a path of ours that is no resource, such as `/metrics`.
 
     The API server is asked in the name of the caller, so that it needs no right of this account: an operator of single

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from inquest.adapters.kubernetes.authorization import KubeReaders, KubeReviews, KubeRights
+from inquest.adapters.kubernetes.authorization import AccessReviewer, MetricsAuthorizer, TokenReviewer
 from inquest.adapters.kubernetes.credentials import (
-    Login,
-    Persona,
+    Credentials,
+    Impersonation,
     Source,
     from_kubeconfig,
     given,
@@ -22,16 +22,16 @@ from inquest.adapters.kubernetes.credentials import (
     usual_kubeconfig,
 )
 from inquest.adapters.kubernetes.discovery import Discovery
-from inquest.adapters.kubernetes.evidence import CaseFiles
-from inquest.adapters.kubernetes.namespaces import Places
-from inquest.adapters.kubernetes.objects import KubeStatus
-from inquest.adapters.kubernetes.reader import KubeCluster
+from inquest.adapters.kubernetes.evidence import EvidenceApi
+from inquest.adapters.kubernetes.namespaces import WatchedNamespaces
+from inquest.adapters.kubernetes.objects import ObjectClient
+from inquest.adapters.kubernetes.reader import ClusterReader
 from inquest.adapters.kubernetes.transport import REQUEST_SECONDS, Traffic, Transport
 from inquest.api.base import GROUP
 from inquest.ports.process import Clock
 
 
-class Kube:
+class Clients:
     """Both ports on one connection; close it when done."""
 
     def __init__(
@@ -49,37 +49,37 @@ class Kube:
         """
         self._transport = Transport(source, clock, jitter, seconds)
         self._discovery = Discovery(self._transport, clock)
-        self.cluster = KubeCluster(self._transport, self._discovery)
-        self.places = Places(namespaces)
-        self.case_files = CaseFiles(self._transport)
-        self.status = KubeStatus(self._transport, self.places)
+        self.cluster = ClusterReader(self._transport, self._discovery)
+        self.places = WatchedNamespaces(namespaces)
+        self.case_files = EvidenceApi(self._transport)
+        self.status = ObjectClient(self._transport, self.places)
 
     @property
     def traffic(self) -> Traffic:
         """Requests sent so far."""
         return self._transport.traffic
 
-    async def login(self) -> Login:
+    async def login(self) -> Credentials:
         """The login in use."""
         return await self._transport.login()
 
-    def reviews(self, namespace: str, service: str) -> KubeReviews:
+    def reviews(self, namespace: str, service: str) -> TokenReviewer:
         """Who calls a server of ours, and may they: `create` on that Service is what they need."""
         right = {"verb": "create", "resource": "services", "name": service, "namespace": namespace}
-        return KubeReviews(self._transport, right)
+        return TokenReviewer(self._transport, right)
 
-    def sender_reviews(self, namespace: str) -> KubeReviews:
+    def sender_reviews(self, namespace: str) -> TokenReviewer:
         """Who sends to the intake, and may they: `create` on Signals of that namespace is what they need."""
         right = {"verb": "create", "group": GROUP, "resource": "signals", "namespace": namespace}
-        return KubeReviews(self._transport, right, inside=namespace if self.places.confined else "")
+        return TokenReviewer(self._transport, right, inside=namespace if self.places.confined else "")
 
-    def metrics_readers(self) -> KubeReaders:
+    def metrics_readers(self) -> MetricsAuthorizer:
         """Who reads what a server of ours says of itself: `get` on `/metrics` is what they need."""
-        return KubeReaders(self._transport, "/metrics")
+        return MetricsAuthorizer(self._transport, "/metrics")
 
-    def rights(self) -> KubeRights:
+    def rights(self) -> AccessReviewer:
         """What anybody may do."""
-        return KubeRights(self._transport)
+        return AccessReviewer(self._transport)
 
     async def served(self, group: str, version: str) -> frozenset[str]:
         """Plurals that a group version serves right now."""
@@ -98,17 +98,17 @@ class Kube:
 
 
 __all__ = [
-    "CaseFiles",
-    "Kube",
-    "KubeCluster",
-    "KubeReaders",
-    "KubeReviews",
-    "KubeStatus",
-    "Login",
-    "Persona",
-    "Places",
+    "Clients",
+    "ClusterReader",
+    "Credentials",
+    "EvidenceApi",
+    "Impersonation",
+    "MetricsAuthorizer",
+    "ObjectClient",
     "Source",
+    "TokenReviewer",
     "Traffic",
+    "WatchedNamespaces",
     "from_kubeconfig",
     "given",
     "in_cluster",

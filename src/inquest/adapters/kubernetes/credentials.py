@@ -26,7 +26,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True)
-class Persona:
+class Impersonation:
     """Whom an account acts as; it needs the right to."""
 
     user: str = ""
@@ -40,11 +40,11 @@ class Persona:
         yield from (("Impersonate-Uid", one) for one in (self.uid,) if one)
 
 
-NOBODY_ELSE: Final = Persona()
+NOBODY_ELSE: Final = Impersonation()
 
 
 @dataclass(frozen=True)
-class Login:
+class Credentials:
     """An address and an account; a token file is read at each use, because the kubelet rotates it."""
 
     server: str
@@ -53,7 +53,7 @@ class Login:
     token_file: Path | None = None
     cert_file: str = ""
     key_file: str = field(default="", repr=False)
-    impersonate: Persona = NOBODY_ELSE
+    impersonate: Impersonation = NOBODY_ELSE
     server_name: str = ""
     """Name in the API server's certificate, where it is not that of the address."""
     is_unverified: bool = False
@@ -66,14 +66,14 @@ class Login:
         return self.token_file.read_text().strip() if self.token_file else self.token
 
 
-Source = Callable[[], Awaitable[Login]]
+Source = Callable[[], Awaitable[Credentials]]
 """Reads the login anew; called at start and once after each 401."""
 
 
-def given(login: Login) -> Source:
+def given(login: Credentials) -> Source:
     """A source that always gives this login."""
 
-    async def read() -> Login:
+    async def read() -> Credentials:
         return login
 
     return read
@@ -85,10 +85,12 @@ def usual_kubeconfig() -> str:
     return os.environ.get("KUBECONFIG") or (str(own) if own.is_file() else "")
 
 
-def from_kubeconfig(files: Path | str, context: str | None = None, *, impersonate: Persona = NOBODY_ELSE) -> Source:
+def from_kubeconfig(
+    files: Path | str, context: str | None = None, *, impersonate: Impersonation = NOBODY_ELSE
+) -> Source:
     """The login of a kubeconfig file, or of several as `KUBECONFIG` lists them, credential plugins included."""
 
-    async def read() -> Login:
+    async def read() -> Credentials:
         configuration = Configuration()
         with _named(files):
             config = _merged(files)
@@ -108,10 +110,10 @@ def namespace_of(files: Path | str, context: str | None = None) -> str:
         return str(_context(_merged(files), context).safe_get("namespace") or "")
 
 
-def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: Persona = NOBODY_ELSE) -> Source:
+def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: Impersonation = NOBODY_ELSE) -> Source:
     """The login of the pod's own service account."""
 
-    async def read() -> Login:
+    async def read() -> Credentials:
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
         if not host or not port:
             raise Misconfigured(
@@ -120,7 +122,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, *, impersonate: Persona = NOBODY_
             )
         address = f"[{host}]" if ":" in host else host
         server = f"https://{address}:{port}"
-        return Login(server, str(folder / "ca.crt"), token_file=folder / "token", impersonate=impersonate)
+        return Credentials(server, str(folder / "ca.crt"), token_file=folder / "token", impersonate=impersonate)
 
     return read
 
@@ -199,14 +201,14 @@ def _must_have_user(config: Any, context: str | None) -> None:
         raise ConfigException(f"there is no user {name}" if name else "its context names no user")
 
 
-def _impersonated(config: Any, context: str | None) -> Persona:
+def _impersonated(config: Any, context: str | None) -> Impersonation:
     """Whom the user of a context acts as; the client library does not look at it, and would act as itself."""
     name = _context(config, context).safe_get("user")
     found = config["users"].get_with_name(name, safe=True) if name and config.safe_get("users") else None
     user = (found.safe_get("user") or {}) if found is not None else {}
     if user.get("as-user-extra"):
         raise ConfigException(f"user {name}: as-user-extra is not supported")
-    persona = Persona(
+    persona = Impersonation(
         str(user.get("as") or ""), tuple(map(str, user.get("as-groups") or ())), str(user.get("as-uid") or "")
     )
     if not persona.user and persona != NOBODY_ELSE:
@@ -214,9 +216,9 @@ def _impersonated(config: Any, context: str | None) -> Persona:
     return persona
 
 
-def _login_from_configuration(configuration: Configuration, impersonate: Persona) -> Login:
+def _login_from_configuration(configuration: Configuration, impersonate: Impersonation) -> Credentials:
     header = str(configuration.api_key.get("BearerToken") or "")
-    return Login(
+    return Credentials(
         server=configuration.host,
         ca_file=configuration.ssl_ca_cert or "",
         token=header.split(" ", 1)[-1],

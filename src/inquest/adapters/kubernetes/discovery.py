@@ -29,7 +29,7 @@ SECRET_HINT: Final = (
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedResource:
     """One resource of one group version, with the words that mean it."""
 
     kind: ResourceKind
@@ -52,7 +52,7 @@ def refuse_secrets(word: str) -> None:
         raise NeverRead(SECRET_HINT)
 
 
-def pick(served: Iterable[Served], word: str, api_version: str = "") -> ResourceKind:
+def pick(served: Iterable[ServedResource], word: str, api_version: str = "") -> ResourceKind:
     """The one kind of these that a word means; UnknownKind or AmbiguousKind otherwise."""
     return _only(_matches(served, *_split(word, api_version)), word, api_version)
 
@@ -62,7 +62,7 @@ class Discovery:
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport, self._clock = transport, clock
-        self._served: tuple[Served, ...] = ()
+        self._served: tuple[ServedResource, ...] = ()
         self._read_at: float | None = None
 
     async def resolve(self, word: str, api_version: str = "") -> ResourceKind:
@@ -134,7 +134,7 @@ def _is_version(text: str) -> bool:
     return re.fullmatch(r"v\d+((alpha|beta)\d+)?", text) is not None
 
 
-def _matches(served: Iterable[Served], name: str, wanted: _Wanted) -> list[ResourceKind]:
+def _matches(served: Iterable[ServedResource], name: str, wanted: _Wanted) -> list[ResourceKind]:
     """The best fits, one for each group: the first version of a group is the one it prefers."""
     fits = [(one.rank(name), one.kind) for one in served if wanted.accepts(one.kind)]
     best = max((rank for rank, _ in fits), default=0)
@@ -158,7 +158,7 @@ def _only(found: list[ResourceKind], word: str, api_version: str) -> ResourceKin
     return found[0]
 
 
-def _served(document: Json) -> Iterable[Served]:
+def _served(document: Json) -> Iterable[ServedResource]:
     for item in document.get("items", ()):
         group = str(item.get("metadata", {}).get("name", ""))
         for version in item.get("versions", ()):
@@ -166,10 +166,10 @@ def _served(document: Json) -> Iterable[Served]:
                 yield _one(group, str(version["version"]), resource)
 
 
-def _one(group: str, version: str, resource: dict[str, Any]) -> Served:
+def _one(group: str, version: str, resource: dict[str, Any]) -> ServedResource:
     kind = str(resource.get("responseKind", {}).get("kind", ""))
     plural = str(resource["resource"])
-    return Served(
+    return ServedResource(
         ResourceKind(group, version, kind, plural, resource.get("scope") == "Namespaced"),
         str(resource.get("singularResource") or kind.lower()),
         frozenset(resource.get("shortNames") or ()),

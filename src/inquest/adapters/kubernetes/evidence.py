@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.transport import Request, Transport
-from inquest.api.names import GROUP, KIND, RECORD, RESOURCE, VERSION
+from inquest.api.names import EVIDENCE_GROUP, EVIDENCE_RECORD, EVIDENCE_RESOURCE, KIND, VERSION
 from inquest.errors import Invalid
 from inquest.ports.kubernetes import Json, ResourceKind
 
 MOST_PAGES: Final = 1000
-_KIND: Final = ResourceKind(GROUP, VERSION, KIND, RESOURCE, True)
+_KIND: Final = ResourceKind(EVIDENCE_GROUP, VERSION, KIND, EVIDENCE_RESOURCE, True)
 
 
-class CaseFiles:
+class EvidenceApi:
     """Reading, nothing else. UnknownKind: the cluster serves no such API; Forbidden, NotFound, Unavailable."""
 
     def __init__(self, transport: Transport) -> None:
@@ -31,7 +31,7 @@ class CaseFiles:
 
     async def record(self, namespace: str, name: str) -> tuple[tuple[Json, ...], Mapping[str, str]]:
         """All records of a case, and by piece why it is withheld."""
-        path = paths.item(_KIND, name, namespace, RECORD)
+        path = paths.item(_KIND, name, namespace, EVIDENCE_RECORD)
         records: list[Json] = []
         for _ in range(MOST_PAGES):
             page = await self._read(path, **{"from": str(len(records))})
@@ -41,7 +41,7 @@ class CaseFiles:
         raise Invalid(f"case {name}: it has more than {MOST_PAGES} pages of records")
 
     async def _read(self, path: str, **query: str) -> Json:
-        asked = Request("GET", path, "get", f"{RESOURCE}.{GROUP}", query=query)
+        asked = Request("GET", path, "get", f"{EVIDENCE_RESOURCE}.{EVIDENCE_GROUP}", query=query)
         return (await self._transport.send(asked)).json()
 
 

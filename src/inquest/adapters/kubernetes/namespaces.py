@@ -23,7 +23,7 @@ SIGNALS: Final = "signals"
 """What is asked about where nothing was refused yet."""
 
 
-class Places:
+class WatchedNamespaces:
     """`watched`: the operator's own namespace, then those that it looks after; empty: all of them, by one list."""
 
     def __init__(self, watched: Sequence[str] = ()) -> None:

@@ -8,13 +8,13 @@ from typing import Final
 
 from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.bodies import APPLY
-from inquest.adapters.kubernetes.namespaces import Places
+from inquest.adapters.kubernetes.namespaces import WatchedNamespaces
 from inquest.adapters.kubernetes.reader import PAGE, pages, read_list
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.api.base import FIELD_MANAGER
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
-from inquest.ports.kubernetes import Access, Json, Person, ResourceKind, Seen
+from inquest.ports.kubernetes import Access, Json, ListedEverywhere, Person, ResourceKind
 
 MERGE: Final = "application/merge-patch+json"
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -23,14 +23,14 @@ _SELF: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectRe
 HEARTBEATS: Final = "leases"
 
 
-class KubeStatus:
+class ObjectClient:
     """Reads past every cache, and writes that lose no update.
 
     With `places` a list of all namespaces is one list of each of these, since the wide one is refused; what only the
     whole cluster can answer about somebody else's rights is asked inside the namespace.
     """
 
-    def __init__(self, transport: Transport, places: Places) -> None:
+    def __init__(self, transport: Transport, places: WatchedNamespaces) -> None:
         self._transport, self._places = transport, places
 
     async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
@@ -44,9 +44,9 @@ class KubeStatus:
             return (await self.seen(kind, labels=labels, fields=fields)).items
         return await self._listed(kind, namespace, labels, fields)
 
-    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> Seen:
+    async def seen(self, kind: ResourceKind, *, labels: str = "", fields: str = "") -> ListedEverywhere:
         if not self._is_in_parts(kind, ""):
-            return Seen(await self._listed(kind, "", labels, fields))
+            return ListedEverywhere(await self._listed(kind, "", labels, fields))
         found: list[Json] = []
         unseen = set(self._places.refused)
         for place in self._places.served:
@@ -55,7 +55,7 @@ class KubeStatus:
             except Forbidden as error:
                 self._places.lose(place, kind, error)
                 unseen.add(place)
-        return Seen(tuple(found), frozenset(unseen))
+        return ListedEverywhere(tuple(found), frozenset(unseen))
 
     async def pages(self, kind: ResourceKind, namespace: str = "") -> AsyncIterator[tuple[Json, ...]]:
         """The list page by page, for whoever keeps little of each; an expired one raises Unavailable."""

@@ -24,7 +24,7 @@ MAX_CHANGE_BYTES: Final = 4 * 1024 * 1024
 POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
 
 
-class KubeCluster:
+class ClusterReader:
     """Reads for the tools and the snapshot."""
 
     def __init__(self, transport: Transport, discovery: Discovery) -> None:
@@ -70,7 +70,9 @@ class KubeCluster:
                 if not change.gone:
                     yield change.object
 
-    async def changes(self, kind: ResourceKind, namespace: str = "", *, fields: str = "") -> AsyncGenerator[Change]:
+    async def changes(
+        self, kind: ResourceKind, namespace: str = "", *, fields: str = ""
+    ) -> AsyncGenerator[ObjectChange]:
         """The same with the objects that go; one that went while nobody watched is told by nobody.
 
         An empty one says that all that there were have been told.
@@ -80,9 +82,9 @@ class KubeCluster:
         async for page in pages(self._transport, kind, path, fields=fields, limit=None):
             version = page.resource_version
             for found in page.items:
-                yield Change(found)
+                yield ObjectChange(found)
         # There may be none for long: that all were seen is news too.
-        yield Change({})
+        yield ObjectChange({})
         query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(WATCH_SECONDS)}
         query |= {"resourceVersion": version} | ({"fieldSelector": fields} if fields else {})
         request = Request("GET", path, "watch", kind.plural, query, max_bytes=MAX_CHANGE_BYTES)
@@ -90,18 +92,20 @@ class KubeCluster:
             async for line in lines:
                 changed = _changed(line)
                 if changed is not None:
-                    yield Change({"apiVersion": kind.api_version, "kind": kind.kind, **changed.object}, changed.gone)
+                    yield ObjectChange(
+                        {"apiVersion": kind.api_version, "kind": kind.kind, **changed.object}, changed.gone
+                    )
 
 
 @dataclass(frozen=True)
-class Change:
+class ObjectChange:
     """An object as it is now, or as it was last."""
 
     object: Json
     gone: bool = False
 
 
-def _changed(line: bytes) -> Change | None:
+def _changed(line: bytes) -> ObjectChange | None:
     """What a line of a watch says; None where only the place in the stream is told."""
     try:
         told = json.loads(line) if line.strip() else {}
@@ -112,7 +116,7 @@ def _changed(line: bytes) -> Change | None:
         raise Unavailable(SYSTEM, f"its watch ended: {(found or {}).get('message') or 'no reason given'}"[:200])
     if word not in ("ADDED", "MODIFIED", "DELETED") or not isinstance(found, dict):
         return None
-    return Change(found, word == "DELETED")
+    return ObjectChange(found, word == "DELETED")
 
 
 async def read_list(

@@ -27,7 +27,7 @@ from multidict import CIMultiDict
 
 from inquest import errors
 from inquest.adapters.kubernetes.bodies import APPLY, apply_body
-from inquest.adapters.kubernetes.credentials import NOBODY_ELSE, Login, Source, given
+from inquest.adapters.kubernetes.credentials import NOBODY_ELSE, Credentials, Source, given
 from inquest.api.base import GROUP
 from inquest.api.manifests.rbac import INSTALL
 from inquest.ports.kubernetes import Json
@@ -111,7 +111,7 @@ class Traffic:
     writes: int = 0
 
 
-class Bucket:
+class TokenBucket:
     """Write tokens: a burst, then a steady rate, first come first served (reliability, section 3.6)."""
 
     def __init__(self, clock: Clock, rate: float = WRITES_PER_SECOND, burst: float = WRITE_BURST) -> None:
@@ -161,10 +161,10 @@ class Transport:
     ) -> None:
         self._source, self._clock, self._random = source, clock, random
         self._whole = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
-        self._login: Login | None = None
+        self._login: Credentials | None = None
         self._clients: list[ApiClient] = []
         self._opening = asyncio.Lock()
-        self._bucket = Bucket(clock)
+        self._bucket = TokenBucket(clock)
         self._rest: dict[tuple[str, str], float] = {}
         self.server_clock = ServerClock(clock)
         self.traffic = Traffic()
@@ -249,7 +249,7 @@ class Transport:
         else:
             self.traffic.reads += 1
 
-    async def _open(self, *, anew: bool = False) -> tuple[Login, ApiClient]:
+    async def _open(self, *, anew: bool = False) -> tuple[Credentials, ApiClient]:
         async with self._opening:
             if self._login is None or anew:
                 login = await self._source()
@@ -259,7 +259,7 @@ class Transport:
                 self._login = login
             return self._login, self._clients[-1]
 
-    async def login(self) -> Login:
+    async def login(self) -> Credentials:
         """The login in use, for the watcher."""
         return (await self._open())[0]
 
@@ -284,16 +284,16 @@ class Transport:
         return self.server_clock.now()
 
 
-def _differs(one: Login, other: Login) -> bool:
+def _differs(one: Credentials, other: Credentials) -> bool:
     """Whether they need clients of their own; what goes along with each request does not count."""
     return _bare(one) != _bare(other)
 
 
-def _bare(login: Login) -> Login:
+def _bare(login: Credentials) -> Credentials:
     return replace(login, token="", token_file=None, impersonate=NOBODY_ELSE)
 
 
-def _client(login: Login) -> ApiClient:
+def _client(login: Credentials) -> ApiClient:
     configuration = Configuration(host=login.server, ssl_ca_cert=login.ca_file or None, retries=None)
     configuration.cert_file = login.cert_file or None
     configuration.key_file = login.key_file or None
@@ -315,7 +315,7 @@ def proxy_for(server: str) -> str | None:
 
 @asynccontextmanager
 async def _response(
-    client: ApiClient, login: Login, request: Request, bounds: aiohttp.ClientTimeout
+    client: ApiClient, login: Credentials, request: Request, bounds: aiohttp.ClientTimeout
 ) -> AsyncIterator[aiohttp.ClientResponse]:
     content_type, body = _encoded(request)
     headers = CIMultiDict({"Accept": request.accept, "Content-Type": content_type, "User-Agent": "inquest"})

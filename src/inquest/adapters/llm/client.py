@@ -11,7 +11,7 @@ from typing import Final
 import httpx2
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
-from inquest.adapters.llm.endpoint import Endpoint, Patience, is_loopback
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience, is_loopback
 from inquest.errors import Misconfigured
 
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -20,10 +20,10 @@ MOST_COMPRESSED: Final = 64 * 1024
 """Nothing compressed is asked for; where it comes anyway, it may be large when unpacked."""
 
 
-class Connection:
+class EndpointClient:
     """The client of one endpoint; made again when its file of authorities changes, running calls go on."""
 
-    def __init__(self, endpoint: Endpoint, patience: Patience) -> None:
+    def __init__(self, endpoint: ModelEndpoint, patience: Patience) -> None:
         self._endpoint, self._patience = endpoint, patience
         self._stamp = _stamp(endpoint.ca_bundle)
         self._clients = [_client(endpoint, patience)]
@@ -50,7 +50,7 @@ def _stamp(file: Path | None) -> int:
         return -1
 
 
-def _client(endpoint: Endpoint, patience: Patience) -> AsyncOpenAI:
+def _client(endpoint: ModelEndpoint, patience: Patience) -> AsyncOpenAI:
     http = _http(endpoint, patience)
 
     async def key() -> str:
@@ -69,7 +69,7 @@ def _client(endpoint: Endpoint, patience: Patience) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=endpoint.url, api_key=key, http_client=http, timeout=http.timeout, max_retries=0)
 
 
-def _http(endpoint: Endpoint, patience: Patience) -> httpx2.AsyncClient:
+def _http(endpoint: ModelEndpoint, patience: Patience) -> httpx2.AsyncClient:
     proxy = endpoint.proxy.get_secret_value()
 
     async def guard(response: httpx2.Response) -> None:

@@ -41,7 +41,7 @@ def real_models_forbidden() -> bool:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ModelEndpoint:
     """One entry of the fail-over list; `azure_api_version` makes it an Azure deployment named `model`."""
 
     url: str
@@ -110,7 +110,7 @@ class Patience:
     """Longest wait for a free place at one endpoint."""
 
 
-def check_allowed(endpoint: Endpoint) -> None:
+def check_allowed(endpoint: ModelEndpoint) -> None:
     """Before a socket opens: with the switch set, nothing but this machine is called, the proxy neither."""
     for url in (endpoint.url, endpoint.proxy.get_secret_value()):
         if url and real_models_forbidden() and not is_loopback(url):

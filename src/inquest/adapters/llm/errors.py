@@ -18,8 +18,8 @@ from typing import Any, Final
 import httpx2
 import openai
 
-from inquest.adapters.llm.endpoint import Endpoint
-from inquest.adapters.llm.response import Complained, Refusal, Unreadable
+from inquest.adapters.llm.endpoint import ModelEndpoint
+from inquest.adapters.llm.response import Complained, ModelRefusal, Unreadable
 from inquest.errors import Misconfigured
 
 MOST_WORDS: Final = 4000
@@ -28,7 +28,7 @@ MOST_SHOWN: Final = 500
 
 
 @dataclass(frozen=True)
-class Fault:
+class EndpointFault:
     """What an error of the endpoint means."""
 
     kind: str
@@ -42,10 +42,10 @@ class Fault:
     """Whether the same endpoint may be asked again for this request; a permanent fault never allows it."""
 
 
-class Failed(Exception):
+class CallFailed(Exception):
     """One call failed; `fault` says how."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: EndpointFault) -> None:
         super().__init__(f"{fault.kind}: {fault.text}")
         self.fault = fault
 
@@ -59,37 +59,37 @@ class Complaint:
     words: str
 
 
-def fault_of(error: Exception, secrets: Sequence[str], now: datetime) -> Fault:
+def fault_of(error: Exception, secrets: Sequence[str], now: datetime) -> EndpointFault:
     """Class of an error of the call; no secret is in its text."""
     text = without(str(error) or type(error).__name__, secrets)[:MOST_SHOWN]
     match error:
-        case Failed():
+        case CallFailed():
             return error.fault
         case openai.APIStatusError():
             return _sorted(complaint_of(error), text, retry_after(error.response.headers, now))
         case Complained():
             return _sorted(_complaint(0, error.error, text), text, None)
         case openai.APITimeoutError() | TimeoutError():
-            return Fault("ModelTimeout", True, text)
+            return EndpointFault("ModelTimeout", True, text)
         case openai.APIConnectionError() | httpx2.TransportError():
-            return Fault("ModelUnreachable", True, without(_why(error), secrets)[:MOST_SHOWN])
+            return EndpointFault("ModelUnreachable", True, without(_why(error), secrets)[:MOST_SHOWN])
         case openai.APIError():
             return _sorted(_complaint(0, error.body, text), text, None)
     return _without_a_word(error, text)
 
 
-def _without_a_word(error: Exception, text: str) -> Fault:
+def _without_a_word(error: Exception, text: str) -> EndpointFault:
     """The endpoint said nothing that can be read; an error that is not known is permanent."""
     match error:
-        case Refusal():
-            return Fault("ModelRefused", False, text)
+        case ModelRefusal():
+            return EndpointFault("ModelRefused", False, text)
         case Misconfigured():
-            return Fault("ModelUnauthorized", False, text)
+            return EndpointFault("ModelUnauthorized", False, text)
         case UnicodeEncodeError():
-            return Fault("ModelRejected", False, "the request cannot be encoded")
+            return EndpointFault("ModelRejected", False, "the request cannot be encoded")
         case Unreadable() | ValueError() | RecursionError():
-            return Fault("ModelUnreachable", True, text)
-    return Fault("ModelRejected", False, text)
+            return EndpointFault("ModelUnreachable", True, text)
+    return EndpointFault("ModelRejected", False, text)
 
 
 def _why(error: BaseException) -> str:
@@ -190,12 +190,12 @@ RULES: Final[tuple[tuple[Callable[[Complaint], bool], str, bool], ...]] = (
 """The first that holds; none: `ModelUnreachable`, transient, as any other status is (resources, section 14.2)."""
 
 
-def _sorted(said: Complaint, text: str, after: float | None) -> Fault:
+def _sorted(said: Complaint, text: str, after: float | None) -> EndpointFault:
     kind, transient = next(
         ((kind, transient) for holds, kind, transient in RULES if holds(said)), ("ModelUnreachable", True)
     )
     busy = kind == "ModelRateLimited" or said.status in (503, 529)
-    return Fault(kind, transient, text, after if transient else None, busy)
+    return EndpointFault(kind, transient, text, after if transient else None, busy)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -235,7 +235,7 @@ def without(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
-def shown_cause(error: BaseException, endpoint: Endpoint) -> BaseException:
+def shown_cause(error: BaseException, endpoint: ModelEndpoint) -> BaseException:
     """The error itself where a traceback of it holds no secret, else what can be said of it."""
     secrets = endpoint.secrets()
     told = "".join(traceback.format_exception(error))

@@ -11,9 +11,9 @@ from typing import Any, Final
 import openai
 from openai import AsyncOpenAI, AsyncStream
 
-from inquest.adapters.llm.client import Connection
-from inquest.adapters.llm.endpoint import Endpoint, Patience, check_allowed
-from inquest.adapters.llm.errors import Failed, Fault, complaint_of, fault_of, shown_cause
+from inquest.adapters.llm.client import EndpointClient
+from inquest.adapters.llm.endpoint import ModelEndpoint, Patience, check_allowed
+from inquest.adapters.llm.errors import CallFailed, EndpointFault, complaint_of, fault_of, shown_cause
 from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.price import cost_of
 from inquest.adapters.llm.request import Dialect, body_of, dialect_of
@@ -41,11 +41,11 @@ OnRetry = Callable[[str, Retry], None]
 
 
 @dataclass
-class _Line:
+class _EndpointState:
     """An endpoint and what is known of it: shared by all cases of the process."""
 
-    endpoint: Endpoint
-    connection: Connection = field(repr=False)
+    endpoint: ModelEndpoint
+    connection: EndpointClient = field(repr=False)
     limiter: Limiter
     dialect: Dialect
     not_before: float = 0.0
@@ -65,14 +65,14 @@ class _Waits:
 class _GivenUp:
     """Why a line was left, after how many calls."""
 
-    line: _Line
-    fault: Fault
+    line: _EndpointState
+    fault: EndpointFault
     attempt: int
     cause: BaseException
 
 
 @dataclass
-class _Call:
+class _PortCall:
     """One call of the port while it runs: what has been waited, repeated and given up."""
 
     request: ModelRequest
@@ -86,7 +86,7 @@ class OpenAIModel:
 
     def __init__(
         self,
-        endpoints: Sequence[Endpoint],
+        endpoints: Sequence[ModelEndpoint],
         *,
         clock: Clock,
         patience: Patience = PATIENT,
@@ -108,7 +108,7 @@ class OpenAIModel:
 
         ContextOverflow comes at once when the request was not squeezed yet, so that the loop can do that first.
         """
-        call = _Call(request.value, _Waits(self._patience.total_wait))
+        call = _PortCall(request.value, _Waits(self._patience.total_wait))
         for line in self._in_order(call.request.model):
             if call.given_up:
                 self._repeat(call, call.given_up[-1])
@@ -125,17 +125,17 @@ class OpenAIModel:
         for line in self._lines:
             await line.connection.aclose()
 
-    def _in_order(self, wanted: str) -> list[_Line]:
+    def _in_order(self, wanted: str) -> list[_EndpointState]:
         """The wanted model first; an endpoint that has just been given up last, but never left out."""
         now = self._clock.monotonic()
         return sorted(self._lines, key=lambda line: (now < line.rests_until, line.endpoint.model != wanted))
 
-    def _completed(self, reply: ModelReply, line: _Line, call: _Call) -> ModelReply:
+    def _completed(self, reply: ModelReply, line: _EndpointState, call: _PortCall) -> ModelReply:
         cost = cost_of(line.endpoint.price, reply.usage)
         line.rests_until = 0.0
         return replace(reply, endpoint=line.endpoint.name, cost=cost, retries=tuple(call.retries))
 
-    def _repeat(self, call: _Call, failed: _GivenUp) -> None:
+    def _repeat(self, call: _PortCall, failed: _GivenUp) -> None:
         """Another call follows one that failed: count it."""
         retry = Retry(failed.line.endpoint.model, failed.fault.kind)
         call.retries.append(retry)
@@ -143,13 +143,13 @@ class OpenAIModel:
 
     # --- one endpoint ------------------------------------------------------------------------------------------
 
-    async def _ask_line(self, line: _Line, call: _Call) -> ModelReply | _GivenUp:
+    async def _ask_line(self, line: _EndpointState, call: _PortCall) -> ModelReply | _GivenUp:
         """Transient faults are tried again, at most so often; permanent ones are not (14.2)."""
         attempt = 1
         while True:
             try:
                 return await self._attempt(line, call, attempt)
-            except Failed as failed:
+            except CallFailed as failed:
                 cause = shown_cause(failed.__cause__ or failed, line.endpoint)
                 given_up = _GivenUp(line, failed.fault, attempt, cause)
             wait = self._wait_after(given_up.fault, attempt)
@@ -161,10 +161,10 @@ class OpenAIModel:
             await self._wait(wait, call.waits)
             attempt += 1
 
-    def _may_try_again(self, fault: Fault, attempt: int) -> bool:
+    def _may_try_again(self, fault: EndpointFault, attempt: int) -> bool:
         return fault.transient and fault.again and attempt < self._patience.attempts
 
-    async def _attempt(self, line: _Line, call: _Call, attempt: int) -> ModelReply:
+    async def _attempt(self, line: _EndpointState, call: _PortCall, attempt: int) -> ModelReply:
         """One call in its place; Failed says what it ended with, whatever it was (12.4)."""
         try:
             async with line.limiter.place(call.request.urgency, self._patience.place_wait):
@@ -172,30 +172,32 @@ class OpenAIModel:
                 return await self._noted(line, call.request, attempt)
         except TimeoutError as error:
             text = f"no free place for {self._patience.place_wait:g} s"
-            raise Failed(Fault("ModelRateLimited", True, text, again=False)) from error
+            raise CallFailed(EndpointFault("ModelRateLimited", True, text, again=False)) from error
 
-    async def _noted(self, line: _Line, request: ModelRequest, attempt: int) -> ModelReply:
+    async def _noted(self, line: _EndpointState, request: ModelRequest, attempt: int) -> ModelReply:
         try:
             reply = await self._call(line, request)
         except Exception as error:  # unknown errors of the call are permanent, never a diagnosis (12.4)
             fault = fault_of(error, line.endpoint.secrets(), self._clock.now())
             self._note(line, fault, attempt)
-            raise Failed(fault) from error
+            raise CallFailed(fault) from error
         line.limiter.answered()
         return reply
 
-    async def _hold_back(self, line: _Line, waits: _Waits) -> None:
+    async def _hold_back(self, line: _EndpointState, waits: _Waits) -> None:
         """Wait where the endpoint asked everybody to wait; not at all where its credit is gone."""
         now = self._clock.monotonic()
         if now < line.no_credit_until:
-            raise Failed(Fault("ModelCreditExhausted", False, "left alone until it may have credit again"))
+            raise CallFailed(EndpointFault("ModelCreditExhausted", False, "left alone until it may have credit again"))
         if (left := line.not_before - now) <= 0:
             return
         if left > waits.left:
-            raise Failed(Fault("ModelRateLimited", True, "it asked for more time than there is", left, again=False))
+            raise CallFailed(
+                EndpointFault("ModelRateLimited", True, "it asked for more time than there is", left, again=False)
+            )
         await self._wait(left, waits)
 
-    def _note(self, line: _Line, fault: Fault, attempt: int) -> None:
+    def _note(self, line: _EndpointState, fault: EndpointFault, attempt: int) -> None:
         """What one case met holds for all."""
         now = self._clock.monotonic()
         if fault.kind == "ModelCreditExhausted":
@@ -205,11 +207,11 @@ class OpenAIModel:
         if fault.busy or fault.kind == "ModelCreditExhausted":
             line.limiter.slow_down()
 
-    def _rest(self, line: _Line, fault: Fault) -> None:
+    def _rest(self, line: _EndpointState, fault: EndpointFault) -> None:
         if fault.transient or fault.kind in SYSTEMIC:
             line.rests_until = self._clock.monotonic() + REST
 
-    def _wait_after(self, fault: Fault, attempt: int) -> float:
+    def _wait_after(self, fault: EndpointFault, attempt: int) -> float:
         """Doubling from one second, or what the endpoint asked for where that is longer."""
         plain = min(FIRST_WAIT * 2.0 ** (attempt - 1), LONGEST_WAIT)
         return max(plain * (1 - JITTER + 2 * JITTER * self._jitter()), fault.retry_after or 0.0)
@@ -220,7 +222,7 @@ class OpenAIModel:
 
     # --- one call ----------------------------------------------------------------------------------------------
 
-    async def _call(self, line: _Line, request: ModelRequest) -> ModelReply:
+    async def _call(self, line: _EndpointState, request: ModelRequest) -> ModelReply:
         """Asked once more at once where the endpoint only did not know a field."""
         while True:
             dialect = line.dialect
@@ -233,7 +235,7 @@ class OpenAIModel:
                     raise
                 line.dialect = learned
 
-    async def _send(self, line: _Line, request: ModelRequest, dialect: Dialect) -> ModelReply:
+    async def _send(self, line: _EndpointState, request: ModelRequest, dialect: Dialect) -> ModelReply:
         endpoint = line.endpoint
         check_allowed(endpoint)
         body = body_of(request, endpoint, dialect, stream=self._stream, temperature=self._temperature)
@@ -243,8 +245,8 @@ class OpenAIModel:
         return reply if endpoint.tool_protocol == "native" else out_of_text(reply)
 
 
-def _line(endpoint: Endpoint, patience: Patience) -> _Line:
-    return _Line(endpoint, Connection(endpoint, patience), Limiter(endpoint.places), dialect_of(endpoint))
+def _line(endpoint: ModelEndpoint, patience: Patience) -> _EndpointState:
+    return _EndpointState(endpoint, EndpointClient(endpoint, patience), Limiter(endpoint.places), dialect_of(endpoint))
 
 
 async def _at_once(client: AsyncOpenAI, body: dict[str, Any]) -> ModelReply:
@@ -265,7 +267,7 @@ async def _in_pieces(client: AsyncOpenAI, body: dict[str, Any]) -> ModelReply:
 
 
 def _error(given_up: Sequence[_GivenUp], most: int) -> InquestError:
-    """The house's error; `Transient error (attempt n/5)` and `Permanent error` are the words of resources 14.2."""
+    """An error of ours; `Transient error (attempt n/5)` and `Permanent error` are the words of resources 14.2."""
     last = given_up[-1]
     name, fault = last.line.endpoint.name, last.fault
     said = "; ".join([fault.text, *_earlier(given_up[:-1])])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from inquest.adapters.llm.endpoint import Endpoint
+from inquest.adapters.llm.endpoint import ModelEndpoint
 from inquest.adapters.llm.text_protocol import in_text
 from inquest.core.llm.messages import Message, ModelRequest, ToolSchema
 
@@ -53,7 +53,7 @@ CHANGES: Final[tuple[tuple[re.Pattern[str], Callable[[Dialect], Dialect]], ...]]
 )
 
 
-def dialect_of(endpoint: Endpoint) -> Dialect:
+def dialect_of(endpoint: ModelEndpoint) -> Dialect:
     """The vendor's own service has renamed the field of the limit; other servers know the old name only."""
     host = urlsplit(endpoint.url).hostname or ""
     renamed = host.endswith(".openai.com") or bool(endpoint.azure_api_version)
@@ -61,7 +61,7 @@ def dialect_of(endpoint: Endpoint) -> Dialect:
 
 
 def body_of(
-    request: ModelRequest, endpoint: Endpoint, dialect: Dialect, *, stream: bool, temperature: float | None
+    request: ModelRequest, endpoint: ModelEndpoint, dialect: Dialect, *, stream: bool, temperature: float | None
 ) -> Json:
     """The whole body; equal requests give equal bytes, and a longer conversation begins with those of the shorter."""
     spoken = request if endpoint.tool_protocol == "native" else in_text(request)

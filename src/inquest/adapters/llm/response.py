@@ -22,7 +22,7 @@ class Unreadable(Exception):
     """The endpoint answered with something that is no chat completion, or stopped in the middle of one."""
 
 
-class Refusal(Exception):
+class ModelRefusal(Exception):
     """The model or a filter before it declined to answer."""
 
 
@@ -77,19 +77,19 @@ class _Call(_Shape):
     function: _Function | None = None
 
 
-class _Said(_Shape):
+class _StreamedText(_Shape):
     content: Text = ""
     refusal: Text = ""
     tool_calls: tuple[_Call, ...] | None = None
 
 
 class _Choice(_Shape):
-    message: _Said | None = None
-    delta: _Said | None = None
+    message: _StreamedText | None = None
+    delta: _StreamedText | None = None
     finish_reason: str | int | None = None
 
 
-class _Answer(_Shape):
+class _Completion(_Shape):
     """A completion or a piece of one."""
 
     model: Text = ""
@@ -133,11 +133,11 @@ async def streamed(pieces: AsyncIterator[object]) -> ModelReply:
     return parts.reply(reason="")
 
 
-def _shaped(data: object) -> _Answer:
+def _shaped(data: object) -> _Completion:
     if isinstance(data, dict) and data.get("error"):
         raise Complained(data["error"])
     try:
-        return _Answer.model_validate(data)
+        return _Completion.model_validate(data)
     except (ValidationError, RecursionError) as error:
         raise Unreadable("the answer is no chat completion") from error
 
@@ -163,7 +163,7 @@ class Parts:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
 
-    def add_answer(self, answer: _Answer, said: _Said | None) -> None:
+    def add_answer(self, answer: _Completion, said: _StreamedText | None) -> None:
         """Take one piece in."""
         self.model = answer.model or self.model
         self.usage = usage_of(answer.usage) or self.usage
@@ -198,7 +198,7 @@ class Parts:
             raise Unreadable("the stream ended in the middle of the answer")
         refusal = "".join(self.refusal)
         if found == "content_filter" or refusal:
-            raise Refusal(refusal or "content filter")
+            raise ModelRefusal(refusal or "content filter")
         calls = tuple(ToolCall(call.id, "".join(call.name), "".join(call.arguments)) for call in self.calls)
         return ModelReply(without_reasoning("".join(self.text)), calls, found, self.usage, self.model)
 

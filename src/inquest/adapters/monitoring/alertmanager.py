@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from inquest.adapters.monitoring.http_client import Line, not_understood
+from inquest.adapters.monitoring.http_client import StackClient, not_understood
 
 SYSTEM: Final = "alertmanager"
 _ALL_STATES: Final = tuple((state, "true") for state in ("active", "silenced", "inhibited", "unprocessed"))
@@ -16,7 +16,7 @@ _ALL_STATES: Final = tuple((state, "true") for state in ("active", "silenced", "
 class Alertmanager:
     """One Alertmanager; `label` names the label that holds an alert's namespace."""
 
-    def __init__(self, line: Line, *, label: str = "namespace") -> None:
+    def __init__(self, line: StackClient, *, label: str = "namespace") -> None:
         self._line, self._label = line, label
 
     async def firing(self, name: str, namespace: str) -> tuple[Mapping[str, str], ...]:

@@ -34,7 +34,7 @@ def _silent(_: str) -> None:
 
 
 @dataclass(frozen=True)
-class Address:
+class StackAddress:
     """Where a stack answers, and how it is asked."""
 
     url: str
@@ -51,17 +51,19 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Body:
+class StackAnswer:
     """What came: `data` of the envelope and the server's warnings."""
 
     data: Any
     warnings: tuple[str, ...] = ()
 
 
-class Line:
+class StackClient:
     """Asks one system."""
 
-    def __init__(self, system: str, address: Address, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self, system: str, address: StackAddress, *, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
         self._system, self._address = system, address
         self._http = httpx2.AsyncClient(
             base_url=address.url,
@@ -82,7 +84,7 @@ class Line:
         """Close the connections."""
         await self._http.aclose()
 
-    async def get(self, path: str, parameters: Parameters, form: type[list[Any]] | type[dict[str, Any]]) -> Body:
+    async def get(self, path: str, parameters: Parameters, form: type[list[Any]] | type[dict[str, Any]]) -> StackAnswer:
         """The answer's data, which is a list or an object; one more try where the connection broke.
 
         Errors: Invalid, Forbidden, NotFound, Misconfigured, RateLimited, Unavailable.
@@ -147,12 +149,12 @@ class Line:
         self._address.on_token(token)
         return {"authorization": f"Bearer {token}"}
 
-    def _body(self, said: Any, form: type[Any]) -> Body:
+    def _body(self, said: Any, form: type[Any]) -> StackAnswer:
         succeeded = isinstance(said, Mapping) and said.get("status") == "success"
         if not succeeded or not isinstance(said.get("data"), form):
             raise not_understood(self._system)
         notes = (*(said.get("warnings") or ()), *(said.get("infos") or ()))
-        return Body(said["data"], tuple(str(note)[:MOST_WORDS] for note in notes))
+        return StackAnswer(said["data"], tuple(str(note)[:MOST_WORDS] for note in notes))
 
     def _refusal(self, status: int, said: Any, body: bytes) -> InquestError:
         text = f"{self._system} answered {status}: {_words(said, body)}"

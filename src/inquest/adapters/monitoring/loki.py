@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from inquest.adapters.monitoring.http_client import Line, not_understood
+from inquest.adapters.monitoring.http_client import StackClient, not_understood
 from inquest.adapters.monitoring.logql import confined
 from inquest.adapters.monitoring.selectors import Confinement
-from inquest.ports.kubernetes import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, SourceAnswer
 
 SYSTEM: Final = "loki"
 MOST_SERIES: Final = 500
@@ -18,12 +18,12 @@ MOST_SERIES: Final = 500
 class Loki:
     """One Loki; `label` names the label that holds a stream's namespace."""
 
-    def __init__(self, line: Line, *, label: str = "namespace", confine: bool = True) -> None:
+    def __init__(self, line: StackClient, *, label: str = "namespace", confine: bool = True) -> None:
         self._line, self._label, self._confine = line, label, confine
 
     async def query(
         self, query: str, namespaces: Namespaces, start: datetime, end: datetime, *, limit: int, step: float
-    ) -> Reading:
+    ) -> SourceAnswer:
         within = Confinement(self._label, namespaces if self._confine else None)
         parameters = [
             ("query", confined(query, within)),
@@ -41,12 +41,12 @@ class Loki:
         return _cut(data, limit, notes)
 
 
-def _cut(data: Mapping[str, Any], limit: int, notes: tuple[str, ...]) -> Reading:
+def _cut(data: Mapping[str, Any], limit: int, notes: tuple[str, ...]) -> SourceAnswer:
     """As many lines as were asked for may be all of them or not: then nothing is proved by what is missing."""
     result = data["result"]
     if data["resultType"] == "streams":
-        return Reading(data, sum(len(stream["values"]) for stream in result) < limit, notes)
-    return Reading({**data, "result": result[:MOST_SERIES]}, len(result) <= MOST_SERIES, notes)
+        return SourceAnswer(data, sum(len(stream["values"]) for stream in result) < limit, notes)
+    return SourceAnswer({**data, "result": result[:MOST_SERIES]}, len(result) <= MOST_SERIES, notes)
 
 
 def nanoseconds(at: datetime) -> int:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from inquest.adapters.monitoring.http_client import Line, not_understood
+from inquest.adapters.monitoring.http_client import StackClient, not_understood
 from inquest.adapters.monitoring.promql import confined, confined_selector, selectors_of
 from inquest.adapters.monitoring.selectors import SECRETS, Confinement
 from inquest.api.base import rfc3339
 from inquest.errors import Declined
-from inquest.ports.kubernetes import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, SourceAnswer
 
 SYSTEM: Final = "prometheus"
 MOST_SERIES: Final = 500
@@ -33,57 +33,63 @@ class Prometheus:
     """One Prometheus; `label` names the label that holds a series' namespace."""
 
     def __init__(
-        self, line: Line, *, label: str = "namespace", confine: bool = True, shared: Sequence[str] = ()
+        self, line: StackClient, *, label: str = "namespace", confine: bool = True, shared: Sequence[str] = ()
     ) -> None:
         self._line, self._label, self._confine, self._shared = line, label, confine, tuple(shared)
 
-    async def query(self, query: str, namespaces: Namespaces, at: datetime) -> Reading:
+    async def query(self, query: str, namespaces: Namespaces, at: datetime) -> SourceAnswer:
         within = self._within(namespaces)
         parameters = [("query", confined(query, within)), ("time", rfc3339(at)), *self._bounds()]
         return await self._result("/api/v1/query", parameters, within)
 
     async def query_range(
         self, query: str, namespaces: Namespaces, start: datetime, end: datetime, step: float
-    ) -> Reading:
+    ) -> SourceAnswer:
         within = self._within(namespaces)
         spread = [*_between(start, end), ("step", f"{step:g}")]
         parameters = [("query", confined(query, within)), *spread, *self._bounds()]
         return await self._result("/api/v1/query_range", parameters, within)
 
-    async def series(self, match: str, namespaces: Namespaces, start: datetime, end: datetime, limit: int) -> Reading:
+    async def series(
+        self, match: str, namespaces: Namespaces, start: datetime, end: datetime, limit: int
+    ) -> SourceAnswer:
         within = self._within(namespaces)
         # One more than is wanted, so that a full page is told from a cut one.
         asked = [*self._matches(match, within), *_between(start, end), ("limit", str(limit + 1))]
         return await self._list("/api/v1/series", asked, within, limit)
 
-    async def values(self, label: str, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def values(
+        self, label: str, match: str, namespaces: Namespaces, start: datetime, end: datetime
+    ) -> SourceAnswer:
         if not _LABEL.fullmatch(label):
             raise Declined(f"{label[:80]!r} is no name of a label", "ask get_all_labels for the names")
         within = self._within(namespaces)
         asked = [*self._matches(match, within), *_between(start, end)]
         return await self._list(f"/api/v1/label/{label}/values", asked, within, MOST_NAMES)
 
-    async def labels(self, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def labels(self, match: str, namespaces: Namespaces, start: datetime, end: datetime) -> SourceAnswer:
         within = self._within(namespaces)
         return await self._list(
             "/api/v1/labels", [*self._matches(match, within), *_between(start, end)], within, MOST_NAMES
         )
 
-    async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> Reading:
+    async def metadata(self, metric: str, namespaces: Namespaces, start: datetime, end: datetime) -> SourceAnswer:
         """Metadata carries no labels: of a confined case it is that of the metrics which the case has."""
         names = await self.values("__name__", metric, namespaces, start, end)
         body = await self._line.get("/api/v1/metadata", [("metric", metric)] if metric else [], dict)
         found = {name: body.data[name] for name in names.data if name in body.data}
-        return Reading(found, names.complete, (*names.notes, *body.warnings))
+        return SourceAnswer(found, names.complete, (*names.notes, *body.warnings))
 
-    async def rules(self, namespaces: Namespaces) -> Reading:
+    async def rules(self, namespaces: Namespaces) -> SourceAnswer:
         within = self._within(namespaces)
         body = await self._line.get("/api/v1/rules", [], dict)
         # In a thread: rules are as many, and as long, as those who may write them like.
         groups = await asyncio.to_thread(_groups, body.data.get("groups") or (), within)
         left_out = sum(count for _, count in groups)
         notes = (f"{left_out} rules about other namespaces are left out",) if left_out else ()
-        return Reading({"groups": [group for group, _ in groups if group["rules"]]}, True, (*body.warnings, *notes))
+        return SourceAnswer(
+            {"groups": [group for group, _ in groups if group["rules"]]}, True, (*body.warnings, *notes)
+        )
 
     # --- how it is asked
 
@@ -106,7 +112,7 @@ class Prometheus:
             within.own()
         return [("match[]", selector) for selector in (*own, *shared)]
 
-    async def _result(self, path: str, parameters: list[tuple[str, str]], within: Confinement) -> Reading:
+    async def _result(self, path: str, parameters: list[tuple[str, str]], within: Confinement) -> SourceAnswer:
         body = await self._line.get(path, parameters, dict)
         data = body.data
         series = data.get("result")
@@ -114,14 +120,14 @@ class Prometheus:
             raise not_understood(SYSTEM)
         notes = tuple(filter(None, (*body.warnings, within.said())))
         if len(series) <= MOST_SERIES:
-            return Reading(data, True, notes)
+            return SourceAnswer(data, True, notes)
         cut = f"the first {MOST_SERIES} series of more: aggregate them, or take the largest with topk"
-        return Reading({**data, "result": series[:MOST_SERIES]}, False, (*notes, cut))
+        return SourceAnswer({**data, "result": series[:MOST_SERIES]}, False, (*notes, cut))
 
-    async def _list(self, path: str, parameters: list[tuple[str, str]], within: Confinement, most: int) -> Reading:
+    async def _list(self, path: str, parameters: list[tuple[str, str]], within: Confinement, most: int) -> SourceAnswer:
         body = await self._line.get(path, parameters, list)
         notes = tuple(filter(None, (*body.warnings, within.said())))
-        return Reading(body.data[:most], len(body.data) <= most, notes)
+        return SourceAnswer(body.data[:most], len(body.data) <= most, notes)
 
 
 def _between(start: datetime, end: datetime) -> list[tuple[str, str]]:

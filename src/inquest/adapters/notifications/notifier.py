@@ -22,7 +22,7 @@ from inquest.api.base import rfc3339
 from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
-from inquest.ports.kubernetes import Json, ResourceKind, Status
+from inquest.ports.kubernetes import Json, Objects, ResourceKind
 from inquest.ports.process import Clock, Notice
 from inquest.telemetry.metrics import NOTICES
 
@@ -51,10 +51,10 @@ class _Posted:
     count: int
 
 
-class KubeHerald:
+class NotificationDispatcher:
     """Posts Events with the Status port, tells notices to every receiver."""
 
-    def __init__(self, status: Status, clock: Clock, receivers: Sequence[Routed] = (), *, instance: str = "") -> None:
+    def __init__(self, status: Objects, clock: Clock, receivers: Sequence[Routed] = (), *, instance: str = "") -> None:
         self._status, self._clock, self._instance = status, clock, instance
         self._receivers: tuple[Routed, ...] = (Routed(LogReceiver()), *receivers)
         self._posted: OrderedDict[str, _Posted] = OrderedDict()
@@ -204,4 +204,4 @@ def _brief(error: Exception) -> str:
     return str(error)[:300] if isinstance(error, InquestError) else type(error).__name__
 
 
-__all__ = ["KubeHerald"]
+__all__ = ["NotificationDispatcher"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inquest.adapters.notifications.channels import Receiver
-from inquest.core.reporting.notices import Owner
+from inquest.core.reporting.notices import TargetOwner
 from inquest.ports.process import Notice
 
 
@@ -30,10 +30,10 @@ class Route:
         return (
             (not self.types or notice.type in self.types)
             and (not self.priorities or notice.priority in self.priorities)
-            and any(self._belongs(owner) for owner in notice.owners or (Owner(),))
+            and any(self._belongs(owner) for owner in notice.owners or (TargetOwner(),))
         )
 
-    def _belongs(self, owner: Owner) -> bool:
+    def _belongs(self, owner: TargetOwner) -> bool:
         """Namespace and team of one owner: a route means both together."""
         at_home = not self.namespaces or owner.namespace in self.namespaces
         return at_home and (not self.teams or not set(self.teams).isdisjoint(owner.teams))

@@ -10,17 +10,17 @@ import asyncio
 from pathlib import Path
 from typing import Final, Self
 
-from inquest.adapters.opa.policy import DEADLINE, Endpoint, hash_of_policy, loaded_hash
+from inquest.adapters.opa.policy import DEADLINE, OpaAddress, hash_of_policy, loaded_hash
 from inquest.adapters.opa.process import WATCH_SECONDS, Notify
 
 LOOKS: Final = 3
 """In a row, before a difference counts: OPA may be about to take up what this process has just read."""
 
 
-class MountedPolicy:
+class MountedPolicyMonitor:
     """The file of an OPA elsewhere, held against what that OPA has loaded, until it is left as a context."""
 
-    def __init__(self, endpoint: Endpoint, file: Path, *, notify: Notify) -> None:
+    def __init__(self, endpoint: OpaAddress, file: Path, *, notify: Notify) -> None:
         self._endpoint, self._file, self._notify = endpoint, file, notify
         self._differs = 0
         self._refusal = ""
@@ -29,7 +29,7 @@ class MountedPolicy:
     @classmethod
     def at(cls, url: str, file: Path, *, notify: Notify) -> Self:
         """Misconfigured where the text is no `http(s)://host[:port]`."""
-        return cls(Endpoint.from_url(url), file, notify=notify)
+        return cls(OpaAddress.from_url(url), file, notify=notify)
 
     @property
     def refusal(self) -> str:

@@ -3,7 +3,7 @@
 `OpaPolicy` is the port: one question, one answer, never an exception. It speaks through `opa-python-client`, whose
 asynchronous client has a deadline for each request; the deadline for the whole question is ours.
 
-`OpaServer` is a child process for where no URL is configured. It gets its policy over HTTP and not as a file, because
+`OpaProcess` is a child process for where no URL is configured. It gets its policy over HTTP and not as a file, because
 `opa run` takes no capabilities: text is compiled against the restricted ones first, and replaces what is loaded in one
 step. A token that only this process knows keeps everybody else on the loopback interface away from the policy.
 """
@@ -22,7 +22,7 @@ from opa_client.errors import PolicyNotFoundError
 from opa_client.opa_async import AsyncOpaClient
 
 from inquest.core.redaction.redacted import Redacted
-from inquest.core.remediation.policy import Answer
+from inquest.core.remediation.policy import PolicyAnswer
 from inquest.errors import Misconfigured
 from inquest.ports.kubernetes import Json
 
@@ -40,7 +40,7 @@ SYSTEM_PACKAGE: Final = "system"
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class OpaAddress:
     """Where OPA listens."""
 
     host: str
@@ -64,11 +64,11 @@ class Endpoint:
         )
 
 
-class Source(Protocol):
+class PolicyEndpoint(Protocol):
     """Somebody who knows where OPA is, and why it may have no policy."""
 
     @property
-    def endpoint(self) -> Endpoint | None: ...
+    def endpoint(self) -> OpaAddress | None: ...
 
     @property
     def fault(self) -> str: ...
@@ -79,10 +79,10 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class FixedSource:
+class FixedEndpoint:
     """An OPA that somebody else runs."""
 
-    endpoint: Endpoint | None
+    endpoint: OpaAddress | None
     fault: str = ""
     known_hash: str = ""
 
@@ -90,7 +90,7 @@ class FixedSource:
 class OpaPolicy:
     """`ports.Policy`; every fault is an answer that asks for a person."""
 
-    def __init__(self, source: Source, *, query: str = DEFAULT_QUERY, deadline: float = DEADLINE) -> None:
+    def __init__(self, source: PolicyEndpoint, *, query: str = DEFAULT_QUERY, deadline: float = DEADLINE) -> None:
         self._source = source
         self._query = query
         self._path = query.removeprefix("data.").replace(".", "/")
@@ -100,9 +100,9 @@ class OpaPolicy:
     @classmethod
     def at(cls, url: str, *, token: str = "", query: str = DEFAULT_QUERY, deadline: float = DEADLINE) -> Self:
         """The policy of an OPA that somebody else runs."""
-        return cls(FixedSource(Endpoint.from_url(url, token)), query=query, deadline=deadline)
+        return cls(FixedEndpoint(OpaAddress.from_url(url, token)), query=query, deadline=deadline)
 
-    async def ask(self, document: Redacted[Json]) -> Answer:
+    async def ask(self, document: Redacted[Json]) -> PolicyAnswer:
         """The value of the query, or the fault in its place; bounded by the deadline from when it has a place."""
         try:
             async with self._places, asyncio.timeout(self._deadline):
@@ -129,14 +129,14 @@ class OpaPolicy:
         async with endpoint.client(timeout=self._deadline) as client:
             return "" if await loaded_hash(client) else self._source.fault or NOT_LOADED
 
-    async def _asked(self, document: Json) -> Answer:
+    async def _asked(self, document: Json) -> PolicyAnswer:
         endpoint = self._source.endpoint
         if endpoint is None:
             return self._faulty(self._source.fault or NOT_RUNNING)
         async with endpoint.client(timeout=self._deadline) as client:
             return await self._of_one_version(client, document)
 
-    async def _of_one_version(self, client: AsyncOpaClient, document: Json) -> Answer:
+    async def _of_one_version(self, client: AsyncOpaClient, document: Json) -> PolicyAnswer:
         """Value and hash belong together: a reload between the two is seen and the question asked again."""
         before = await self._hash(client)
         while True:
@@ -149,17 +149,17 @@ class OpaPolicy:
     async def _hash(self, client: AsyncOpaClient) -> str:
         return self._source.known_hash or await loaded_hash(client)
 
-    def _answer(self, found: object, policy_hash: str) -> Answer:
+    def _answer(self, found: object, policy_hash: str) -> PolicyAnswer:
         if not policy_hash:
             return self._faulty(self._source.fault or NOT_LOADED)
         value = found.get("result") if isinstance(found, Mapping) else None
         if isinstance(value, Mapping) and value:
-            return Answer(value=value, policy_hash=policy_hash, query=self._query)
+            return PolicyAnswer(value=value, policy_hash=policy_hash, query=self._query)
         fault = f"{self._query} is undefined" if value is None or value == {} else "the answer is not an object"
         return self._faulty(fault, policy_hash)
 
-    def _faulty(self, fault: str, policy_hash: str = "") -> Answer:
-        return Answer(value=None, fault=fault, policy_hash=policy_hash, query=self._query)
+    def _faulty(self, fault: str, policy_hash: str = "") -> PolicyAnswer:
+        return PolicyAnswer(value=None, fault=fault, policy_hash=policy_hash, query=self._query)
 
 
 async def loaded_hash(client: AsyncOpaClient) -> str:

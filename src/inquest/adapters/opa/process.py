@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Self
 
-from inquest.adapters.opa.policy import POLICY_ID, Endpoint, hash_of_policy, restricted
+from inquest.adapters.opa.policy import POLICY_ID, OpaAddress, hash_of_policy, restricted
 from inquest.errors import Misconfigured, Unavailable
 
 START_SECONDS: Final = 15.0
@@ -54,7 +54,7 @@ def find_binary(name: str = "opa") -> str | None:
     return shutil.which(os.environ.get("INQUEST_OPA_BINARY") or name)
 
 
-class OpaServer:
+class OpaProcess:
     """OPA as a child: started, watched, restarted, given its policy, and gone with this process."""
 
     def __init__(self, binary: str, policy: Path, *, notify: Notify | None = None) -> None:
@@ -63,7 +63,7 @@ class OpaServer:
         self._notify = notify or _nobody
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
-        self._endpoint: Endpoint | None = None
+        self._endpoint: OpaAddress | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._text = ""
         self._refused = ""
@@ -74,7 +74,7 @@ class OpaServer:
         """Held while OPA gets a text: one that comes back must not get an older one than a reload has just read."""
 
     @property
-    def endpoint(self) -> Endpoint | None:
+    def endpoint(self) -> OpaAddress | None:
         """None while it is not running."""
         return self._endpoint
 
@@ -193,7 +193,7 @@ class OpaServer:
     async def _launch(self) -> None:
         """A running OPA that answers; a port that somebody took meanwhile costs one try."""
         for _ in range(START_TRIES):
-            endpoint = Endpoint("127.0.0.1", _free_port(), token=secrets.token_urlsafe(32))
+            endpoint = OpaAddress("127.0.0.1", _free_port(), token=secrets.token_urlsafe(32))
             self._process = await self._spawn(endpoint)
             if await self._answers(endpoint):
                 async with self._putting:
@@ -204,7 +204,7 @@ class OpaServer:
             await _end(self._process)
         raise Unavailable("OPA", f"{self._binary} does not start")
 
-    async def _spawn(self, endpoint: Endpoint) -> asyncio.subprocess.Process:
+    async def _spawn(self, endpoint: OpaAddress) -> asyncio.subprocess.Process:
         rules = self._file("authz.rego")
         await asyncio.to_thread(rules.write_text, _AUTHORIZATION.format(token=endpoint.token))
         return await asyncio.create_subprocess_exec(
@@ -225,7 +225,7 @@ class OpaServer:
             preexec_fn=_die_with_parent,
         )
 
-    async def _answers(self, endpoint: Endpoint) -> bool:
+    async def _answers(self, endpoint: OpaAddress) -> bool:
         """Ready, before the process ended or its time was up."""
         assert self._process is not None
         ended = asyncio.create_task(self._process.wait())
@@ -277,14 +277,14 @@ class OpaServer:
         return Path(self._home.name) / name
 
 
-async def _put(endpoint: Endpoint, text: str) -> None:
+async def _put(endpoint: OpaAddress, text: str) -> None:
     """One step: OPA compiles the text itself and keeps the old one where that fails."""
     if text:
         async with endpoint.client() as client:
             await client.update_policy_from_string(text, POLICY_ID, rego_compat=False)
 
 
-async def _is_ready(endpoint: Endpoint) -> bool:
+async def _is_ready(endpoint: OpaAddress) -> bool:
     try:
         async with asyncio.timeout(START_SECONDS), endpoint.client(timeout=1.0, retries=0) as client:
             return bool(await client.wait_for_ready(timeout=START_SECONDS, interval=0.05))

@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from inquest.adapters.playbooks.words import KINDS, STATUSES, TERMINATIONS, WELL
-from inquest.core.diagnosis.playbooks import Book, Pattern, Trigger
+from inquest.core.diagnosis.playbooks import Pattern, Playbook, Trigger
 
 SHIPPED: Final = files("inquest.adapters.playbooks") / "library"
 MAX_FILE: Final = 65_536
@@ -58,7 +58,7 @@ class BookFile(BaseModel):
 class Library:
     """What could be used, by name, and what could not."""
 
-    books: tuple[Book, ...]
+    books: tuple[Playbook, ...]
     faults: tuple[str, ...] = ()
     """`file:line: field: rule`."""
 
@@ -67,7 +67,7 @@ class Library:
 class _Shelf:
     """One source while it is read."""
 
-    books: dict[str, Book] = field(default_factory=dict)
+    books: dict[str, Playbook] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
 
@@ -117,7 +117,7 @@ class _Unusable(Exception):
         self.line = line
 
 
-def book_of(content: bytes) -> Book:
+def book_of(content: bytes) -> Playbook:
     """One playbook; `_Unusable` names the field, the rule, the line."""
     if len(content) > MAX_FILE:
         raise _Unusable(f"larger than {MAX_FILE} bytes")
@@ -130,7 +130,7 @@ def book_of(content: bytes) -> Book:
         raise _Unusable(f"{place}: {first['msg']}", _line(node, first["loc"])) from error
     triggers = tuple(_trigger(one, node, number) for number, one in enumerate(said.triggers))
     steps, expected = tuple(said.investigation_steps), tuple(said.expected_evidence)
-    return Book(said.name, triggers, steps, expected, said.recommended_fix_template)
+    return Playbook(said.name, triggers, steps, expected, said.recommended_fix_template)
 
 
 def _parsed(content: bytes) -> tuple[Any, Any]:

@@ -41,7 +41,7 @@ CHANGE: Final[Words] = ("create", "update", "patch", "delete")
 
 
 @dataclass(frozen=True)
-class Rule:
+class AccessRule:
     """One rule of a role."""
 
     group: str
@@ -61,12 +61,12 @@ class PeopleRole:
     """A ClusterRole for people; `aggregated_to` names a built-in role that takes it in."""
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[AccessRule, ...]
     aggregated_to: str | None = None
 
 
 @dataclass(frozen=True)
-class Question:
+class RequiredAccess:
     """One right to ask about; an empty group is the core group."""
 
     group: str
@@ -94,45 +94,47 @@ _POLICIES: Final = (
     "mutatingadmissionpolicybindings",
 )
 
-_IN_FORCE: Final = Rule(_ADMISSION, ("validatingadmissionpolicies", "validatingadmissionpolicybindings"), ("list",))
-_KINDS: Final = Rule("apiextensions.k8s.io", ("customresourcedefinitions",), LOOK)
+_IN_FORCE: Final = AccessRule(
+    _ADMISSION, ("validatingadmissionpolicies", "validatingadmissionpolicybindings"), ("list",)
+)
+_KINDS: Final = AccessRule("apiextensions.k8s.io", ("customresourcedefinitions",), LOOK)
 
-INSTALLED: Final[tuple[Rule, ...]] = (_IN_FORCE, _KINDS)
+INSTALLED: Final[tuple[AccessRule, ...]] = (_IN_FORCE, _KINDS)
 """What an administrator installs, read by every operator: the only right in the whole cluster of one that looks after
 single namespaces."""
 
-OPERATOR: Final[tuple[Rule, ...]] = (
-    Rule(GROUP, _CASE_KINDS, (*READ, "create")),
+OPERATOR: Final[tuple[AccessRule, ...]] = (
+    AccessRule(GROUP, _CASE_KINDS, (*READ, "create")),
     # An alert that is over is written into its Signal, and the mark of a run that is over is taken off.
-    Rule(GROUP, ("signals", "workflowexecutions"), ("patch",)),
+    AccessRule(GROUP, ("signals", "workflowexecutions"), ("patch",)),
     # What is past its time goes; requests and runs go with their Investigation.
-    Rule(GROUP, ("signals", "investigations"), ("delete",)),
-    Rule(GROUP, _CATALOGUE_KINDS, READ),
-    Rule(GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("patch",)),
-    Rule("", ("events",), ("create", "patch")),
-    Rule("", ("namespaces",), LOOK),
-    Rule("coordination.k8s.io", ("leases",), ("list", "watch")),
+    AccessRule(GROUP, ("signals", "investigations"), ("delete",)),
+    AccessRule(GROUP, _CATALOGUE_KINDS, READ),
+    AccessRule(GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("patch",)),
+    AccessRule("", ("events",), ("create", "patch")),
+    AccessRule("", ("namespaces",), LOOK),
+    AccessRule("coordination.k8s.io", ("leases",), ("list", "watch")),
     _IN_FORCE,
-    Rule("authentication.k8s.io", ("tokenreviews",), CREATE),
-    Rule(_AUTHORIZATION, ("subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"), CREATE),
+    AccessRule("authentication.k8s.io", ("tokenreviews",), CREATE),
+    AccessRule(_AUTHORIZATION, ("subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"), CREATE),
 )
 """The operator, everywhere."""
 
-HOME: Final[tuple[Rule, ...]] = (
+HOME: Final[tuple[AccessRule, ...]] = (
     # Slots of the journal are created once: who could change one could forge the log.
-    Rule("", ("configmaps",), ("create", "get", "list", "delete", "deletecollection")),
-    Rule("coordination.k8s.io", ("leases",), (*LOOK, "create", "patch", "delete")),
+    AccessRule("", ("configmaps",), ("create", "get", "list", "delete", "deletecollection")),
+    AccessRule("coordination.k8s.io", ("leases",), (*LOOK, "create", "patch", "delete")),
 )
 """The operator, in its own namespace."""
 
-EXECUTION: Final[tuple[Rule, ...]] = (
-    Rule("batch", ("jobs",), ("create", *READ, "delete")),
-    Rule("", ("pods", "events"), ("list",)),
+EXECUTION: Final[tuple[AccessRule, ...]] = (
+    AccessRule("batch", ("jobs",), ("create", *READ, "delete")),
+    AccessRule("", ("pods", "events"), ("list",)),
 )
 """The operator, in the execution namespace."""
 
-INVESTIGATOR: Final[tuple[Rule, ...]] = (
-    Rule(
+INVESTIGATOR: Final[tuple[AccessRule, ...]] = (
+    AccessRule(
         "",
         (
             "pods",
@@ -150,47 +152,47 @@ INVESTIGATOR: Final[tuple[Rule, ...]] = (
         ),
         LOOK,
     ),
-    Rule("", ("pods/log",), ("get",)),
+    AccessRule("", ("pods/log",), ("get",)),
     # Followed too, where they are a way in for Signals.
-    Rule("", ("events",), READ),
-    Rule("events.k8s.io", ("events",), LOOK),
-    Rule("discovery.k8s.io", ("endpointslices",), LOOK),
-    Rule("apps", ("deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions"), LOOK),
+    AccessRule("", ("events",), READ),
+    AccessRule("events.k8s.io", ("events",), LOOK),
+    AccessRule("discovery.k8s.io", ("endpointslices",), LOOK),
+    AccessRule("apps", ("deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions"), LOOK),
     # Followed too: a run that ends is seen at once.
-    Rule("batch", ("jobs",), READ),
-    Rule("batch", ("cronjobs",), LOOK),
-    Rule("autoscaling", ("horizontalpodautoscalers",), LOOK),
-    Rule("policy", ("poddisruptionbudgets",), LOOK),
-    Rule("networking.k8s.io", ("networkpolicies", "ingresses", "ingressclasses"), LOOK),
-    Rule("gateway.networking.k8s.io", ("httproutes", "grpcroutes"), LOOK),
+    AccessRule("batch", ("jobs",), READ),
+    AccessRule("batch", ("cronjobs",), LOOK),
+    AccessRule("autoscaling", ("horizontalpodautoscalers",), LOOK),
+    AccessRule("policy", ("poddisruptionbudgets",), LOOK),
+    AccessRule("networking.k8s.io", ("networkpolicies", "ingresses", "ingressclasses"), LOOK),
+    AccessRule("gateway.networking.k8s.io", ("httproutes", "grpcroutes"), LOOK),
     # Kinds of no namespace are asked for by name too: a cause that names one is looked up before it is believed.
-    Rule("storage.k8s.io", ("storageclasses", "volumeattachments", "csidrivers", "csinodes"), LOOK),
-    Rule("scheduling.k8s.io", ("priorityclasses",), LOOK),
-    Rule("node.k8s.io", ("runtimeclasses",), LOOK),
-    Rule("coordination.k8s.io", ("leases",), LOOK),
-    Rule(_ADMISSION, ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), LOOK),
-    Rule(_ADMISSION, ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"), LOOK),
-    Rule("apiregistration.k8s.io", ("apiservices",), LOOK),
+    AccessRule("storage.k8s.io", ("storageclasses", "volumeattachments", "csidrivers", "csinodes"), LOOK),
+    AccessRule("scheduling.k8s.io", ("priorityclasses",), LOOK),
+    AccessRule("node.k8s.io", ("runtimeclasses",), LOOK),
+    AccessRule("coordination.k8s.io", ("leases",), LOOK),
+    AccessRule(_ADMISSION, ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), LOOK),
+    AccessRule(_ADMISSION, ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"), LOOK),
+    AccessRule("apiregistration.k8s.io", ("apiservices",), LOOK),
     _KINDS,
-    Rule("rbac.authorization.k8s.io", ("roles", "rolebindings", "clusterroles", "clusterrolebindings"), LOOK),
-    Rule("metrics.k8s.io", ("pods", "nodes"), LOOK),
-    Rule("argoproj.io", ("applications", "applicationsets", "appprojects", "rollouts"), LOOK),
-    Rule("kustomize.toolkit.fluxcd.io", ("kustomizations",), LOOK),
-    Rule("helm.toolkit.fluxcd.io", ("helmreleases",), LOOK),
-    Rule(
+    AccessRule("rbac.authorization.k8s.io", ("roles", "rolebindings", "clusterroles", "clusterrolebindings"), LOOK),
+    AccessRule("metrics.k8s.io", ("pods", "nodes"), LOOK),
+    AccessRule("argoproj.io", ("applications", "applicationsets", "appprojects", "rollouts"), LOOK),
+    AccessRule("kustomize.toolkit.fluxcd.io", ("kustomizations",), LOOK),
+    AccessRule("helm.toolkit.fluxcd.io", ("helmreleases",), LOOK),
+    AccessRule(
         "source.toolkit.fluxcd.io",
         ("buckets", "gitrepositories", "helmcharts", "helmrepositories", "ocirepositories"),
         LOOK,
     ),
-    Rule("cert-manager.io", ("certificates", "certificaterequests", "issuers", "clusterissuers"), LOOK),
-    Rule("acme.cert-manager.io", ("orders", "challenges"), LOOK),
-    Rule(
+    AccessRule("cert-manager.io", ("certificates", "certificaterequests", "issuers", "clusterissuers"), LOOK),
+    AccessRule("acme.cert-manager.io", ("orders", "challenges"), LOOK),
+    AccessRule(
         "networking.istio.io", ("virtualservices", "destinationrules", "gateways", "serviceentries", "sidecars"), LOOK
     ),
-    Rule("security.istio.io", ("authorizationpolicies", "peerauthentications", "requestauthentications"), LOOK),
-    Rule("linkerd.io", ("serviceprofiles",), LOOK),
-    Rule("policy.linkerd.io", ("authorizationpolicies", "httproutes", "servers", "serverauthorizations"), LOOK),
-    Rule("monitoring.coreos.com", ("podmonitors", "prometheusrules", "servicemonitors"), LOOK),
+    AccessRule("security.istio.io", ("authorizationpolicies", "peerauthentications", "requestauthentications"), LOOK),
+    AccessRule("linkerd.io", ("serviceprofiles",), LOOK),
+    AccessRule("policy.linkerd.io", ("authorizationpolicies", "httproutes", "servers", "serverauthorizations"), LOOK),
+    AccessRule("monitoring.coreos.com", ("podmonitors", "prometheusrules", "servicemonitors"), LOOK),
 )
 """Whoever investigates, in the namespaces that are watched: an explicit list, and reading only."""
 
@@ -220,40 +222,40 @@ CLUSTER_SCOPED: Final[frozenset[tuple[str, str]]] = frozenset(
 """Those of our accounts' kinds that stand in no namespace, by group: a Role cannot grant them."""
 
 
-def of_the_cluster(found: Iterable[Rule]) -> tuple[Rule, ...]:
+def of_the_cluster(found: Iterable[AccessRule]) -> tuple[AccessRule, ...]:
     """What is left of the rules for kinds that stand in no namespace."""
     return _kept(found, lambda kind: kind in CLUSTER_SCOPED)
 
 
-def of_namespaces(found: Iterable[Rule]) -> tuple[Rule, ...]:
+def of_namespaces(found: Iterable[AccessRule]) -> tuple[AccessRule, ...]:
     """What is left of the rules for kinds that stand in a namespace."""
     return _kept(found, lambda kind: kind not in CLUSTER_SCOPED)
 
 
-def _kept(found: Iterable[Rule], fits: Callable[[tuple[str, str]], bool]) -> tuple[Rule, ...]:
+def _kept(found: Iterable[AccessRule], fits: Callable[[tuple[str, str]], bool]) -> tuple[AccessRule, ...]:
     parts = ((one, tuple(name for name in one.resources if fits((one.group, name)))) for one in found)
     return tuple(replace(one, resources=names) for one, names in parts if names)
 
 
-WATCHED: Final[tuple[Rule, ...]] = (
+WATCHED: Final[tuple[AccessRule, ...]] = (
     *of_namespaces(OPERATOR),
     # A Role may give a namespace to be read by its name, which is all that a scope and an environment need.
-    Rule("", ("namespaces",), ("get",)),
+    AccessRule("", ("namespaces",), ("get",)),
     # Whether an approver may approve is asked inside the namespace; the wide question needs a right in the cluster.
-    Rule(_AUTHORIZATION, ("localsubjectaccessreviews",), CREATE),
+    AccessRule(_AUTHORIZATION, ("localsubjectaccessreviews",), CREATE),
 )
 """The operator that looks after single namespaces, in each of them and in its own."""
 
-TOKENS: Final = Rule("authentication.k8s.io", ("tokenreviews",), CREATE)
+TOKENS: Final = AccessRule("authentication.k8s.io", ("tokenreviews",), CREATE)
 """Whose token it is: only a role of the whole cluster can grant the question."""
 
-REVIEWS: Final[tuple[Rule, ...]] = (
+REVIEWS: Final[tuple[AccessRule, ...]] = (
     TOKENS,
-    Rule(_AUTHORIZATION, ("subjectaccessreviews",), CREATE),
+    AccessRule(_AUTHORIZATION, ("subjectaccessreviews",), CREATE),
 )
 """A served DataStorage: whose token it is and whether they may, nothing else."""
 
-DATASTORAGE_USE: Final[tuple[Rule, ...]] = (Rule("", ("services",), CREATE, (DATASTORAGE_SERVICE,)),)
+DATASTORAGE_USE: Final[tuple[AccessRule, ...]] = (AccessRule("", ("services",), CREATE, (DATASTORAGE_SERVICE,)),)
 """Who uses it, in its namespace: the right that it asks about. No Service can be created with it, since the API server
 knows no name when it is asked whether one may be created."""
 
@@ -357,14 +359,14 @@ _STREAMS: Final = (
 _ROLES: Final = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 
 
-def _ask(group: str, resources: Words, verbs: Words, subresource: str = "") -> tuple[Question, ...]:
-    return tuple(Question(group, resource, subresource, verb) for resource in resources for verb in verbs)
+def _ask(group: str, resources: Words, verbs: Words, subresource: str = "") -> tuple[RequiredAccess, ...]:
+    return tuple(RequiredAccess(group, resource, subresource, verb) for resource in resources for verb in verbs)
 
 
-NEVER: Final[tuple[Question, ...]] = (
+NEVER: Final[tuple[RequiredAccess, ...]] = (
     *_ask("", ("secrets",), (*READ, *CHANGE)),
     # GET alone opens a stream in some versions.
-    *(Question("", resource, part, verb) for resource, part in _STREAMS for verb in ("get", "create")),
+    *(RequiredAccess("", resource, part, verb) for resource, part in _STREAMS for verb in ("get", "create")),
     *_ask("", ("pods",), ("update", "patch"), "ephemeralcontainers"),
     *_ask("", ("pods",), CHANGE),
     *_ask("apps", ("deployments", "statefulsets", "daemonsets", "replicasets"), CHANGE),
@@ -376,25 +378,31 @@ NEVER: Final[tuple[Question, ...]] = (
     *_ask("apiextensions.k8s.io", ("customresourcedefinitions",), CHANGE),
     *_ask(GROUP, ("remediationapprovalrequests",), ("approve",)),
     *_ask("", ("configmaps",), ("update", "patch")),
-    Question("*", "*", "", "*"),
+    RequiredAccess("*", "*", "", "*"),
 )
 """Rights that Inquest asks about at start and every ten minutes; with one of them it is not ready."""
 
 # --- what people can be given ------------------------------------------------------------------------------
 
-_READ_ALL: Final = Rule(GROUP, PLURALS, READ)
-_READ_CASES: Final = Rule(api_names.GROUP, (api_names.RESOURCE, f"{api_names.RESOURCE}/{api_names.RECORD}"), ("get",))
+_READ_ALL: Final = AccessRule(GROUP, PLURALS, READ)
+_READ_CASES: Final = AccessRule(
+    api_names.EVIDENCE_GROUP,
+    (api_names.EVIDENCE_RESOURCE, f"{api_names.EVIDENCE_RESOURCE}/{api_names.EVIDENCE_RECORD}"),
+    ("get",),
+)
 """The text of evidence, as far as the reader may read what it was read from."""
 
 PEOPLE: Final[tuple[PeopleRole, ...]] = (
     PeopleRole("inquest-viewer", (_READ_ALL, _READ_CASES), "view"),
-    PeopleRole("inquest-editor", (_READ_ALL, _READ_CASES, Rule(GROUP, ("signals", "investigations"), CHANGE)), "edit"),
+    PeopleRole(
+        "inquest-editor", (_READ_ALL, _READ_CASES, AccessRule(GROUP, ("signals", "investigations"), CHANGE)), "edit"
+    ),
     PeopleRole(
         "inquest-approver",
-        (_READ_ALL, _READ_CASES, Rule(GROUP, ("remediationapprovalrequests",), ("update", "patch", "approve"))),
+        (_READ_ALL, _READ_CASES, AccessRule(GROUP, ("remediationapprovalrequests",), ("update", "patch", "approve"))),
     ),
-    PeopleRole("inquest-author", (Rule(GROUP, _CATALOGUE_KINDS, (*READ, *CHANGE)),)),
-    PeopleRole("inquest-signal-source", (Rule(GROUP, ("signals",), CREATE),)),
+    PeopleRole("inquest-author", (AccessRule(GROUP, _CATALOGUE_KINDS, (*READ, *CHANGE)),)),
+    PeopleRole("inquest-signal-source", (AccessRule(GROUP, ("signals",), CREATE),)),
 )
 
 # --- manifests ---------------------------------------------------------------------------------------------
@@ -471,17 +479,17 @@ def people_role(role: PeopleRole) -> Manifest:
     return found
 
 
-def _cluster_wide(name: str, found: tuple[Rule, ...], account: Manifest) -> Iterator[Manifest]:
+def _cluster_wide(name: str, found: tuple[AccessRule, ...], account: Manifest) -> Iterator[Manifest]:
     yield _role("ClusterRole", {"name": name}, found)
     yield _binding("ClusterRoleBinding", {"name": name}, "ClusterRole", account)
 
 
-def _within(namespace: str, name: str, found: tuple[Rule, ...], account: Manifest) -> Iterator[Manifest]:
+def _within(namespace: str, name: str, found: tuple[AccessRule, ...], account: Manifest) -> Iterator[Manifest]:
     yield _role("Role", {"name": name, "namespace": namespace}, found)
     yield _binding("RoleBinding", {"name": name, "namespace": namespace}, "Role", account)
 
 
-def _role(kind: str, metadata: Manifest, found: tuple[Rule, ...]) -> Manifest:
+def _role(kind: str, metadata: Manifest, found: tuple[AccessRule, ...]) -> Manifest:
     rules = [rule.manifest() for rule in found]
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules}
 

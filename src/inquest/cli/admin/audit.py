@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from inquest.cli.cases.records import in_pod
 from inquest.cli.output import say, warn
-from inquest.datastorage.domain.hash_chain import Finding
+from inquest.datastorage.domain.hash_chain import BrokenLink
 from inquest.datastorage.store import archive, bundle
 from inquest.datastorage.store.database import Database, open_database
 from inquest.datastorage.wire.types import instant_from_text, instant_text
@@ -166,20 +166,20 @@ async def _verified(database: Database, earlier: bundle.Manifest | None) -> int:
     return 1 if faults else 0
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: BrokenLink) -> str:
     event = finding.link.event
     at = instant_text(event.event_timestamp)
     return f"{event.correlation_id}: event {event.event_id} ({event.event_type}, {at}): {finding.message}"
 
 
-def _verdict(folder: Path, public_key: Path | None) -> bundle.Verdict:
+def _verdict(folder: Path, public_key: Path | None) -> bundle.BundleCheck:
     try:
         return bundle.verify(folder, _bytes(public_key))
     except bundle.NotWhole as error:
         raise Misconfigured(f"{public_key}: {error}") from error
 
 
-def _told(verdict: bundle.Verdict, public_key: Path | None) -> int:
+def _told(verdict: bundle.BundleCheck, public_key: Path | None) -> int:
     say(*verdict.faults)
     manifest = verdict.manifest
     if manifest is not None:

@@ -9,17 +9,17 @@ from cyclopts import Parameter
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.admin.cleanup_blocks import Block, Deed, Remains, blocking, job_namespaces
+from inquest.cli.admin.cleanup_blocks import Blocker, CleanupAction, Remains, blocking, job_namespaces
 from inquest.cli.admin.installation import place_of
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Home, Place, at_place
+from inquest.cli.options import KubeOptions, OperatorOptions, Session, at_place
 from inquest.cli.output import machine_text, say
-from inquest.controllers.house import APPROVAL, EXECUTION, INVESTIGATION, JOB, LEASE
+from inquest.controllers.ports import APPROVAL, EXECUTION, INVESTIGATION, JOB, LEASE
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, NotFound, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
 
-SAFE: Final = frozenset({Deed.CANCEL, Deed.FREE, Deed.DELETE_LEASE})
+SAFE: Final = frozenset({CleanupAction.CANCEL, CleanupAction.FREE, CleanupAction.DELETE_LEASE})
 """What `--yes` does. A Job that runs is none of it."""
 
 
@@ -29,8 +29,8 @@ def cleanup(
     kill_jobs: Annotated[bool, Parameter(negative="")] = False,
     output: Annotated[Literal["text", "json", "yaml"], Parameter(alias="-o")] = "text",
     execution_namespace: str = EXECUTION_NAMESPACE,
-    home: Home = Home(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    home: OperatorOptions = OperatorOptions(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Say what keeps Inquest from being removed, in the order in which it has to go, and with the command for each.
 
@@ -50,9 +50,9 @@ def cleanup(
         Namespace in which workflows run.
     """
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         found = blocking(await _looked_at(at, place.namespace, home.operator_namespace, execution_namespace))
-        chosen = (SAFE | {Deed.DELETE_JOB} if kill_jobs else SAFE) if yes else frozenset[Deed]()
+        chosen = (SAFE | {CleanupAction.DELETE_JOB} if kill_jobs else SAFE) if yes else frozenset[CleanupAction]()
         done = [await _done(at, one) if one.deed in chosen else "" for one in found]
         told = list(zip(found, done, strict=True))
         if output == "text":
@@ -65,7 +65,7 @@ def cleanup(
     return at_place(place, work)
 
 
-async def _looked_at(at: Connection, namespace: str, operator_namespace: str, execution_namespace: str) -> Remains:
+async def _looked_at(at: Session, namespace: str, operator_namespace: str, execution_namespace: str) -> Remains:
     """Forbidden passes through: what could not be looked at may be in the way."""
     executions = await _listed(at, EXECUTION, namespace)
     places = job_namespaces(executions, execution_namespace)
@@ -82,7 +82,7 @@ async def _looked_at(at: Connection, namespace: str, operator_namespace: str, ex
     )
 
 
-async def _listed(at: Connection, kind: ResourceKind, namespace: str = "", labels: str = "") -> tuple[Json, ...]:
+async def _listed(at: Session, kind: ResourceKind, namespace: str = "", labels: str = "") -> tuple[Json, ...]:
     try:
         return await at.kube.status.list(kind, namespace, labels=labels)
     except UnknownKind:
@@ -90,7 +90,7 @@ async def _listed(at: Connection, kind: ResourceKind, namespace: str = "", label
         return ()
 
 
-async def _done(at: Connection, one: Block) -> str:
+async def _done(at: Session, one: Blocker) -> str:
     """What was done; nothing where it is gone by itself."""
     meta = one.obj["metadata"]
     try:
@@ -106,23 +106,23 @@ async def _done(at: Connection, one: Block) -> str:
     return str(one.deed)
 
 
-_DELETED: Final = {Deed.DELETE_JOB: JOB, Deed.DELETE_LEASE: LEASE}
+_DELETED: Final = {CleanupAction.DELETE_JOB: JOB, CleanupAction.DELETE_LEASE: LEASE}
 
 
-def _changed(one: Block) -> tuple[ResourceKind, Json]:
+def _changed(one: Blocker) -> tuple[ResourceKind, Json]:
     found = one.obj["metadata"]
     meta = {key: found[key] for key in ("name", "namespace", "resourceVersion")}
-    if one.deed is Deed.CANCEL:
+    if one.deed is CleanupAction.CANCEL:
         return INVESTIGATION, {"metadata": meta, "spec": {"cancel": True}}
     rest = [name for name in found["finalizers"] if name != JOB_CLEANUP_FINALIZER]
     return EXECUTION, {"metadata": {**meta, "finalizers": rest or None}}
 
 
-def _lines(one: Block, done: str) -> list[str]:
+def _lines(one: Blocker, done: str) -> list[str]:
     return [f"{one.text}", f"    done: {done}" if done else f"    {one.command}"]
 
 
-def _document(one: Block, done: str) -> Json:
+def _document(one: Blocker, done: str) -> Json:
     return {"kind": one.kind, "object": place_of(one.obj), "why": one.why, "command": one.command, "done": done}
 
 

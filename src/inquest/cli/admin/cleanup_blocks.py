@@ -20,7 +20,7 @@ from inquest.cli.admin.installation import ENDED, REPLICA, is_renewed, place_of
 Json = Mapping[str, Any]
 
 
-class Deed(StrEnum):
+class CleanupAction(StrEnum):
     """What `inquest cleanup` can do about it; each may happen twice."""
 
     CANCEL = "cancel"
@@ -35,14 +35,14 @@ class Deed(StrEnum):
 
 
 @dataclass(frozen=True)
-class Block:
+class Blocker:
     """One object in the way."""
 
     kind: str
     obj: Json
     why: str
     command: str
-    deed: Deed
+    deed: CleanupAction
 
     @property
     def text(self) -> str:
@@ -75,48 +75,48 @@ def job_namespaces(executions: Sequence[Json], usual: str) -> tuple[str, ...]:
     return tuple(sorted({usual, *(str(job["namespace"]) for job in jobs if job.get("namespace"))}))
 
 
-def blocking(found: Remains) -> tuple[Block, ...]:
+def blocking(found: Remains) -> tuple[Blocker, ...]:
     """In the order in which they have to go."""
     return (*_cases(found), *_requests(found), *_jobs(found), *_finalizers(found), *_leases(found))
 
 
-def _cases(found: Remains) -> Iterator[Block]:
+def _cases(found: Remains) -> Iterator[Blocker]:
     for one in found.items("investigations"):
         phase = (one.get("status") or {}).get("phase") or "Pending"
         if phase in ENDED:
             continue
         if (one.get("spec") or {}).get("cancel"):
-            command, deed = "kubectl logs deployment/inquest --tail=50", Deed.NONE
+            command, deed = "kubectl logs deployment/inquest --tail=50", CleanupAction.NONE
             why = f"is {phase}, and its end was asked for" + ("" if found.is_worked_on else "; no operator runs")
         else:
             patch = '{"spec":{"cancel":true}}'
-            command, deed = f"kubectl patch inv {_named(one)} --type=merge -p '{patch}'", Deed.CANCEL
+            command, deed = f"kubectl patch inv {_named(one)} --type=merge -p '{patch}'", CleanupAction.CANCEL
             why = f"is {phase}"
-        yield Block("Investigation", one, why, command, deed)
+        yield Blocker("Investigation", one, why, command, deed)
 
 
-def _requests(found: Remains) -> Iterator[Block]:
+def _requests(found: Remains) -> Iterator[Blocker]:
     for one in found.items("remediationapprovalrequests"):
         if ((one.get("status") or {}).get("phase") or "Pending") == "Pending":
-            yield Block(
+            yield Blocker(
                 "RemediationApprovalRequest",
                 one,
                 "waits for a decision; it goes with its case",
                 f"kubectl describe rar {_named(one)}",
-                Deed.NONE,
+                CleanupAction.NONE,
             )
 
 
-def _jobs(found: Remains) -> Iterator[Block]:
+def _jobs(found: Remains) -> Iterator[Blocker]:
     ours = {one["metadata"].get("uid") for one in found.items("workflowexecutions")}
     for one in found.items("jobs"):
         # Cases of another namespace are not what was asked about; a Job whose case is gone belongs to all of them.
         if not _is_over(one) and (not found.namespace or _execution(one) in ours):
             why = "runs a workflow: killed in the middle, its target may be left half changed"
-            yield Block("Job", one, why, f"kubectl delete job {_named(one)}", Deed.DELETE_JOB)
+            yield Blocker("Job", one, why, f"kubectl delete job {_named(one)}", CleanupAction.DELETE_JOB)
 
 
-def _finalizers(found: Remains) -> Iterator[Block]:
+def _finalizers(found: Remains) -> Iterator[Blocker]:
     running = {_execution(one) for one in found.items("jobs") if not _is_over(one)}
     for one in found.items("workflowexecutions"):
         if JOB_CLEANUP_FINALIZER not in (one["metadata"].get("finalizers") or ()):
@@ -124,25 +124,25 @@ def _finalizers(found: Remains) -> Iterator[Block]:
         command = f"kubectl patch wfe {_named(one)} --type=merge -p '{_FREED}'"
         if found.is_worked_on:
             why = "has a finalizer, which the operator takes off: delete it while that one runs"
-            yield Block("WorkflowExecution", one, why, f"kubectl delete wfe {_named(one)}", Deed.NONE)
+            yield Blocker("WorkflowExecution", one, why, f"kubectl delete wfe {_named(one)}", CleanupAction.NONE)
         elif one["metadata"].get("uid") in running:
-            yield Block("WorkflowExecution", one, "has a finalizer, and its Job runs", command, Deed.NONE)
+            yield Blocker("WorkflowExecution", one, "has a finalizer, and its Job runs", command, CleanupAction.NONE)
         else:
             why = "has a finalizer, and no operator runs that would take it off"
-            yield Block("WorkflowExecution", one, why, command, Deed.FREE)
+            yield Blocker("WorkflowExecution", one, why, command, CleanupAction.FREE)
 
 
 _FREED: Final = '{"metadata":{"finalizers":null}}'
 
 
-def _leases(found: Remains) -> Iterator[Block]:
+def _leases(found: Remains) -> Iterator[Blocker]:
     for one in _replicas(found):
         if is_renewed(one, found.now):
             scale = f"kubectl scale deployment/inquest --replicas=0 -n {word(one['metadata']['namespace'])}"
-            yield Block("Lease", one, "is of a replica that lives; stop it last", scale, Deed.NONE)
+            yield Blocker("Lease", one, "is of a replica that lives; stop it last", scale, CleanupAction.NONE)
         else:
             command = f"kubectl delete lease {_named(one)}"
-            yield Block("Lease", one, "is of a replica that does not live", command, Deed.DELETE_LEASE)
+            yield Blocker("Lease", one, "is of a replica that does not live", command, CleanupAction.DELETE_LEASE)
 
 
 def _replicas(found: Remains) -> list[Json]:
@@ -162,4 +162,4 @@ def _named(one: Json) -> str:
     return f"{word(one['metadata']['name'])} -n {word(one['metadata'].get('namespace', ''))}"
 
 
-__all__ = ["Block", "Deed", "Remains", "blocking", "job_namespaces"]
+__all__ = ["Blocker", "CleanupAction", "Remains", "blocking", "job_namespaces"]

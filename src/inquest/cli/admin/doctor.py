@@ -9,13 +9,13 @@ from typing import Annotated, Final, Literal
 from cyclopts import Parameter
 
 from inquest import __version__
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, SERVICE_ACCOUNT, Question
-from inquest.cli.admin.doctor_checks import Finding, Level, examine
+from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, SERVICE_ACCOUNT, RequiredAccess
+from inquest.cli.admin.doctor_checks import CheckResult, Level, examine
 from inquest.cli.admin.installation import Installation, Listed, Unread, is_running
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Home, Place, at_place
+from inquest.cli.options import KubeOptions, OperatorOptions, Session, at_place
 from inquest.cli.output import machine_text, say
-from inquest.controllers.house import (
+from inquest.controllers.ports import (
     ACTION_TYPE,
     ADMISSION_BINDING,
     ADMISSION_POLICY,
@@ -27,7 +27,7 @@ from inquest.controllers.house import (
     SIGNAL,
     WORKFLOW,
 )
-from inquest.errors import Answer, Forbidden, UnknownKind
+from inquest.errors import DefiniteAnswer, Forbidden, UnknownKind
 from inquest.operator.access import MUST_NOT, WITHOUT_NAMESPACE
 from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 
@@ -54,8 +54,8 @@ def doctor(
     output: Annotated[Literal["text", "json", "yaml"], Parameter(alias="-o")] = "text",
     execution_namespace: str = EXECUTION_NAMESPACE,
     service_account: str = SERVICE_ACCOUNT,
-    home: Home = Home(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    home: OperatorOptions = OperatorOptions(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Check an installation, and say what to fix and how.
 
@@ -72,7 +72,7 @@ def doctor(
         Account of the operator.
     """
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         seen = await looked_at(at, home.operator_namespace, execution_namespace, service_account)
         found = examine(seen)
         if output == "text":
@@ -84,27 +84,27 @@ def doctor(
     return at_place(place, work)
 
 
-def _exit(found: Sequence[Finding]) -> Exit:
+def _exit(found: Sequence[CheckResult]) -> Exit:
     levels = {one.level for one in found}
     if levels & {Level.FAULT, Level.WARNING}:
         return Exit.NO
     return Exit.FORBIDDEN if Level.UNKNOWN in levels else Exit.OK
 
 
-def _lines(one: Finding) -> list[str]:
+def _lines(one: CheckResult) -> list[str]:
     first = f"{MARKS[one.level]:<5}  {one.part}"
     message = " ".join(one.message.split())
     return [f"{first}: {message}" if message else first, *([f"         {one.fix}"] if one.fix else [])]
 
 
-def _document(one: Finding) -> Json:
+def _document(one: CheckResult) -> Json:
     return {"part": one.part, "level": str(one.level), "message": one.message, "fix": one.fix}
 
 
 # --- looking ---------------------------------------------------------------------------------------------------------
 
 
-async def looked_at(at: Connection, namespace: str, execution_namespace: str, account: str) -> Installation:
+async def looked_at(at: Session, namespace: str, execution_namespace: str, account: str) -> Installation:
     """All of it; what may not be read, or is not served, is said to be so. No answer at all passes through."""
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -127,21 +127,21 @@ async def looked_at(at: Connection, namespace: str, execution_namespace: str, ac
     )
 
 
-async def _listed(at: Connection, kind: ResourceKind, where: str) -> Listed:
+async def _listed(at: Session, kind: ResourceKind, where: str) -> Listed:
     try:
         return [{"kind": kind.kind, **one} for one in await at.kube.status.list(kind, where)]
     except UnknownKind as error:
         return Unread(str(error), is_served=False)
-    except (Answer, Forbidden) as error:
+    except (DefiniteAnswer, Forbidden) as error:
         return Unread(str(error))
 
 
-async def _too_many(at: Connection, seen: Installation, gate: asyncio.Semaphore) -> Sequence[str] | Unread:
+async def _too_many(at: Session, seen: Installation, gate: asyncio.Semaphore) -> Sequence[str] | Unread:
     """What the operator's account may and must not, asked with the right to ask about others."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{seen.namespace}", "system:authenticated")
     account = Person(f"system:serviceaccount:{seen.namespace}:{seen.account}", groups)
 
-    async def granted(one: Question) -> str:
+    async def granted(one: RequiredAccess) -> str:
         namespace = "" if one.resource in WITHOUT_NAMESPACE else seen.namespace
         async with gate:
             access = Access(one.verb, one.group, one.resource, one.subresource, namespace)

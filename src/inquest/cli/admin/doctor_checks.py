@@ -48,7 +48,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One line of the report."""
 
     part: str
@@ -62,21 +62,22 @@ LONG_OPEN: Final = timedelta(hours=1)
 LONG_PENDING: Final = timedelta(minutes=10)
 
 
-def examine(seen: Installation) -> tuple[Finding, ...]:
+def examine(seen: Installation) -> tuple[CheckResult, ...]:
     """Every check in the order in which things have to be mended; a check without a finding says OK."""
     if _is_absent(seen):
         message = "Inquest's kinds are not installed in this cluster; every other check rests on them and is left out"
-        return (Finding("kinds", Level.FAULT, message, INSTALL),)
+        return (CheckResult("kinds", Level.FAULT, message, INSTALL),)
     return tuple(found for part, check in CHECKS.items() for found in _told(part, check, seen))
 
 
-def _told(part: str, check: Check, seen: Installation) -> tuple[Finding, ...]:
+def _told(part: str, check: DoctorCheck, seen: Installation) -> tuple[CheckResult, ...]:
     unread = [(plural, found) for plural in check.needs if isinstance(found := seen.objects.get(plural), Unread)]
     if unread:
         return tuple(
-            Finding(part, Level.UNKNOWN, found.why, f"kubectl auth can-i list {plural} -A") for plural, found in unread
+            CheckResult(part, Level.UNKNOWN, found.why, f"kubectl auth can-i list {plural} -A")
+            for plural, found in unread
         )
-    return tuple(check.findings(seen)) or (Finding(part, Level.OK, ""),)
+    return tuple(check.findings(seen)) or (CheckResult(part, Level.OK, ""),)
 
 
 def _is_absent(seen: Installation) -> bool:
@@ -88,14 +89,14 @@ def _is_absent(seen: Installation) -> bool:
 # --- what is installed -----------------------------------------------------------------------------------------------
 
 
-def _kinds(seen: Installation) -> Iterator[Finding]:
+def _kinds(seen: Installation) -> Iterator[CheckResult]:
     there = {one["metadata"]["name"]: one for one in seen.items("customresourcedefinitions")}
     for wanted in crds().values():
         name = wanted["metadata"]["name"]
         if name not in there:
-            yield Finding("kinds", Level.FAULT, f"{name} is missing", _APPLY_CRDS)
+            yield CheckResult("kinds", Level.FAULT, f"{name} is missing", _APPLY_CRDS)
         elif fault := _kind_fault(there[name], wanted):
-            yield Finding("kinds", Level.FAULT, f"{name}: {fault}", _APPLY_CRDS)
+            yield CheckResult("kinds", Level.FAULT, f"{name}: {fault}", _APPLY_CRDS)
 
 
 _APPLY_CRDS: Final = "kubectl apply --server-side -f crds/"
@@ -123,31 +124,31 @@ def _has(found: object, wanted: object) -> bool:
     return found == wanted
 
 
-def _policies(seen: Installation) -> Iterator[Finding]:
+def _policies(seen: Installation) -> Iterator[CheckResult]:
     plurals = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
     wanted = admission_policies(seen.namespace, seen.account, seen.execution_namespace)
     for name in not_in_force([one for plural in plurals for one in seen.items(plural)], wanted):
         message = f"{name} is missing or says something else: no approval is used"
-        yield Finding("admission policies", Level.FAULT, message, "kubectl apply -f policies/admission/")
+        yield CheckResult("admission policies", Level.FAULT, message, "kubectl apply -f policies/admission/")
 
 
 # --- the operator ----------------------------------------------------------------------------------------------------
 
 
-def _operator(seen: Installation) -> Iterator[Finding]:
+def _operator(seen: Installation) -> Iterator[CheckResult]:
     leases = replicas(seen)
     alive = [one for one in leases if is_renewed(one, seen.now)]
     if not alive:
         last = max((str(one["spec"].get("renewTime", "")) for one in leases), default="")
         message = f"no replica has renewed its Lease since {last}" if last else "no replica runs"
         fix = f"kubectl get pods -n {seen.namespace}; kubectl logs -n {seen.namespace} deployment/inquest --tail=50"
-        yield Finding("operator", Level.FAULT, message, fix)
+        yield CheckResult("operator", Level.FAULT, message, fix)
     for one in alive:
         notes = one["metadata"].get("annotations") or {}
         runs = str(notes.get(VERSION_ANNOTATION, "of an earlier version"))
         if runs != seen.version:
             message = f"{_replica(one)} is {runs}, this program is {seen.version}"
-            yield Finding("operator", Level.WARNING, message, _upgrade(seen))
+            yield CheckResult("operator", Level.WARNING, message, _upgrade(seen))
         for line in str(notes.get(FAULTS_ANNOTATION, "")).splitlines():
             yield _reported(seen, one, *line.partition(": ")[::2])
 
@@ -156,13 +157,13 @@ def _replica(lease: Json) -> str:
     return str(lease["metadata"]["name"]).removeprefix(REPLICA)
 
 
-def _reported(seen: Installation, lease: Json, part: str, fault: str) -> Finding:
+def _reported(seen: Installation, lease: Json, part: str, fault: str) -> CheckResult:
     """What a replica says of itself; a part that is not in the table makes it not ready."""
     level = Level.WARNING if part in _REPORTED else Level.FAULT
     fix = _REPORTED.get(part, _LOGS).format(namespace=seen.namespace)
     if part == "missing rights" and _is_confined(seen):
         fix = _upgrade(seen)
-    return Finding("operator", level, f"{_replica(lease)}: {part}: {fault}", fix)
+    return CheckResult("operator", level, f"{_replica(lease)}: {part}: {fault}", fix)
 
 
 def _upgrade(seen: Installation) -> str:
@@ -187,43 +188,43 @@ _REPORTED: Final[Mapping[str, str]] = {
 """What only shows in the readiness probe, and what to do about it."""
 
 
-def _rights(seen: Installation) -> Iterator[Finding]:
+def _rights(seen: Installation) -> Iterator[CheckResult]:
     if isinstance(seen.too_many, Unread):
-        yield Finding("rights", Level.UNKNOWN, f"of the operator: {seen.too_many.why}")
+        yield CheckResult("rights", Level.UNKNOWN, f"of the operator: {seen.too_many.why}")
         return
     for right in seen.too_many:
         subject = f"system:serviceaccount:{seen.namespace}:{seen.account}"
         message = f"the operator must not have: {right}; with it, it claims no case"
-        yield Finding("rights", Level.FAULT, message, f"kubectl auth can-i --list --as={subject}")
+        yield CheckResult("rights", Level.FAULT, message, f"kubectl auth can-i --list --as={subject}")
 
 
 # --- what it works on ------------------------------------------------------------------------------------------------
 
 
-def _namespaces(seen: Installation) -> Iterator[Finding]:
+def _namespaces(seen: Installation) -> Iterator[CheckResult]:
     names = {one["metadata"]["name"] for one in seen.items("namespaces")}
     for name in (seen.namespace, seen.execution_namespace):
         if name not in names:
-            yield Finding("namespaces", Level.FAULT, f"{name} is missing", f"kubectl create namespace {name}")
+            yield CheckResult("namespaces", Level.FAULT, f"{name} is missing", f"kubectl create namespace {name}")
     if not any(is_managed([one["metadata"].get("labels") or {}]) for one in seen.items("namespaces")):
         message = "no namespace is managed: unless workloads are, or scope.require_label is false, nothing ever happens"
-        yield Finding("namespaces", Level.WARNING, message, f"kubectl label namespace NAME {MANAGED_LABEL}=true")
+        yield CheckResult("namespaces", Level.WARNING, message, f"kubectl label namespace NAME {MANAGED_LABEL}=true")
 
 
-def _catalogue(seen: Installation) -> Iterator[Finding]:
+def _catalogue(seen: Installation) -> Iterator[CheckResult]:
     if not seen.items("remediationworkflows"):
         message = "there is no workflow: every case ends with a cause and without a fix"
-        yield Finding("catalogue", Level.WARNING, message, f"kubectl apply -n {seen.namespace} -f catalogue/")
+        yield CheckResult("catalogue", Level.WARNING, message, f"kubectl apply -n {seen.namespace} -f catalogue/")
     for plural, short in (("actiontypes", "at"), ("remediationworkflows", "rwf")):
         for one in seen.items(plural):
             status = one.get("status") or {}
             state = str(status.get("registration") or "not registered yet")
             if state not in ("Active", "Superseded", "Disabled"):
                 message = f"{place_of(one)} is {state}: {status.get('message', '')}".rstrip(": ")
-                yield Finding("catalogue", Level.FAULT, message, _describe(short, one))
+                yield CheckResult("catalogue", Level.FAULT, message, _describe(short, one))
 
 
-def _accounts(seen: Installation) -> Iterator[Finding]:
+def _accounts(seen: Installation) -> Iterator[CheckResult]:
     there = {one["metadata"]["name"] for one in seen.items("serviceaccounts")}
     bound = set(_bound_accounts(seen))
     for one in seen.items("remediationworkflows"):
@@ -231,11 +232,11 @@ def _accounts(seen: Installation) -> Iterator[Finding]:
         place = f"-n {seen.execution_namespace}"
         if name and name not in there:
             message = f"{place_of(one)} runs as {name}, which is missing in {seen.execution_namespace}"
-            yield Finding("accounts", Level.FAULT, message, f"kubectl create serviceaccount {word(name)} {place}")
+            yield CheckResult("accounts", Level.FAULT, message, f"kubectl create serviceaccount {word(name)} {place}")
         elif name and name not in bound:
             message = f"{place_of(one)} runs as {name}, to which no role is bound"
             subject = f"system:serviceaccount:{seen.execution_namespace}:{name}"
-            yield Finding("accounts", Level.WARNING, message, f"kubectl auth can-i --list --as={word(subject)}")
+            yield CheckResult("accounts", Level.WARNING, message, f"kubectl auth can-i --list --as={word(subject)}")
 
 
 def _bound_accounts(seen: Installation) -> Iterator[str]:
@@ -245,14 +246,14 @@ def _bound_accounts(seen: Installation) -> Iterator[str]:
                 yield str(subject.get("name"))
 
 
-def _approvers(seen: Installation) -> Iterator[Finding]:
+def _approvers(seen: Installation) -> Iterator[CheckResult]:
     granting = {_identity(one) for one in (*seen.items("roles"), *seen.items("clusterroles")) if _may_approve(one)}
     bindings = (*seen.items("rolebindings"), *seen.items("clusterrolebindings"))
     subjects = [one for binding in bindings if _role(binding) in granting for one in binding.get("subjects") or ()]
     if any((one.get("kind"), one.get("name")) != ("Group", "system:masters") for one in subjects):
         return
     fix = f"kubectl create rolebinding approver -n {seen.namespace} --clusterrole=inquest-approver --user=NAME"
-    yield Finding("approvers", Level.WARNING, "nobody may approve: requests expire", fix)
+    yield CheckResult("approvers", Level.WARNING, "nobody may approve: requests expire", fix)
 
 
 def _may_approve(role: Json) -> bool:
@@ -264,22 +265,22 @@ def _may_approve(role: Json) -> bool:
     )
 
 
-def _deciders(seen: Installation) -> Iterator[Finding]:
+def _deciders(seen: Installation) -> Iterator[CheckResult]:
     """Rights are read for what is open alone: where nothing is, nobody has to know them."""
     is_needed = any(_is_open(one, seen.now) for one in seen.items("remediationapprovalrequests"))
     unread = [plural for plural in _ROLES if isinstance(seen.objects.get(plural), Unread)]
     if is_needed and unread:
         message = f"whether anybody may decide what is open is not known: {', '.join(unread)} may not be read"
-        yield Finding("deciders", Level.UNKNOWN, message, f"kubectl auth can-i list {unread[0]} -A")
+        yield CheckResult("deciders", Level.UNKNOWN, message, f"kubectl auth can-i list {unread[0]} -A")
         return
 
-    def told(one: Json) -> Finding | None:
+    def told(one: Json) -> CheckResult | None:
         if not _is_open(one, seen.now) or _may_be_decided(seen, one):
             return None
         namespace = one["metadata"].get("namespace", "")
         message = f"{place_of(one)} is open, and nobody but a cluster administrator may decide it"
         fix = f"kubectl create rolebinding approver -n {word(namespace)} --clusterrole=inquest-approver --user=NAME"
-        return Finding("deciders", Level.FAULT, message, fix)
+        return CheckResult("deciders", Level.FAULT, message, fix)
 
     yield from _some("deciders", seen.items("remediationapprovalrequests"), told)
 
@@ -345,8 +346,8 @@ def _role(binding: Json) -> tuple[str, str]:
 # --- what it has to do -----------------------------------------------------------------------------------------------
 
 
-def _signals(seen: Installation) -> Iterator[Finding]:
-    def told(one: Json) -> Finding | None:
+def _signals(seen: Installation) -> Iterator[CheckResult]:
+    def told(one: Json) -> CheckResult | None:
         status = one.get("status") or {}
         phase, since = status.get("phase") or "Pending", _age(one, seen.now)
         if phase == "Blocked":
@@ -356,43 +357,43 @@ def _signals(seen: Installation) -> Iterator[Finding]:
             message = f"{place_of(one)} was not looked at for {_span(since)}"
         else:
             return None
-        return Finding("signals", Level.WARNING, message, _describe("sig", one))
+        return CheckResult("signals", Level.WARNING, message, _describe("sig", one))
 
     yield from _some("signals", seen.items("signals"), told)
 
 
-def _cases(seen: Installation) -> Iterator[Finding]:
-    def told(one: Json) -> Finding | None:
+def _cases(seen: Installation) -> Iterator[CheckResult]:
+    def told(one: Json) -> CheckResult | None:
         status = one.get("status") or {}
         phase, since = status.get("phase") or "Pending", _age(one, seen.now)
         if phase in ENDED or phase == "AwaitingApproval" or since < LONG_OPEN:
             return None
         message = f"{place_of(one)} is {phase} for {_span(since)}: {status.get('message', '')}"
-        return Finding("cases", Level.WARNING, message, _describe("inv", one))
+        return CheckResult("cases", Level.WARNING, message, _describe("inv", one))
 
     yield from _some("cases", seen.items("investigations"), told)
 
 
-def _requests(seen: Installation) -> Iterator[Finding]:
-    def told(one: Json) -> Finding | None:
+def _requests(seen: Installation) -> Iterator[CheckResult]:
+    def told(one: Json) -> CheckResult | None:
         if ((one.get("status") or {}).get("phase") or "Pending") != "Pending":
             return None
         expires = time_from(one["spec"].get("expiresAt"))
         if expires is None or expires > seen.now:
             return None
         message = f"{place_of(one)} is past its time and still Pending: nobody works on its case"
-        return Finding("requests", Level.WARNING, message, _describe("rar", one))
+        return CheckResult("requests", Level.WARNING, message, _describe("rar", one))
 
     yield from _some("requests", seen.items("remediationapprovalrequests"), told)
 
 
-def _executions(seen: Installation) -> Iterator[Finding]:
-    def told(one: Json) -> Finding | None:
+def _executions(seen: Installation) -> Iterator[CheckResult]:
+    def told(one: Json) -> CheckResult | None:
         status = one.get("status") or {}
         if status.get("phase") != "Blocked":
             return None
         message = f"{place_of(one)} is Blocked: {status.get('message', '')}"
-        return Finding("executions", Level.WARNING, message, _describe("wfe", one))
+        return CheckResult("executions", Level.WARNING, message, _describe("wfe", one))
 
     yield from _some("executions", seen.items("workflowexecutions"), told)
 
@@ -401,7 +402,7 @@ NEWEST_CASES: Final = 5
 """Cases that tell how a service fares: what went wrong last week is history."""
 
 
-def _services(seen: Installation) -> Iterator[Finding]:
+def _services(seen: Installation) -> Iterator[CheckResult]:
     """The model and DataStorage, as the newest cases met them."""
     newest = sorted(seen.items("investigations"), key=_made, reverse=True)[:NEWEST_CASES]
     for condition, service in (("ModelAvailable", "the model"), ("Recorded", "DataStorage")):
@@ -410,47 +411,47 @@ def _services(seen: Installation) -> Iterator[Finding]:
             if found.get("status") == "False" and found.get("reason") != "Pending":
                 why = f"{found.get('reason')}: {found.get('message', '')}"
                 message = f"{service} failed in {place_of(one)}: {why}"
-                yield Finding("services", Level.WARNING, message, _describe("inv", one))
+                yield CheckResult("services", Level.WARNING, message, _describe("inv", one))
                 break
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One thing that has to hold."""
 
-    findings: Callable[[Installation], Iterator[Finding]]
+    findings: Callable[[Installation], Iterator[CheckResult]]
     needs: tuple[str, ...] = ()
     """What it has to know; without it nothing can be said."""
 
 
 _ROLES: Final = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-CHECKS: Final[Mapping[str, Check]] = {
-    "kinds": Check(_kinds, ("customresourcedefinitions",)),
-    "admission policies": Check(_policies, ("validatingadmissionpolicies", "validatingadmissionpolicybindings")),
-    "operator": Check(_operator, ("leases",)),
-    "rights": Check(_rights),
-    "namespaces": Check(_namespaces, ("namespaces",)),
-    "catalogue": Check(_catalogue, ("remediationworkflows", "actiontypes")),
-    "accounts": Check(_accounts, ("remediationworkflows", "serviceaccounts", *_ROLES[2:])),
-    "approvers": Check(_approvers, _ROLES),
-    "deciders": Check(_deciders, ("remediationapprovalrequests",)),
-    "services": Check(_services, ("investigations",)),
-    "signals": Check(_signals, ("signals",)),
-    "cases": Check(_cases, ("investigations",)),
-    "requests": Check(_requests, ("remediationapprovalrequests",)),
-    "executions": Check(_executions, ("workflowexecutions",)),
+CHECKS: Final[Mapping[str, DoctorCheck]] = {
+    "kinds": DoctorCheck(_kinds, ("customresourcedefinitions",)),
+    "admission policies": DoctorCheck(_policies, ("validatingadmissionpolicies", "validatingadmissionpolicybindings")),
+    "operator": DoctorCheck(_operator, ("leases",)),
+    "rights": DoctorCheck(_rights),
+    "namespaces": DoctorCheck(_namespaces, ("namespaces",)),
+    "catalogue": DoctorCheck(_catalogue, ("remediationworkflows", "actiontypes")),
+    "accounts": DoctorCheck(_accounts, ("remediationworkflows", "serviceaccounts", *_ROLES[2:])),
+    "approvers": DoctorCheck(_approvers, _ROLES),
+    "deciders": DoctorCheck(_deciders, ("remediationapprovalrequests",)),
+    "services": DoctorCheck(_services, ("investigations",)),
+    "signals": DoctorCheck(_signals, ("signals",)),
+    "cases": DoctorCheck(_cases, ("investigations",)),
+    "requests": DoctorCheck(_requests, ("remediationapprovalrequests",)),
+    "executions": DoctorCheck(_executions, ("workflowexecutions",)),
 }
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _some(part: str, items: Iterable[Json], told: Callable[[Json], Finding | None]) -> Iterator[Finding]:
+def _some(part: str, items: Iterable[Json], told: Callable[[Json], CheckResult | None]) -> Iterator[CheckResult]:
     """The oldest by name, the others by number."""
     found = [one for item in sorted(items, key=_made) if (one := told(item)) is not None]
     yield from found[:MOST_NAMED]
     if len(found) > MOST_NAMED:
-        yield Finding(part, Level.WARNING, f"and {len(found) - MOST_NAMED} more")
+        yield CheckResult(part, Level.WARNING, f"and {len(found) - MOST_NAMED} more")
 
 
 def _describe(short: str, one: Json) -> str:

@@ -12,7 +12,7 @@ import yaml
 from cyclopts import Parameter
 
 from inquest.adapters.yaml_fault import yaml_fault
-from inquest.cli.admin.lint_rules import UNCHECKED, Fault, Given, faults, is_of_others
+from inquest.cli.admin.lint_rules import UNCHECKED, Given, LintFault, faults, is_of_others
 from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, say, warn
 from inquest.core.redaction.redactor import Redactor
@@ -68,7 +68,7 @@ def lint(
     return Exit.NO if any(not one.warning for one in found) else Exit.OK
 
 
-def _sum(written: Sequence[Written], found: Sequence[Fault]) -> str:
+def _sum(written: Sequence[Written], found: Sequence[LintFault]) -> str:
     others = sum(is_of_others(one.body) for one in written)
     passed = f", {counted(others, 'document')} of other kinds passed over" if others else ""
     return f"{counted(len(written) - others, 'document')}, {counted(len(found), 'finding')}{passed}"
@@ -121,11 +121,11 @@ def _is_secret(text: str) -> bool:
     return Redactor().text(text).value != text
 
 
-def _level(one: Fault) -> str:
+def _level(one: LintFault) -> str:
     return "warning: " if one.warning else ""
 
 
-def _place(written: Sequence[Written], one: Fault) -> str:
+def _place(written: Sequence[Written], one: LintFault) -> str:
     return f"{written[one.document].file}:{_line(written[one.document].node, one.path)}"
 
 
@@ -149,7 +149,7 @@ def _below(node: yaml.Node, part: str | int) -> tuple[yaml.Node, yaml.Node] | No
     return None
 
 
-def _document(written: Sequence[Written], one: Fault) -> dict[str, Any]:
+def _document(written: Sequence[Written], one: LintFault) -> dict[str, Any]:
     place = written[one.document]
     return {
         "file": place.file,

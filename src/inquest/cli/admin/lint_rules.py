@@ -43,7 +43,7 @@ LABELS: Final[Mapping[str, frozenset[str]]] = {
 
 
 @dataclass(frozen=True)
-class Fault:
+class LintFault:
     """One thing that is wrong with one document."""
 
     document: int
@@ -72,7 +72,7 @@ class Given:
     """Whether a text holds what looks like a secret."""
 
 
-def faults(given: Given) -> tuple[Fault, ...]:
+def faults(given: Given) -> tuple[LintFault, ...]:
     """Of every document, in their order."""
     return tuple(fault for number, body in enumerate(given.documents) for fault in _of_one(given, number, body))
 
@@ -84,21 +84,21 @@ def is_of_others(body: object) -> bool:
     return not str(body.get("apiVersion")).startswith(f"{GROUP}/")
 
 
-def _of_one(given: Given, number: int, body: object) -> Iterator[Fault]:
+def _of_one(given: Given, number: int, body: object) -> Iterator[LintFault]:
     if not isinstance(body, Mapping):
-        yield Fault(number, (), "must be an object")
+        yield LintFault(number, (), "must be an object")
         return
     if is_of_others(body):
         return
     model = KINDS.get(str(body.get("kind")))
     if model is None:
-        yield Fault(number, ("kind",), f"must be one of {', '.join(KINDS)}{nearest(str(body.get('kind')), KINDS)}")
+        yield LintFault(number, ("kind",), f"must be one of {', '.join(KINDS)}{nearest(str(body.get('kind')), KINDS)}")
         return
     if body.get("apiVersion") != API_VERSION:
-        yield Fault(number, ("apiVersion",), f"must be {API_VERSION}")
+        yield LintFault(number, ("apiVersion",), f"must be {API_VERSION}")
     found = tuple(_schema(model, number, body))
     yield from found
-    yield from (Fault(number, path, "holds what looks like a secret") for path in _secrets(body, given.is_secret))
+    yield from (LintFault(number, path, "holds what looks like a secret") for path in _secrets(body, given.is_secret))
     if not found:
         rules = RULES.get(model.__name__, ())
         yield from (fault for rule in rules for fault in rule(given, number, body["spec"]))
@@ -113,9 +113,9 @@ def nearest(word: str, words: Iterable[str]) -> str:
 # --- the schema ------------------------------------------------------------------------------------------------------
 
 
-def _schema(model: type[Resource], number: int, body: Json) -> Iterator[Fault]:
+def _schema(model: type[Resource], number: int, body: Json) -> Iterator[LintFault]:
     if "spec" not in body:
-        yield Fault(number, (), "needs spec")
+        yield LintFault(number, (), "needs spec")
         return
     spec: Any = model.model_fields["spec"].annotation
     try:
@@ -125,7 +125,7 @@ def _schema(model: type[Resource], number: int, body: Json) -> Iterator[Fault]:
             path = ("spec", *one["loc"])
             hint = _meant(spec, one["loc"]) if one["type"] == "extra_forbidden" else ""
             rule = f"there is no such field{hint}" if one["type"] == "extra_forbidden" else one["msg"]
-            yield Fault(number, path, rule)
+            yield LintFault(number, path, rule)
 
 
 def _meant(model: type[BaseModel], path: Path) -> str:
@@ -160,18 +160,18 @@ def _secrets(value: object, is_secret: Callable[[str], bool], path: Path = ()) -
 
 # --- what the product makes of a workflow ----------------------------------------------------------------------------
 
-Rule = Callable[[Given, int, Json], Iterator[Fault]]
+Rule = Callable[[Given, int, Json], Iterator[LintFault]]
 
 
-def _action(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _action(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     here = {str(one["spec"].get("name")) for one in _of_kind(given, "ActionType")}
     known, name = given.actions | here, str(spec["actionType"])
     if name not in known:
         rule = f"there is no ActionType {name} in these files or in the catalogue{nearest(name, known)}"
-        yield Fault(number, ("spec", "actionType"), rule)
+        yield LintFault(number, ("spec", "actionType"), rule)
 
 
-def _once(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _once(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     for other, body in enumerate(given.documents[:number]):
         if isinstance(body, Mapping) and body.get("kind") == "RemediationWorkflow":
             before = body.get("spec") or {}
@@ -179,49 +179,49 @@ def _once(given: Given, number: int, spec: Json) -> Iterator[Fault]:
                 rule = (
                     f"{spec['id']} {spec['version']} stands in document {other + 1} too: a change needs a new version"
                 )
-                yield Fault(number, ("spec", "version"), rule)
+                yield LintFault(number, ("spec", "version"), rule)
 
 
-def _image(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _image(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     if PLACEHOLDER in str((spec.get("execution") or {}).get("image", "")):
-        yield Fault(number, ("spec", "execution", "image"), "its digest is a placeholder", warning=True)
+        yield LintFault(number, ("spec", "execution", "image"), "its digest is a placeholder", warning=True)
 
 
-def _timeout(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _timeout(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     text = (spec.get("execution") or {}).get("timeout")
     if text is not None and not timedelta(0) < timedelta_from_duration(str(text)) <= LONGEST_RUN:
-        yield Fault(number, ("spec", "execution", "timeout"), "must be longer than zero and at most 2h")
+        yield LintFault(number, ("spec", "execution", "timeout"), "must be longer than zero and at most 2h")
 
 
-def _parameters(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _parameters(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     for place, one in enumerate(spec.get("parameters") or ()):
         name = str(one["name"])
         if one["required"] and "default" not in one and name not in TARGET_PARAMETERS and name not in PARAMETER_RULES:
             rule = f"no rule derives {name}: without a model the workflow is never chosen"
             rule += nearest(name, PARAMETER_RULES)
-            yield Fault(number, ("spec", "parameters", place, "name"), rule, warning=True)
+            yield LintFault(number, ("spec", "parameters", place, "name"), rule, warning=True)
 
 
-def _patterns(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _patterns(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     for place, one in enumerate(spec.get("parameters") or ()):
         if fault := compiled(str(one.get("pattern") or ""))[1]:
-            yield Fault(number, ("spec", "parameters", place, "pattern"), fault)
+            yield LintFault(number, ("spec", "parameters", place, "pattern"), fault)
 
 
-def _labels(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _labels(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     for label, words in LABELS.items():
         for place, word in enumerate(spec["labels"][label]):
             if word != "*" and str(word).lower() not in words:
                 rule = f"no Signal has the {label} {word}{nearest(str(word).lower(), words)}"
-                yield Fault(number, ("spec", "labels", label, place), rule, warning=True)
+                yield LintFault(number, ("spec", "labels", label, place), rule, warning=True)
 
 
-def _undo(given: Given, number: int, spec: Json) -> Iterator[Fault]:
+def _undo(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     undo = spec.get("undo")
     ids = {str(one["spec"].get("id")) for one in _of_kind(given, "RemediationWorkflow")}
     if undo and str(undo["id"]) not in ids:
         rule = f"{undo['id']} is not in these files; it has to be in the catalogue{nearest(str(undo['id']), ids)}"
-        yield Fault(number, ("spec", "undo", "id"), rule, warning=True)
+        yield LintFault(number, ("spec", "undo", "id"), rule, warning=True)
 
 
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
@@ -234,4 +234,4 @@ def _of_kind(given: Given, kind: str) -> list[Json]:
     return [one for one in bodies if isinstance(one.get("spec"), Mapping)]
 
 
-__all__ = ["UNCHECKED", "Fault", "Given", "faults"]
+__all__ = ["UNCHECKED", "Given", "LintFault", "faults"]

@@ -20,7 +20,7 @@ from cyclopts import App, Parameter
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from inquest.adapters.opa.policy import OpaPolicy
-from inquest.adapters.opa.process import OpaServer, find_binary
+from inquest.adapters.opa.process import OpaProcess, find_binary
 from inquest.api.types import RulingDecision
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
@@ -97,7 +97,7 @@ def _files(place: Path) -> list[Path]:
 async def _tested(files: Sequence[Path], settings: Settings, file: Path | None, output: str) -> int:
     status = OK
     chosen = file or settings.policy.file or default_policy()
-    async with OpaServer(_binary(settings), chosen) as server:
+    async with OpaProcess(_binary(settings), chosen) as server:
         if server.fault:
             raise Misconfigured(f"{chosen}: {server.fault}")
         asked = OpaPolicy(server, query=settings.policy.query)

@@ -14,7 +14,7 @@ from inquest.core.evidence.evidence import Finding, Gap, Health
 from inquest.errors import InquestError
 from inquest.replay.player import KNOWN, Player, Result, folders, known_misses, playing
 from inquest.replay.scoring import Judged, Played, Share, Table, tabled
-from inquest.replay.yaml_pages import BadCase
+from inquest.replay.yaml_pages import CaseFileError
 from inquest.settings.settings import Settings
 
 OK: Final = 0
@@ -53,7 +53,7 @@ async def _played(player: Player, folder: Path) -> Result | None:
     """None for a case that cannot be played: it is named, and the others go on."""
     try:
         return await player.play(folder)
-    except BadCase as error:
+    except CaseFileError as error:
         warn(str(error))
     except InquestError as error:
         warn(f"{folder}: {error.reason}: {error}")

@@ -18,13 +18,13 @@ from inquest.api.names import approval_name
 from inquest.api.types import ApprovalPhase, Decision
 from inquest.cli.cases.find import investigation_object, there
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Place, at_place, seconds_of
+from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
 from inquest.cli.output import can_answer, one_line, room, say, warn
-from inquest.controllers.house import APPROVAL, INVESTIGATION
+from inquest.controllers.ports import APPROVAL, INVESTIGATION
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
 from inquest.ports.kubernetes import Access, Json, Person
-from inquest.presentation.branches import Branch, Section
+from inquest.presentation.branches import Node, Section
 from inquest.presentation.drawing import as_sections
 
 MANAGER: Final = "kubectl-inquest"
@@ -37,7 +37,7 @@ LOOK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitOption:
     """Whether the operator is waited for, and how long: as it was typed, and in seconds, None for ever."""
 
     wanted: bool
@@ -53,7 +53,7 @@ def approve(
     yes: Annotated[bool, Parameter(alias="-y", negative="")] = False,
     wait: bool = True,
     timeout: str = "30s",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Approve what a case wants to do, in your own name, after it has been shown. A decision is final.
 
@@ -70,7 +70,7 @@ def approve(
     timeout
         Longest time to wait for that: `30s`; `0` for ever.
     """
-    waiting = Waiting(wait, timeout, seconds_of(timeout))
+    waiting = WaitOption(wait, timeout, seconds_of(timeout))
     return at_place(place, lambda at: _decided(at, name, Decision.APPROVED, reason, yes, waiting))
 
 
@@ -82,7 +82,7 @@ def reject(
     yes: Annotated[bool, Parameter(alias="-y", negative="")] = False,
     wait: bool = True,
     timeout: str = "30s",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Reject what a case wants to do, in your own name. A decision is final.
 
@@ -99,11 +99,11 @@ def reject(
     timeout
         Longest time to wait for that: `30s`; `0` for ever.
     """
-    waiting = Waiting(wait, timeout, seconds_of(timeout))
+    waiting = WaitOption(wait, timeout, seconds_of(timeout))
     return at_place(place, lambda at: _decided(at, name, Decision.REJECTED, reason, yes, waiting))
 
 
-async def _decided(at: Connection, name: str, decision: Decision, reason: str, yes: bool, waiting: Waiting) -> Exit:
+async def _decided(at: Session, name: str, decision: Decision, reason: str, yes: bool, waiting: WaitOption) -> Exit:
     # Asked first: who may not act as somebody learns that, and not what that somebody lacks.
     who = await at.kube.status.whoami()
     try:
@@ -123,7 +123,7 @@ async def _decided(at: Connection, name: str, decision: Decision, reason: str, y
 
 
 async def _carried_out(
-    at: Connection, found: Json, decision: Decision, who: Person, reason: str, waiting: Waiting
+    at: Session, found: Json, decision: Decision, who: Person, reason: str, waiting: WaitOption
 ) -> Exit:
     """Write it, and see it taken up; one of several who agree is done as soon as that is on record."""
     request = RemediationApprovalRequest.from_object(found)
@@ -140,7 +140,7 @@ async def _carried_out(
 
 
 async def _taken_up(
-    at: Connection, request: RemediationApprovalRequest, decision: Decision, told: str, waiting: Waiting
+    at: Session, request: RemediationApprovalRequest, decision: Decision, told: str, waiting: WaitOption
 ) -> Exit:
     try:
         async with asyncio.timeout(waiting.seconds):
@@ -157,7 +157,7 @@ async def _taken_up(
     return Exit.NOT_TAKEN_UP
 
 
-async def _closed(at: Connection, request: RemediationApprovalRequest) -> RemediationApprovalRequest:
+async def _closed(at: Session, request: RemediationApprovalRequest) -> RemediationApprovalRequest:
     """The request as soon as the operator has said what became of it."""
     while True:
         raw = await at.kube.status.read(APPROVAL, request.name, request.namespace)
@@ -169,7 +169,7 @@ async def _closed(at: Connection, request: RemediationApprovalRequest) -> Remedi
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _of_case(at: Connection, request: RemediationApprovalRequest) -> str:
+async def _of_case(at: Session, request: RemediationApprovalRequest) -> str:
     """What the case says meanwhile, which is why an approval does not count; nothing where it may not be read."""
     try:
         found = await at.kube.status.read(INVESTIGATION, request.spec.investigation_ref.name, request.namespace)
@@ -179,7 +179,7 @@ async def _of_case(at: Connection, request: RemediationApprovalRequest) -> str:
     return f"; the case says: {message}" if message else ""
 
 
-async def _request(at: Connection, name: str) -> Json:
+async def _request(at: Session, name: str) -> Json:
     """The request of this name, else that of the case of this name."""
     word = name.rpartition("/")[2]
     try:
@@ -203,7 +203,7 @@ def _must_be_open(request: RemediationApprovalRequest) -> None:
         raise Conflict(f"{request.name} is {phase}: no decision counts any more")
 
 
-async def _must_be_allowed(at: Connection, user: str, request: RemediationApprovalRequest) -> None:
+async def _must_be_allowed(at: Session, user: str, request: RemediationApprovalRequest) -> None:
     """The missing verb is named before anybody reads a diff; the API server asks again."""
     for verb in RIGHTS:
         if not await at.kube.status.allowed(Access(verb, GROUP, APPROVAL.plural, namespace=at.namespace), request.name):
@@ -213,7 +213,7 @@ async def _must_be_allowed(at: Connection, user: str, request: RemediationApprov
             )
 
 
-def _binding(at: Connection, user: str) -> str:
+def _binding(at: Session, user: str) -> str:
     """What gives somebody the rights of an approver."""
     return f"kubectl create rolebinding NAME -n {at.namespace} --clusterrole=inquest-approver --user={user}"
 
@@ -255,33 +255,33 @@ def proposal(request: RemediationApprovalRequest) -> tuple[Section, ...]:
     target, workflow = spec.target, spec.workflow
     place = f" in {target.namespace}" if target.namespace else ""
     undo = f"{spec.undo.id} {spec.undo.version or ''}, {spec.undo.when}" if spec.undo else "none"
-    diff = (Branch(spec.preview_diff, quote=True),) if spec.preview_diff else (Branch("not known beforehand"),)
+    diff = (Node(spec.preview_diff, quote=True),) if spec.preview_diff else (Node("not known beforehand"),)
     return (
         Section(
             "What will run",
             (
-                Branch(f"{workflow.action_type}: {workflow.id} {workflow.version}"),
-                Branch(f"image {workflow.image or 'of the pod template'}"),
-                Branch(f"on {target.display}{place}, uid {target.uid}"),
-                *(Branch(f"{key}={value}") for key, value in spec.parameters.items()),
-                Branch(f"undo: {undo}"),
+                Node(f"{workflow.action_type}: {workflow.id} {workflow.version}"),
+                Node(f"image {workflow.image or 'of the pod template'}"),
+                Node(f"on {target.display}{place}, uid {target.uid}"),
+                *(Node(f"{key}={value}") for key, value in spec.parameters.items()),
+                Node(f"undo: {undo}"),
             ),
         ),
         Section("What it says that it will set", diff),
-        Section("Because", (Branch(spec.summary), *map(_cited, spec.evidence))),
+        Section("Because", (Node(spec.summary), *map(_cited, spec.evidence))),
         Section(
             "Why you are asked",
             (
-                Branch(spec.reason),
-                *(Branch(f"risk {one.score}: {one.reason}") for one in spec.risk_factors),
-                Branch(f"confidence {spec.confidence:.2f} ({spec.confidence_level})"),
-                Branch(f"until {spec.expires_at:%Y-%m-%dT%H:%M:%SZ}, {spec.required_approvals} must agree"),
-                *(Branch(f"agreed: {one.user}") for one in spec.approvals),
+                Node(spec.reason),
+                *(Node(f"risk {one.score}: {one.reason}") for one in spec.risk_factors),
+                Node(f"confidence {spec.confidence:.2f} ({spec.confidence_level})"),
+                Node(f"until {spec.expires_at:%Y-%m-%dT%H:%M:%SZ}, {spec.required_approvals} must agree"),
+                *(Node(f"agreed: {one.user}") for one in spec.approvals),
             ),
         ),
     )
 
 
-def _cited(found: Any) -> Branch:
+def _cited(found: Any) -> Node:
     quote = f": “{found.quote}”" if found.quote else ""
-    return Branch(f"{found.claim} ({found.id or 'no evidence of its own'}{quote})")
+    return Node(f"{found.claim} ({found.id or 'no evidence of its own'}{quote})")

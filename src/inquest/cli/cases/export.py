@@ -16,7 +16,7 @@ from inquest.api.investigation import Feedback, Investigation
 from inquest.cli.cases.find import investigation_object, there
 from inquest.cli.cases.records import out_of_reach, recorded, settings_of, tell_withheld
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Place, at_place
+from inquest.cli.options import KubeOptions, Session, at_place
 from inquest.cli.output import is_terminal, say
 from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, UnknownKind
@@ -35,7 +35,7 @@ def export(
     output: Annotated[Path, Parameter(alias="-o", allow_leading_hyphen=True)],
     settings: Path | None = None,
     operator_namespace: Annotated[str, Parameter(show_default=False)] = "",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Write what an investigation saw and was told into a folder that `inquest replay` takes.
 
@@ -57,7 +57,7 @@ def export(
     if output == ARCHIVE and is_terminal():
         raise Invalid("--output - is an archive, which a terminal cannot show: send it to tar x, or into a file")
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         case = await _case(at, chosen, investigation, direct=settings is not None)
         feedback = await _feedback(at, investigation)
         if output == ARCHIVE:
@@ -70,7 +70,7 @@ def export(
     return at_place(replace(place, kubeconfig=kubeconfig), work)
 
 
-async def _case(at: Connection, chosen: Settings, name: str, *, direct: bool) -> Case:
+async def _case(at: Session, chosen: Settings, name: str, *, direct: bool) -> Case:
     word = name.rpartition("/")[2]
     try:
         return await _stored(at, chosen, word, direct=direct)
@@ -80,7 +80,7 @@ async def _case(at: Connection, chosen: Settings, name: str, *, direct: bool) ->
         return await _stored(there(at, found), chosen, str(found["metadata"]["name"]), direct=direct)
 
 
-async def _stored(at: Connection, chosen: Settings, name: str, *, direct: bool) -> Case:
+async def _stored(at: Session, chosen: Settings, name: str, *, direct: bool) -> Case:
     """Through the API server; where nobody serves it there, or where it is wished, from where it lies."""
     if not direct:
         try:
@@ -96,7 +96,7 @@ async def _stored(at: Connection, chosen: Settings, name: str, *, direct: bool) 
         raise out_of_reach(error, direct=direct) from error
 
 
-async def _feedback(at: Connection, name: str) -> Feedback | None:
+async def _feedback(at: Session, name: str) -> Feedback | None:
     """What a person said of the case; None for an Investigation that is deleted."""
     try:
         found = await investigation_object(at, name)

@@ -17,13 +17,13 @@ from inquest.api.registry import KINDS
 from inquest.api.signal import Signal
 from inquest.api.types import Phase
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection
+from inquest.cli.options import Session
 from inquest.cli.output import warn
-from inquest.controllers.house import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
+from inquest.controllers.ports import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
 from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, Retryable
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.presentation.case import Told
+from inquest.presentation.case import CaseObjects
 from inquest.replay.case import CASE
 from inquest.replay.export import RECORDING, read_recording
 from inquest.replay.player import default_catalogue, playing, recorded_investigation
@@ -38,7 +38,7 @@ PAUSE_LAST: Final = 15.0
 # --- from the cluster ---------------------------------------------------------------------------------------
 
 
-async def investigation_object(at: Connection, name: str) -> Json:
+async def investigation_object(at: Session, name: str) -> Json:
     """The Investigation of this name, or that of the Signal of this name; NotFound names both."""
     word = name.rpartition("/")[2]
     try:
@@ -58,7 +58,7 @@ async def investigation_object(at: Connection, name: str) -> Json:
     return found
 
 
-async def case_of(at: Connection, signal: Signal) -> Json | None:
+async def case_of(at: Session, signal: Signal) -> Json | None:
     """The Investigation that a Signal got or joined, of whichever namespace; None where it has none."""
     ref = signal.status.investigation_ref or signal.status.duplicate_of
     if ref is None:
@@ -70,7 +70,7 @@ async def case_of(at: Connection, signal: Signal) -> Json | None:
     return await _elsewhere(at, signal, ref)
 
 
-async def _elsewhere(at: Connection, signal: Signal, ref: ObjectRef) -> Json:
+async def _elsewhere(at: Session, signal: Signal, ref: ObjectRef) -> Json:
     """An open case is joined wherever it stands, and a Signal names it without its namespace."""
     joined = f"Signal {signal.name} belongs to Investigation {ref.name}, which is not in namespace {at.namespace}"
     try:
@@ -87,16 +87,16 @@ def _is_meant(found: Json, ref: ObjectRef) -> bool:
     return ref.uid is None or bool(found["metadata"].get("uid") == ref.uid)
 
 
-def there(at: Connection, found: Json) -> Connection:
+def there(at: Session, found: Json) -> Session:
     """The same connection where an object stands, and what belongs to it."""
-    return Connection(at.kube, str(found["metadata"]["namespace"]))
+    return Session(at.kube, str(found["metadata"]["namespace"]))
 
 
-async def told_of(at: Connection, found: Json) -> Told:
+async def told_of(at: Session, found: Json) -> CaseObjects:
     """The case of an Investigation, with what belongs to it."""
     inv, at = Investigation.from_object(found), there(at, found)
     ref = inv.spec.signal_ref
-    return Told(
+    return CaseObjects(
         inv,
         signal=await _read(at, SIGNAL, ref.name, Signal.from_object) if ref else None,
         request=await _read(at, APPROVAL, approval_name(inv.name), RemediationApprovalRequest.from_object),
@@ -105,14 +105,14 @@ async def told_of(at: Connection, found: Json) -> Told:
     )
 
 
-async def _read(at: Connection, kind: ResourceKind, name: str, parse: Callable[[Any], T]) -> T | None:
+async def _read(at: Session, kind: ResourceKind, name: str, parse: Callable[[Any], T]) -> T | None:
     try:
         return parse(await at.kube.status.read(kind, name, at.namespace))
     except NotFound:
         return None
 
 
-async def watched(at: Connection, name: str) -> AsyncIterator[Told]:
+async def watched(at: Session, name: str) -> AsyncIterator[CaseObjects]:
     """The case at each of its changes, up to its end; a connection that breaks is made again.
 
     NotFound once it is deleted.
@@ -136,7 +136,7 @@ async def watched(at: Connection, name: str) -> AsyncIterator[Told]:
         await asyncio.sleep(pause)
 
 
-async def _versions(at: Connection, name: str) -> AsyncIterator[Json]:
+async def _versions(at: Session, name: str) -> AsyncIterator[Json]:
     # Read first: what was deleted while nobody watched is in no list.
     yield await at.kube.status.read(INVESTIGATION, name, at.namespace)
     changes = at.kube.cluster.changes(INVESTIGATION, at.namespace, fields=f"metadata.name={name}")
@@ -148,7 +148,7 @@ async def _versions(at: Connection, name: str) -> AsyncIterator[Json]:
                 yield change.object
 
 
-def exit_of_case(told: Told) -> Exit:
+def exit_of_case(told: CaseObjects) -> Exit:
     """How a case that was waited for ended."""
     if told.phase is Phase.FAILED:
         return Exit.FAILED
@@ -187,9 +187,9 @@ async def recorded_case(folder: Path) -> Case:
         return (await player.play(folder)).case
 
 
-async def recorded_told(folder: Path) -> Told:
+async def recorded_told(folder: Path) -> CaseObjects:
     """The case of a folder."""
     case = await recorded_case(folder)
     if not case.facts:
         raise Invalid(f"{folder}: nothing is recorded of its case")
-    return Told(recorded_investigation(case))
+    return CaseObjects(recorded_investigation(case))

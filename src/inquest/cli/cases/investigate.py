@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from inquest.api.base import API_VERSION
-from inquest.api.investigation import Investigation, Verdict
+from inquest.api.investigation import FeedbackVerdict, Investigation
 from inquest.api.names import REQUESTER_ANNOTATION
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES, Severity, SignalPhase, SourceType
@@ -17,10 +17,10 @@ from inquest.cli.cases.approve import MANAGER
 from inquest.cli.cases.find import case_of, investigation_object, there
 from inquest.cli.cases.show import watch_case
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Place, at_place, seconds_of
+from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
 from inquest.cli.output import say, warn
 from inquest.cli.target import target_of
-from inquest.controllers.house import INVESTIGATION, SIGNAL
+from inquest.controllers.ports import INVESTIGATION, SIGNAL
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, InquestError
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -42,7 +42,7 @@ def investigate(
     allow_missing: Annotated[bool, Parameter(negative="")] = False,
     wait: Annotated[bool, Parameter(negative="")] = False,
     timeout: str = "0",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Ask for an investigation: creates a Signal, which passes triage like any other.
 
@@ -72,8 +72,8 @@ def investigate(
 
     most = seconds_of(timeout)
 
-    async def work(at: Connection) -> Exit:
-        home = Connection(at.kube, signal_namespace or at.namespace)
+    async def work(at: Session) -> Exit:
+        home = Session(at.kube, signal_namespace or at.namespace)
         named = await target_of(at, target, missing=allow_missing)
         found = _signal(named, message, severity, title)
         metadata = {"name": name} if name else {"generateName": "sig-"}
@@ -103,7 +103,7 @@ def _signal(target: Json, message: str, severity: Severity, title: str) -> Json:
     }
 
 
-async def _created(at: Connection, kind: ResourceKind, body: Json) -> str:
+async def _created(at: Session, kind: ResourceKind, body: Json) -> str:
     """Create it in the person's name, redacted; the name that it got."""
     spec = Redactor().strings(body["spec"])
     metadata = {**body["metadata"], "namespace": at.namespace}
@@ -114,20 +114,20 @@ async def _created(at: Connection, kind: ResourceKind, body: Json) -> str:
     return name
 
 
-async def _signed(at: Connection) -> Json:
+async def _signed(at: Session) -> Json:
     """Who asks, for API servers that do not write it themselves; one that knows better refuses or replaces it."""
     with contextlib.suppress(InquestError):
         return {"annotations": {REQUESTER_ANNOTATION: (await at.kube.status.whoami()).user}}
     return {}
 
 
-def _left(at: Connection, name: str) -> Exit:
+def _left(at: Session, name: str) -> Exit:
     """Nobody waits here: what to type for that is said."""
     say(f"to see what becomes of it: inquest get {name} -n {at.namespace} --watch")
     return Exit.OK
 
 
-async def _case_of(at: Connection, signal: str) -> Json | None:
+async def _case_of(at: Session, signal: str) -> Json | None:
     """The Investigation that a Signal got, or joined; none where triage gave it none, which is said."""
     while True:
         found = Signal.from_object(await at.kube.status.read(SIGNAL, signal, at.namespace))
@@ -146,7 +146,7 @@ def cancel(
     name: str,
     /,
     *,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Stop a case; a change that a Job has made stays. It cannot be taken back.
 
@@ -156,7 +156,7 @@ def cancel(
         Investigation, or its Signal.
     """
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         found = await investigation_object(at, name)
         case, phase = str(found["metadata"]["name"]), (found.get("status") or {}).get("phase")
         if phase in ("Completed", "Failed", "Cancelled"):
@@ -170,11 +170,11 @@ def cancel(
 
 def feedback(
     name: str,
-    verdict: Verdict,
+    verdict: FeedbackVerdict,
     /,
     *,
     cause: str = "",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Say whether the diagnosis of a case that has ended was right, once, in your own name. It cannot be taken back.
 
@@ -188,7 +188,7 @@ def feedback(
         The real cause, where it was another one; up to 500 characters.
     """
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         found = await investigation_object(at, name)
         case = Investigation.from_object(found)
         if case.spec.feedback is not None:
@@ -212,7 +212,7 @@ def rerun(
     model: str = "",
     wait: Annotated[bool, Parameter(negative="")] = False,
     timeout: str = "0",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Look into a case again: a new Investigation of the same content, which passes every guard.
 
@@ -232,7 +232,7 @@ def rerun(
 
     most = seconds_of(timeout)
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         found = await investigation_object(at, case)
         spec = {key: value for key, value in found["spec"].items() if key not in LEFT_OUT}
         metadata = {"name": name} if name else {"generateName": "again-"}

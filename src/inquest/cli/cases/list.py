@@ -10,9 +10,9 @@ from cyclopts import Parameter, Token
 from inquest.api.base import GROUP
 from inquest.api.registry import KINDS
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Places, at_place
+from inquest.cli.options import ListOptions, Session, at_place
 from inquest.cli.output import machine_text, say, say_table, table_lines, warn
-from inquest.controllers.house import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
+from inquest.controllers.ports import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import Json, ResourceKind
 
 What = Literal["investigations", "signals", "approvals", "executions", "workflows", "actiontypes"]
@@ -56,7 +56,7 @@ def list_(
     /,
     *,
     output: Annotated[ListOutput, Parameter(alias="-o")] = "table",
-    place: Places = Places(),  # noqa: B008 - frozen
+    place: ListOptions = ListOptions(),  # noqa: B008 - frozen
 ) -> int:
     """List investigations, or what belongs to them, in kubectl's columns.
 
@@ -70,7 +70,7 @@ def list_(
     """
     kind = KINDS_BY_WORD[what]
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         namespace = "" if place.all_namespaces else at.namespace
         if output in ("table", "wide"):
             found = await at.kube.status.table(kind, namespace, labels=place.selector)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from inquest.adapters.kubernetes.evidence import withheld_of
 from inquest.api.names import API_SERVICE
-from inquest.cli.options import Connection
+from inquest.cli.options import Session
 from inquest.cli.output import warn
 from inquest.core.case.case import Case
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
-from inquest.core.reporting.archive import joined
+from inquest.core.reporting.archive import case_from_records
 from inquest.errors import Forbidden, InquestError, Misconfigured, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Json
 from inquest.replay.player import NotHere, stored
@@ -22,14 +22,16 @@ from inquest.settings.settings import Settings
 
 
 @dataclass(frozen=True)
-class Held:
+class DisclosedEvidence:
     """The pieces of evidence that this person may see, and by the others why not."""
 
     pieces: tuple[Evidence, ...]
     withheld: Mapping[str, str] = field(default_factory=dict)
 
 
-async def pieces(at: Connection, settings: Settings, uid: str, name: str, number: str, *, direct: bool) -> Held:
+async def pieces(
+    at: Session, settings: Settings, uid: str, name: str, number: str, *, direct: bool
+) -> DisclosedEvidence:
     """All pieces, or one with its text; `direct`: past the API server, where the settings say that they lie."""
     if not direct:
         try:
@@ -38,21 +40,21 @@ async def pieces(at: Connection, settings: Settings, uid: str, name: str, number
         except UnknownKind:
             pass
     try:
-        return Held((await stored(at.kube, settings, uid)).evidence)
+        return DisclosedEvidence((await stored(at.kube, settings, uid)).evidence)
     except (NotHere, Forbidden) as error:
         raise out_of_reach(error, direct=direct) from error
 
 
-async def _asked(at: Connection, name: str, number: str) -> Json:
+async def _asked(at: Session, name: str, number: str) -> Json:
     files = at.kube.case_files
     return await (files.piece(at.namespace, name, number) if number else files.index(at.namespace, name))
 
 
-async def recorded(at: Connection, name: str) -> tuple[Case, Mapping[str, str]]:
+async def recorded(at: Session, name: str) -> tuple[Case, Mapping[str, str]]:
     """A whole case as this person may have it, and what is withheld from it; UnknownKind where nobody serves it."""
     with _explained():
         records, withheld = await at.kube.case_files.record(at.namespace, name)
-    return joined(records), withheld
+    return case_from_records(records), withheld
 
 
 def tell_withheld(withheld: Mapping[str, str]) -> None:
@@ -87,8 +89,8 @@ def out_of_reach(error: NotHere | Forbidden, *, direct: bool) -> InquestError:
     )
 
 
-def _held(answer: Json) -> Held:
-    return Held(tuple(map(_piece, answer.get("evidence") or ())), withheld_of(answer))
+def _held(answer: Json) -> DisclosedEvidence:
+    return DisclosedEvidence(tuple(map(_piece, answer.get("evidence") or ())), withheld_of(answer))
 
 
 def _piece(told: Json) -> Evidence:
@@ -113,4 +115,4 @@ def in_pod(words: str, namespace: str) -> str:
     return f"{pod} -- {program} {words} --settings /etc/inquest/settings.yaml"
 
 
-__all__ = ["Held", "in_pod", "out_of_reach", "pieces", "recorded", "settings_of", "tell_withheld"]
+__all__ = ["DisclosedEvidence", "in_pod", "out_of_reach", "pieces", "recorded", "settings_of", "tell_withheld"]

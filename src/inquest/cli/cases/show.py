@@ -24,19 +24,19 @@ from inquest.cli.cases.find import (
     watched,
 )
 from inquest.cli.cases.list import columns, without_managed_fields
-from inquest.cli.cases.records import Held, pieces, settings_of, tell_withheld
+from inquest.cli.cases.records import DisclosedEvidence, pieces, settings_of, tell_withheld
 from inquest.cli.cases.watch import text_line
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Place, at_place, connected, seconds_of
+from inquest.cli.options import KubeOptions, Session, at_place, connected, seconds_of
 from inquest.cli.output import is_terminal, machine_text, room, say, say_table, table_lines, warn, within
-from inquest.controllers.house import INVESTIGATION
+from inquest.controllers.ports import INVESTIGATION
 from inquest.core.evidence.evidence import Evidence
 from inquest.errors import InquestError, Misconfigured, NotFound
 from inquest.ports.kubernetes import Json
-from inquest.presentation.branches import Mark, Section, branches
-from inquest.presentation.case import Told
+from inquest.presentation.branches import Section, State, branches
+from inquest.presentation.case import CaseObjects
 from inquest.presentation.drawing import as_markdown, as_sections, as_tree
-from inquest.presentation.explanation import explained
+from inquest.presentation.explanation import explanation_of
 from inquest.presentation.stream import news, resumed
 from inquest.presentation.tree import tree
 from inquest.replay.player import recorded_investigation
@@ -44,11 +44,11 @@ from inquest.settings.settings import Settings
 
 GetOutput = Literal["tree", "wide", "json", "yaml", "name"]
 COLOURS: Final = {
-    Mark.DONE: "green",
-    Mark.FAILED: "red",
-    Mark.RUNNING: "cyan",
-    Mark.WAITING: "dim",
-    Mark.ATTENTION: "yellow",
+    State.DONE: "green",
+    State.FAILED: "red",
+    State.RUNNING: "cyan",
+    State.WAITING: "dim",
+    State.ATTENTION: "yellow",
 }
 
 SPARE: Final = ("CHARACTERS", "READ")
@@ -62,7 +62,7 @@ def get(
     watch: Annotated[bool, Parameter(alias="-w", negative="")] = False,
     timeout: str = "0",
     output: Annotated[GetOutput, Parameter(alias="-o")] = "tree",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Show one case as a tree: phases, calls, findings, the cause, the decision, what was done.
 
@@ -83,7 +83,7 @@ def get(
         say(*as_tree(tree(asyncio.run(recorded_told(folder))), room()))
         return Exit.OK
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         found = await investigation_object(at, name)
         if watch:
             return await watch_case(there(at, found), str(found["metadata"]["name"]), seconds_of(timeout))
@@ -96,7 +96,7 @@ def get(
     return at_place(place, work)
 
 
-async def _show_object(at: Connection, found: Json, output: GetOutput) -> None:
+async def _show_object(at: Session, found: Json, output: GetOutput) -> None:
     name = str(found["metadata"]["name"])
     if output == "name":
         say(f"investigation.{GROUP}/{name}")
@@ -110,7 +110,7 @@ async def _show_object(at: Connection, found: Json, output: GetOutput) -> None:
 # --- watching -----------------------------------------------------------------------------------------------
 
 
-async def watch_case(at: Connection, name: str, seconds: float | None) -> Exit:
+async def watch_case(at: Session, name: str, seconds: float | None) -> Exit:
     """Show a case until it has ended; the exit status says how."""
     try:
         async with asyncio.timeout(seconds):
@@ -122,8 +122,8 @@ async def watch_case(at: Connection, name: str, seconds: float | None) -> Exit:
     return exit_of_case(told)
 
 
-async def _live(at: Connection, name: str) -> Told:
-    last: Told | None = None
+async def _live(at: Session, name: str) -> CaseObjects:
+    last: CaseObjects | None = None
     with Live(auto_refresh=False, transient=True) as shown:
         async for last in watched(at, name):
             width, height = shown.console.size
@@ -133,8 +133,8 @@ async def _live(at: Connection, name: str) -> Told:
     return _there(last, name)
 
 
-async def _lines(at: Connection, name: str) -> Told:
-    last: Told | None = None
+async def _lines(at: Session, name: str) -> CaseObjects:
+    last: CaseObjects | None = None
     reader = resumed(0)
     async for last in watched(at, name):
         reader, told = news(last.investigation, reader)
@@ -142,7 +142,7 @@ async def _lines(at: Connection, name: str) -> Told:
     return _there(last, name)
 
 
-def _there(last: Told | None, name: str) -> Told:
+def _there(last: CaseObjects | None, name: str) -> CaseObjects:
     if last is None:
         raise NotFound(f"Investigation {name} is not there")
     return last
@@ -158,7 +158,7 @@ def _coloured(lines: list[str]) -> Text:
         found = _SIGN.match(line)
         start = found.start(1) if found else 0
         text.append(line[:start])
-        text.append(line[start : start + 1], style=COLOURS[Mark(found[1])] if found else "")
+        text.append(line[start : start + 1], style=COLOURS[State(found[1])] if found else "")
         text.append(f"{line[start + 1 :]}\n")
     return text
 
@@ -170,7 +170,7 @@ def explain(
     name: str,
     /,
     *,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Say why: the cause with its evidence, what was ruled out, the workflow, the person, what came of it.
 
@@ -179,7 +179,7 @@ def explain(
     name
         Investigation, or its Signal, or the folder of a recorded case.
     """
-    say(*as_sections(explained(_case(name, place)), room()))
+    say(*as_sections(explanation_of(_case(name, place)), room()))
     return Exit.OK
 
 
@@ -188,7 +188,7 @@ def report(
     /,
     *,
     file: Annotated[Path | None, Parameter(name="--output", alias="-o")] = None,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Write a whole case as Markdown, for an incident document.
 
@@ -200,7 +200,7 @@ def report(
         File to make; the terminal unless given.
     """
     told = _case(name, place)
-    lines = as_markdown(f"Incident: {told.investigation.spec.signal.name}", (_facts(told), *explained(told)))
+    lines = as_markdown(f"Incident: {told.investigation.spec.signal.name}", (_facts(told), *explanation_of(told)))
     if file is None:
         say(*lines)
     else:
@@ -215,7 +215,7 @@ def _written(file: Path, text: str) -> None:
         raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
 
 
-def _facts(told: Told) -> Section:
+def _facts(told: CaseObjects) -> Section:
     """What an incident document opens with."""
     status, inv = told.status, told.investigation
     times = {"began": status.started_at, "ended": status.completed_at}
@@ -223,12 +223,12 @@ def _facts(told: Told) -> Section:
     return Section("Summary", branches(f"Investigation {inv.namespace}/{inv.name}", *written))
 
 
-def _case(name: str, place: Place) -> Told:
+def _case(name: str, place: KubeOptions) -> CaseObjects:
     folder = recorded_folder(name)
     if folder is not None:
         return asyncio.run(recorded_told(folder))
 
-    async def work(at: Connection) -> Told:
+    async def work(at: Session) -> CaseObjects:
         return await told_of(at, await investigation_object(at, name))
 
     return at_place(place, work)
@@ -244,7 +244,7 @@ def evidence(
     *,
     settings: Path | None = None,
     operator_namespace: Annotated[str, Parameter(show_default=False)] = "",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """List the evidence of a case, or print the text of one piece, as redacted as it was stored.
 
@@ -265,18 +265,20 @@ def evidence(
     return asyncio.run(_evidence(name, number.upper(), chosen, place, direct=settings is not None))
 
 
-async def _evidence(name: str, number: str, settings: Settings, place: Place, *, direct: bool) -> Exit:
+async def _evidence(name: str, number: str, settings: Settings, place: KubeOptions, *, direct: bool) -> Exit:
     folder = recorded_folder(name)
     if folder is not None:
         case = await recorded_case(folder)
-        return _print(Told(recorded_investigation(case)), number, Held(case.evidence))
+        return _print(CaseObjects(recorded_investigation(case)), number, DisclosedEvidence(case.evidence))
     async with connected(place) as at:
         found = await investigation_object(at, name)
         told = await told_of(at, found)
         return _print(told, number, await _held(there(at, found), told, number, settings, direct=direct))
 
 
-async def _held(at: Connection, told: Told, number: str, settings: Settings, *, direct: bool) -> Held | None:
+async def _held(
+    at: Session, told: CaseObjects, number: str, settings: Settings, *, direct: bool
+) -> DisclosedEvidence | None:
     """None where nobody has the text, or this person may not read it: the status still says what it was.
 
     Said only where one text is asked for: the list does without.
@@ -289,7 +291,7 @@ async def _held(at: Connection, told: Told, number: str, settings: Settings, *, 
         return None
 
 
-def _print(told: Told, number: str, held: Held | None) -> Exit:
+def _print(told: CaseObjects, number: str, held: DisclosedEvidence | None) -> Exit:
     if held is not None:
         tell_withheld(held.withheld)
     if not number:
@@ -308,7 +310,7 @@ def _print(told: Told, number: str, held: Held | None) -> Exit:
     return Exit.NOT_FOUND
 
 
-def _index(told: Told, held: Held | None) -> tuple[list[str], list[list[str]]]:
+def _index(told: CaseObjects, held: DisclosedEvidence | None) -> tuple[list[str], list[list[str]]]:
     """What each piece was asked for is kept with its text alone: without that there is no such column."""
     asked = {one.id: [_arguments(one)] for one in held.pieces} if held else {}
     asked |= {name: ["(withheld)"] for name in held.withheld} if held else {}
@@ -327,7 +329,7 @@ def _arguments(found: Evidence) -> str:
     return ", ".join(f"{key}={value}" for key, value in found.arguments.items())
 
 
-def _citing(told: Told, number: str) -> Iterator[str]:
+def _citing(told: CaseObjects, number: str) -> Iterator[str]:
     yield from (f"{claim.role} {claim.verdict}" for claim in told.status.claims if number in claim.evidence)
     yield from (f"finding {finding.detector}" for finding in told.status.findings if number in finding.evidence)
 

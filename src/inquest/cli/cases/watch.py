@@ -11,13 +11,13 @@ from inquest.adapters.clock import SystemClock
 from inquest.api.investigation import Investigation
 from inquest.cli.cases.find import investigation_object, there
 from inquest.cli.exits import Exit
-from inquest.cli.options import Connection, Place, at_place
+from inquest.cli.options import KubeOptions, Session, at_place
 from inquest.cli.output import json_line, say, warn
-from inquest.controllers.house import INVESTIGATION
+from inquest.controllers.ports import INVESTIGATION
 from inquest.errors import Retryable
-from inquest.ports.kubernetes import Status
+from inquest.ports.kubernetes import Objects
 from inquest.ports.process import Clock
-from inquest.presentation.stream import Event, Reader, Told, news, resumed
+from inquest.presentation.stream import FollowEvent, FollowKind, Reader, news, resumed
 
 SECONDS: Final = 1.0
 """Between two looks at the status."""
@@ -32,7 +32,7 @@ def follow(
     *,
     after: int = 0,
     output: Annotated[Output, Parameter(alias="-o")] = "text",
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Tell what an investigation does until it has ended: how it stands, then every call of a tool.
 
@@ -46,7 +46,7 @@ def follow(
         `text`: a line for each event; `json`: one object a line.
     """
 
-    async def work(at: Connection) -> Exit:
+    async def work(at: Session) -> Exit:
         found = await investigation_object(at, investigation)
         at, name = there(at, found), str(found["metadata"]["name"])
         events = following(at.kube.status, SystemClock(), at.namespace, name, resumed(after))
@@ -57,7 +57,9 @@ def follow(
     return at_place(place, work)
 
 
-async def following(status: Status, clock: Clock, namespace: str, name: str, reader: Reader) -> AsyncIterator[Told]:
+async def following(
+    status: Objects, clock: Clock, namespace: str, name: str, reader: Reader
+) -> AsyncIterator[FollowEvent]:
     """Everything that this reader is told, up to the end."""
     failures = 0
     while not reader.ended:
@@ -77,12 +79,12 @@ async def following(status: Status, clock: Clock, namespace: str, name: str, rea
             await clock.sleep(SECONDS)
 
 
-def _json_line(told: Told) -> str:
-    number = {"id": told.id} if told.event is Event.CALL else {}
+def _json_line(told: FollowEvent) -> str:
+    number = {"id": told.id} if told.event is FollowKind.CALL else {}
     return json_line({"event": told.event, **number, **told.body})
 
 
-def text_line(told: Told) -> str:
+def text_line(told: FollowEvent) -> str:
     """One event as a line of text."""
     return " ".join(_TEXTS[told.event](told.id, told.body).splitlines())
 
@@ -98,9 +100,9 @@ def _missed_text(number: int, body: Mapping[str, Any]) -> str:
     return f"      calls {body['from']}{last} are not in the status any more; the transcript holds them"
 
 
-_TEXTS: Final[Mapping[Event, Callable[[int, Mapping[str, Any]], str]]] = {
-    Event.STATUS: lambda _, body: f"{body['phase']}: {body['message']}".rstrip(": "),
-    Event.MISSED: _missed_text,
-    Event.CALL: _call_text,
-    Event.END: lambda _, body: "end: " + ", ".join(body.values()),
+_TEXTS: Final[Mapping[FollowKind, Callable[[int, Mapping[str, Any]], str]]] = {
+    FollowKind.STATUS: lambda _, body: f"{body['phase']}: {body['message']}".rstrip(": "),
+    FollowKind.MISSED: _missed_text,
+    FollowKind.CALL: _call_text,
+    FollowKind.END: lambda _, body: "end: " + ", ".join(body.values()),
 }

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from inquest.api.approval import ApprovalSpec, Identity, RemediationApprovalRequest
 from inquest.api.base import GROUP, duration_from_timedelta
-from inquest.api.conditions import Verdict, false, true
+from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.manifests.admission import not_in_force
@@ -16,12 +16,12 @@ from inquest.api.manifests.admission import render as admission_policies
 from inquest.api.names import REQUESTER_ANNOTATION, approval_name, execution_name
 from inquest.api.types import ApprovalPhase, ApprovalState, VoidReason
 from inquest.controllers.guards import Guards, bare
-from inquest.controllers.house import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, House
-from inquest.controllers.status import publish, sealed
+from inquest.controllers.ports import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, ControllerPorts
+from inquest.controllers.status import publish, redact_object
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.remediation.approval import ApprovalView, Stand, Standing, approval_stands, decided_at
+from inquest.core.remediation.approval import ApprovalCheck, ApprovalInput, ApprovalStanding, check_approval, decided_at
 from inquest.core.remediation.execution import digest_of_execution
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
 from inquest.ports.kubernetes import Access, Person
@@ -30,30 +30,30 @@ APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")
 
 
 @dataclass(frozen=True)
-class Looked:
+class RequestState:
     """The request as it is now, and what it is worth."""
 
     request: RemediationApprovalRequest
-    stand: Stand
+    stand: ApprovalCheck
     decided_by: str
     decided_at: datetime | None
 
 
 @dataclass(frozen=True)
-class Approvals:
+class ApprovalController:
     """Reads, judges and settles the request of one case."""
 
-    house: House
+    ports: ControllerPorts
 
     async def look(
         self, inv: Investigation, case: Case, *, signal_resolved: bool, context: ResourceContext | None = None
-    ) -> Looked | None:
+    ) -> RequestState | None:
         """None where there is no request: it was deleted, and is made again.
 
         `context` is the target of the proposal as the same look has read it already.
         """
         try:
-            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+            raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
         except NotFound:
             return None
         found = RemediationApprovalRequest.from_object(raw)
@@ -61,21 +61,21 @@ class Approvals:
         view = await self._view(inv, case, found, moment, signal_resolved=signal_resolved)
         same = context is not None and context.target == bare(found.spec.target)
         stand = await self._judged(view, found, context if same else None)
-        return Looked(found, stand, found.spec.decided_by or "", moment)
+        return RequestState(found, stand, found.spec.decided_by or "", moment)
 
     async def _judged(
-        self, view: ApprovalView, found: RemediationApprovalRequest, context: ResourceContext | None
-    ) -> Stand:
+        self, view: ApprovalInput, found: RemediationApprovalRequest, context: ResourceContext | None
+    ) -> ApprovalCheck:
         """Drift is asked last: a service that is away delays the use of an approval, never a rejection or expiry."""
-        stand = approval_stands(view)
-        if stand.standing not in (Standing.STANDS, Standing.PENDING):
+        stand = check_approval(view)
+        if stand.standing not in (ApprovalStanding.STANDS, ApprovalStanding.PENDING):
             return stand
         try:
-            drift = await Guards(self.house).drift(found.spec.target, found.spec.workflow, context)
+            drift = await Guards(self.ports).drift(found.spec.target, found.spec.workflow, context)
         except Retryable as error:
-            late = stand.standing is Standing.STANDS
-            return Stand(Standing.UNREAD, f"held until it can be read: {error}") if late else stand
-        return approval_stands(replace(view, drift=drift))
+            late = stand.standing is ApprovalStanding.STANDS
+            return ApprovalCheck(ApprovalStanding.UNREAD, f"held until it can be read: {error}") if late else stand
+        return check_approval(replace(view, drift=drift))
 
     async def _view(
         self,
@@ -85,24 +85,24 @@ class Approvals:
         moment: datetime | None,
         *,
         signal_resolved: bool,
-    ) -> ApprovalView:
+    ) -> ApprovalInput:
         asked = case.last(facts.ApprovalRequested)
         owner = next((ref.uid for ref in found.metadata.owner_references), "")
-        account = f"system:serviceaccount:{self.house.namespace}:"
-        chosen = self.house.settings
-        return ApprovalView(
+        account = f"system:serviceaccount:{self.ports.namespace}:"
+        chosen = self.ports.settings
+        return ApprovalInput(
             spec=found.spec,
             uid=found.uid,
             owner_uid=owner,
             case_uid=inv.uid,
             recorded_uid=asked.uid if asked else "",
             recorded_digest=asked.digest if asked else "",
-            now=await self.house.now(),
+            now=await self.ports.now(),
             decided_at=moment,
             policies_intact=await self.policies_intact(),
             allowed=await self._allowed(found),
             own_accounts=frozenset({account + chosen.kubernetes.service_account, f"{account}inquest-investigator"}),
-            own_prefixes=(f"system:serviceaccount:{self.house.execution_namespace}:",),
+            own_prefixes=(f"system:serviceaccount:{self.ports.execution_namespace}:",),
             requester=requester_of(inv),
             separate_requester=chosen.approval.separate_requester or bool(found.spec.separate_requester),
             signal_resolved=signal_resolved,
@@ -119,7 +119,7 @@ class Approvals:
         if created is not None or intent is None or ruled is None:
             return created.uid if created else ""
         try:
-            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, name, inv.namespace))
+            found = WorkflowExecution.from_object(await self.ports.status.read(EXECUTION, name, inv.namespace))
         except NotFound:
             return ""
         is_ours = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
@@ -129,7 +129,7 @@ class Approvals:
     async def _allowed(self, found: RemediationApprovalRequest) -> dict[str, bool]:
         """What a SubjectAccessReview says now of everybody who decided."""
         access = Access(APPROVE.verb, APPROVE.group, APPROVE.resource, namespace=found.namespace)
-        ask = self.house.status.allowed_for
+        ask = self.ports.status.allowed_for
         return {person.user: await ask(person, access, found.name) for person in deciders(found.spec)}
 
     async def policies_intact(self) -> bool:
@@ -138,20 +138,20 @@ class Approvals:
 
     async def policies_missing(self) -> tuple[str, ...]:
         """`Kind/name` of each that is not there or says something else; none where they are not required."""
-        if not self.house.settings.approval.require_admission_policy:
+        if not self.ports.settings.approval.require_admission_policy:
             return ()
         try:
             found = [
-                *(await self.house.status.list(ADMISSION_POLICY)),
-                *(await self.house.status.list(ADMISSION_BINDING)),
+                *(await self.ports.status.list(ADMISSION_POLICY)),
+                *(await self.ports.status.list(ADMISSION_BINDING)),
             ]
         except Forbidden:
             return ("they may not be read",)
-        chosen = self.house.settings.kubernetes
-        wanted = admission_policies(chosen.namespace, chosen.service_account, self.house.execution_namespace)
+        chosen = self.ports.settings.kubernetes
+        wanted = admission_policies(chosen.namespace, chosen.service_account, self.ports.execution_namespace)
         return not_in_force(_with_kinds(found), wanted)
 
-    async def settle(self, looked: Looked, now: datetime) -> None:
+    async def settle(self, looked: RequestState, now: datetime) -> None:
         """Write into the request's status what became of it."""
         phase = PHASES.get(ApprovalState(looked.stand.standing.value)) if _is_settled(looked.stand) else None
         if phase is None and looked.request.status.phase not in (None, ApprovalPhase.PENDING):
@@ -163,7 +163,7 @@ class Approvals:
                 "phase": ApprovalPhase.PENDING,
                 "time_remaining": _minutes(left),
             }
-            await publish(self.house, APPROVAL, looked.request, changes, {}, now=now)
+            await publish(self.ports, APPROVAL, looked.request, changes, {}, now=now)
             return
         changes = {
             "phase": phase,
@@ -172,12 +172,12 @@ class Approvals:
             "void_reason": looked.stand.void,
             "time_remaining": "0s",
         }
-        await publish(self.house, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
+        await publish(self.ports, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
 
     async def consume(self, inv: Investigation, request_uid: str, execution_uid: str) -> None:
         """Use the approval up: by compare-and-swap, for one execution."""
         try:
-            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+            raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
         except NotFound as error:
             raise Conflict(f"{approval_name(inv.name)} has just gone") from error
         found = RemediationApprovalRequest.from_object(raw)
@@ -193,21 +193,23 @@ class Approvals:
             "resourceVersion": found.metadata.resource_version,
         }
         patch = {"metadata": meta, "status": {"consumedBy": execution_uid}}
-        await self.house.status.swap(APPROVAL, sealed(self.house.redactor, patch), manager="inquest-approval")
+        await self.ports.status.swap(APPROVAL, redact_object(self.ports.redactor, patch), manager="inquest-approval")
 
     async def close(self, inv: Investigation) -> None:
         """The case has ended: a request that nobody decided, or that was never used, is void."""
         try:
-            raw = await self.house.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
+            raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
         except NotFound:
             return
         found = RemediationApprovalRequest.from_object(raw)
         owned = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
         is_open = found.status.phase in (None, ApprovalPhase.PENDING, ApprovalPhase.APPROVED)
         if owned and is_open and not found.status.consumed_by:
-            stand = Stand(Standing.VOIDED, "the investigation has ended", VoidReason.INVESTIGATION_CANCELLED)
+            stand = ApprovalCheck(
+                ApprovalStanding.VOIDED, "the investigation has ended", VoidReason.INVESTIGATION_CANCELLED
+            )
             await self.settle(
-                Looked(found, stand, found.spec.decided_by or "", decided_at(raw)), await self.house.now()
+                RequestState(found, stand, found.spec.decided_by or "", decided_at(raw)), await self.ports.now()
             )
 
 
@@ -246,11 +248,11 @@ def _minutes(left: timedelta) -> str:
     return duration_from_timedelta(timedelta(minutes=max(0, int(left.total_seconds() // 60))))
 
 
-def _is_settled(stand: Stand) -> bool:
+def _is_settled(stand: ApprovalCheck) -> bool:
     return stand.standing.value in {state.value for state in PHASES}
 
 
-def _verdicts(phase: ApprovalPhase, stand: Stand) -> dict[str, Verdict]:
+def _verdicts(phase: ApprovalPhase, stand: ApprovalCheck) -> dict[str, ConditionValue]:
     message = stand.message
     if phase in (ApprovalPhase.APPROVED, ApprovalPhase.REJECTED):
         ready = true("Approved") if phase is ApprovalPhase.APPROVED else false("Rejected", message)

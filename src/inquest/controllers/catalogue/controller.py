@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from inquest.api.base import Resource
 from inquest.api.catalogue import ActionType, RemediationWorkflow
-from inquest.api.conditions import Verdict, false, true
+from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.signal import Signal
 from inquest.api.types import Registration as Registered
 from inquest.api.types import SignalPhase
@@ -28,13 +28,13 @@ from inquest.controllers.catalogue.live import (
     lacks_action,
     versions,
 )
-from inquest.controllers.house import ACTION_TYPE, SIGNAL, WORKFLOW, House
+from inquest.controllers.ports import ACTION_TYPE, SIGNAL, WORKFLOW, ControllerPorts
 from inquest.controllers.reading import ResourceT, fault, parsed
 from inquest.controllers.status import publish
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
 from inquest.core.text import compiled
 from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
-from inquest.ports.datastorage import Registration
+from inquest.ports.datastorage import RegisteredEntry
 from inquest.ports.kubernetes import ResourceKind
 
 log = structlog.stdlib.get_logger(__name__)
@@ -45,19 +45,19 @@ MAX_LISTED = 900
 
 
 @dataclass(frozen=True)
-class Attempt:
+class RegistrationAttempt:
     """What a registration attempt gave: status fields, conditions, and whether to look again."""
 
     changes: Mapping[str, Any]
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, ConditionValue]
     again: bool = False
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class CatalogueController:
     """Registers what is applied and disables what is gone."""
 
-    house: House
+    ports: ControllerPorts
     pending: dict[str, str] = field(default_factory=dict)
     """Why an object could not be registered yet, by `Kind namespace/name`."""
 
@@ -66,8 +66,8 @@ class Catalogue:
         found = await self._read(ACTION_TYPE, ActionType, namespace, name)
         if not isinstance(found, ActionType):
             return None
-        if namespace != self.house.namespace:
-            return await self._told(ACTION_TYPE, found, _elsewhere(self.house.namespace))
+        if namespace != self.ports.namespace:
+            return await self._told(ACTION_TYPE, found, _elsewhere(self.ports.namespace))
         oldest = await self._action_type(found.spec.name)
         if oldest is not None and oldest.uid != found.uid:
             return await self._told(ACTION_TYPE, found, _using((), _second(found, oldest)))
@@ -76,11 +76,11 @@ class Catalogue:
         again = await self._told(ACTION_TYPE, found, _using(_active(naming), result))
         if result.changes["registration"] is Registered.ACTIVE is not found.status.registration:
             for waiting in naming:
-                self.house.offer(WORKFLOW, waiting.namespace, waiting.name, waiting.uid)
+                self.ports.offer(WORKFLOW, waiting.namespace, waiting.name, waiting.uid)
         return again
 
     async def _naming(self, action: str) -> tuple[RemediationWorkflow, ...]:
-        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW, self.house.namespace))
+        found = parsed(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
         return tuple(one for one in found if one.spec.action_type == action)
 
     async def fill(self) -> str:
@@ -90,7 +90,7 @@ class Catalogue:
         """
         self.pending.clear()
         for kind, look in ((ACTION_TYPE, self.action_type), (WORKFLOW, self.workflow)):
-            for found in await self.house.status.list(kind):
+            for found in await self.ports.status.list(kind):
                 meta = found["metadata"]
                 # One object that nobody can register must not keep every case waiting.
                 try:
@@ -116,19 +116,19 @@ class Catalogue:
         found = await self._read(WORKFLOW, RemediationWorkflow, namespace, name)
         if not isinstance(found, RemediationWorkflow):
             return None
-        if namespace != self.house.namespace:
-            return await self._told(WORKFLOW, found, _elsewhere(self.house.namespace))
-        same = await versions(self.house.status, self.house.namespace, found.spec.id)
+        if namespace != self.ports.namespace:
+            return await self._told(WORKFLOW, found, _elsewhere(self.ports.namespace))
+        same = await versions(self.ports.status, self.ports.namespace, found.spec.id)
         newest = max(same, key=by_version, default=found)
         if by_version(newest) > by_version(found):
             return await self._workflow_told(found, _superseded(found, newest))
         again = await self._workflow_told(found, await self._attempt_workflow(found))
         for older in same:
             if older.spec.version != found.spec.version and older.status.registration is not Registered.SUPERSEDED:
-                self.house.offer(WORKFLOW, older.namespace, older.name, older.uid)
+                self.ports.offer(WORKFLOW, older.namespace, older.name, older.uid)
         return again
 
-    async def _workflow_told(self, found: RemediationWorkflow, result: Attempt) -> timedelta | None:
+    async def _workflow_told(self, found: RemediationWorkflow, result: RegistrationAttempt) -> timedelta | None:
         again = await self._told(WORKFLOW, found, result)
         if result.changes.get("registration") is not found.status.registration:
             await self._ring_action(found.spec.action_type)
@@ -138,20 +138,20 @@ class Catalogue:
 
     async def _ring_held(self) -> None:
         """A Signal that is held because no workflow fitted is looked at again: this one may."""
-        for held in parsed(Signal, await self.house.status.list(SIGNAL)):
+        for held in parsed(Signal, await self.ports.status.list(SIGNAL)):
             if held.status.phase is SignalPhase.BLOCKED and held.status.reason == MANUAL_REVIEW_PENDING:
-                self.house.offer(SIGNAL, held.namespace, held.name, held.uid)
+                self.ports.offer(SIGNAL, held.namespace, held.name, held.uid)
 
     async def _ring_action(self, name: str) -> None:
         """Who uses it has changed."""
-        for one in parsed(ActionType, await self.house.status.list(ACTION_TYPE, self.house.namespace)):
+        for one in parsed(ActionType, await self.ports.status.list(ACTION_TYPE, self.ports.namespace)):
             if one.spec.name == name:
-                self.house.offer(ACTION_TYPE, one.namespace, one.name, one.uid)
+                self.ports.offer(ACTION_TYPE, one.namespace, one.name, one.uid)
 
     async def sweep(self) -> int:
         """Disable what no resource carries any more, or whose ActionType is gone; says how many."""
         # First what is held: a workflow that is applied and registered between the reads is no orphan.
-        registered = await self.house.datastorage.registered()
+        registered = await self.ports.datastorage.registered()
         workflows = await self._whole(WORKFLOW, RemediationWorkflow)
         actions = await self._whole(ACTION_TYPE, ActionType)
         if workflows is None or actions is None:
@@ -160,14 +160,14 @@ class Catalogue:
         hashes = {content_hash(content_of(one)) for one in workflows if one.spec.action_type in named}
         orphans = [held for held in registered if _is_orphan(held, hashes)]
         for orphan in orphans:
-            await self.house.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow or ActionType is gone")
+            await self.ports.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow or ActionType is gone")
             log.info("workflow disabled", workflow=orphan.name, version=orphan.version, id=orphan.id)
         self._revive(actions, workflows, named)
         return len(orphans)
 
     async def _whole(self, kind: ResourceKind, model: type[ResourceT]) -> tuple[ResourceT, ...] | None:
         """None where one cannot be read: what is there is not known, and a part proves nothing."""
-        items = await self.house.status.list(kind, self.house.namespace)
+        items = await self.ports.status.list(kind, self.ports.namespace)
         readable = parsed(model, items)
         return readable if len(readable) == len(items) else None
 
@@ -175,27 +175,27 @@ class Catalogue:
         """Look again at what gave way to something that is gone now, and at what has lost its action."""
         for action in actions:
             if action.status.registration is Registered.INVALID:
-                self.house.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
+                self.ports.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
         newest = {one.spec.id: one for one in sorted(workflows, key=by_version)}
         for one in newest.values():
             is_left = one.status.registration is Registered.ACTIVE and one.spec.action_type not in named
             is_found = lacks_action(one) and one.spec.action_type in named
             if is_left or is_found or one.status.registration is Registered.SUPERSEDED:
-                self.house.offer(WORKFLOW, one.namespace, one.name, one.uid)
+                self.ports.offer(WORKFLOW, one.namespace, one.name, one.uid)
 
-    async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> Attempt:
+    async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> RegistrationAttempt:
         try:
-            await self.house.datastorage.register_action_type(name, words)
+            await self.ports.datastorage.register_action_type(name, words)
         except Unavailable as error:
             return _pending(error, "Registered")
         except AlreadyExists as error:
-            return Attempt({"registration": Registered.INVALID, "message": str(error)}, _conflict(error))
-        return Attempt(
+            return RegistrationAttempt({"registration": Registered.INVALID, "message": str(error)}, _conflict(error))
+        return RegistrationAttempt(
             {"registration": Registered.ACTIVE, "message": "registered"},
             {"Registered": true("Registered"), "Ready": true("Ready")},
         )
 
-    async def _attempt_workflow(self, found: RemediationWorkflow) -> Attempt:
+    async def _attempt_workflow(self, found: RemediationWorkflow) -> RegistrationAttempt:
         action = await self._action_type(found.spec.action_type)
         if action is None:
             await self._left_behind(found)
@@ -206,13 +206,13 @@ class Catalogue:
                 "Registered": false("Invalid", message),
                 "Ready": false("ActionTypeFound", message),
             }
-            return Attempt({"registration": Registered.INVALID, "message": message}, verdicts)
+            return RegistrationAttempt({"registration": Registered.INVALID, "message": message}, verdicts)
         if unusable := unusable_pattern(found):
             return _refused(Invalid(unusable))
         try:
             # The order in which resources arrive is nobody's: what the workflow rests on is registered first.
-            await self.house.datastorage.register_action_type(action.spec.name, words_of(action))
-            held = await self.house.datastorage.register_workflow(content_of(found))
+            await self.ports.datastorage.register_action_type(action.spec.name, words_of(action))
+            held = await self.ports.datastorage.register_workflow(content_of(found))
         except Unavailable as error:
             return _pending(error, "Registered")
         except (AlreadyExists, Invalid) as error:
@@ -226,7 +226,7 @@ class Catalogue:
         name = found.spec.action_type
         left = _active(await self._naming(name))
         text = f"ActionType {name} is gone, and was in use by {_listed(left or [found])}"
-        await self.house.herald.event(found.to_object(), "InUse", self.house.redactor.text(text), warning=True)
+        await self.ports.notifier.event(found.to_object(), "InUse", self.ports.redactor.text(text), warning=True)
         try:
             await self.sweep()
         except Unavailable as error:
@@ -238,7 +238,7 @@ class Catalogue:
 
         Raises Unavailable where it is not known to be absent, because one cannot be read.
         """
-        items = await self.house.status.list(ACTION_TYPE, self.house.namespace)
+        items = await self.ports.status.list(ACTION_TYPE, self.ports.namespace)
         found = parsed(ActionType, items)
         named = [one for one in found if one.spec.name == name]
         if not named and len(found) < len(items):
@@ -247,17 +247,17 @@ class Catalogue:
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
         try:
-            return model.from_object(await self.house.status.read(kind, name, namespace))
+            return model.from_object(await self.ports.status.read(kind, name, namespace))
         except NotFound:
             self.pending.pop(f"{kind.kind} {namespace}/{name}", None)
             return None
 
-    async def _told(self, kind: ResourceKind, found: Resource, result: Attempt) -> timedelta | None:
-        now = await self.house.now()
+    async def _told(self, kind: ResourceKind, found: Resource, result: RegistrationAttempt) -> timedelta | None:
+        now = await self.ports.now()
         changes = dict(result.changes)
         if changes.get("registration") is Registered.ACTIVE:
             changes["registered_at"] = _registered_before(found, changes) or now
-        await publish(self.house, kind, found, changes, result.verdicts, now=now)
+        await publish(self.ports, kind, found, changes, result.verdicts, now=now)
         place = f"{kind.kind} {found.namespace}/{found.name}"
         if result.again:
             self.pending[place] = str(changes["message"])
@@ -293,7 +293,7 @@ def unusable_pattern(found: RemediationWorkflow) -> str:
     return next((f"spec.parameters: the pattern of {name} {fault}" for name, fault in faults if fault), "")
 
 
-def _is_orphan(held: Registration, hashes: set[str]) -> bool:
+def _is_orphan(held: RegisteredEntry, hashes: set[str]) -> bool:
     return held.status == "Active" and held.content_hash not in hashes
 
 
@@ -303,20 +303,20 @@ def _seniority(found: ActionType) -> tuple[str, bool, str]:
     return str(meta.creation_timestamp), found.status.registration is not Registered.ACTIVE, found.uid
 
 
-def _elsewhere(home: str) -> Attempt:
+def _elsewhere(home: str) -> RegistrationAttempt:
     """A stranger's resource: registered, it would be offered to every case and run with any account of the runs."""
     message = f"metadata.namespace: the catalogue is read from {home} only; apply it there"
     verdicts = {"Registered": false("NamespaceNotRead", message), "Ready": false("Registered", message)}
-    return Attempt({"registration": Registered.INVALID, "message": message}, verdicts)
+    return RegistrationAttempt({"registration": Registered.INVALID, "message": message}, verdicts)
 
 
-def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> Attempt:
+def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> RegistrationAttempt:
     message = f"version {newest.spec.version} in {newest.name} has taken its place"
     verdicts = {"Registered": false("Superseded", message), "Ready": false("Superseded", message)}
-    return Attempt({"registration": Registered.SUPERSEDED, "message": message}, verdicts)
+    return RegistrationAttempt({"registration": Registered.SUPERSEDED, "message": message}, verdicts)
 
 
-def _using(users: Sequence[RemediationWorkflow], result: Attempt) -> Attempt:
+def _using(users: Sequence[RemediationWorkflow], result: RegistrationAttempt) -> RegistrationAttempt:
     """With who uses the action type."""
     verdict = true("InUse", f"by {_listed(users)}") if users else false("NotInUse", "no active workflow names it")
     changes = {**result.changes, "active_workflows": len(users)}
@@ -327,12 +327,12 @@ def _listed(found: Iterable[RemediationWorkflow]) -> str:
     return ", ".join(sorted({one.spec.id for one in found}))[:MAX_LISTED]
 
 
-def _second(found: ActionType, oldest: ActionType) -> Attempt:
+def _second(found: ActionType, oldest: ActionType) -> RegistrationAttempt:
     message = f"{oldest.name} is older and has the name {found.spec.name}"
-    return Attempt({"registration": Registered.INVALID, "message": message}, _conflict(message))
+    return RegistrationAttempt({"registration": Registered.INVALID, "message": message}, _conflict(message))
 
 
-def _accepted(held: Registration) -> Attempt:
+def _accepted(held: RegisteredEntry) -> RegistrationAttempt:
     changes = {
         "registration": Registered.ACTIVE,
         "workflow_id": held.id,
@@ -345,10 +345,10 @@ def _accepted(held: Registration) -> Attempt:
         "Registered": true("Registered"),
         "Ready": true("Ready"),
     }
-    return Attempt(changes, verdicts)
+    return RegistrationAttempt(changes, verdicts)
 
 
-def _refused(error: Exception) -> Attempt:
+def _refused(error: Exception) -> RegistrationAttempt:
     reason = "VersionConflict" if isinstance(error, AlreadyExists) else "ParametersInvalid"
     message = str(error)
     verdicts = {
@@ -357,14 +357,14 @@ def _refused(error: Exception) -> Attempt:
         "Registered": false("VersionConflict" if isinstance(error, AlreadyExists) else "Invalid", message),
         "Ready": false("Valid", message),
     }
-    return Attempt({"registration": Registered.INVALID, "message": message[:1024]}, verdicts)
+    return RegistrationAttempt({"registration": Registered.INVALID, "message": message[:1024]}, verdicts)
 
 
-def _pending(error: Exception, failing: str) -> Attempt:
+def _pending(error: Exception, failing: str) -> RegistrationAttempt:
     message = str(error)
     verdicts = {"Registered": false("DataStorageUnavailable", message), "Ready": false(failing, message)}
-    return Attempt({"registration": Registered.PENDING, "message": message[:1024]}, verdicts, again=True)
+    return RegistrationAttempt({"registration": Registered.PENDING, "message": message[:1024]}, verdicts, again=True)
 
 
-def _conflict(error: Exception | str) -> Mapping[str, Verdict]:
+def _conflict(error: Exception | str) -> Mapping[str, ConditionValue]:
     return {"Registered": false("Conflict", str(error)), "Ready": false("Registered", str(error))}

@@ -16,12 +16,12 @@ from typing import Final
 from inquest.api.base import API_VERSION
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.types import Registration
-from inquest.controllers.house import ACTION_TYPE, WORKFLOW
+from inquest.controllers.ports import ACTION_TYPE, WORKFLOW
 from inquest.controllers.reading import parsed
-from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
 from inquest.errors import NotFound
 from inquest.ports.datastorage import Catalogue
-from inquest.ports.kubernetes import Status
+from inquest.ports.kubernetes import Objects
 
 NO_ACTION_TYPE: Final = "ActionTypeNotFound"
 """Reason of the condition Valid of a workflow whose ActionType was not there."""
@@ -34,7 +34,7 @@ class LiveCatalogue:
     """`ports.Catalogue` for a cluster: the resources of the operator's namespace decide."""
 
     discovery: Catalogue
-    status: Status
+    status: Objects
     namespace: str
 
     async def actions(self, filters: CatalogueFilters, offset: int = 0, limit: int = 10) -> Page[ActionOffer]:
@@ -52,7 +52,7 @@ class LiveCatalogue:
         ids = {one.status.workflow_id for one in await self._active()}
         return replace(page, items=tuple(offer for offer in page.items if offer.workflow_id in ids))
 
-    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> WorkflowRecord:
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> Workflow:
         """The full record; NotFound where no resource carries this very content as Active."""
         record = await self.discovery.workflow(workflow_id, filters)
         if record.content_hash not in {one.status.content_hash for one in await self._active()}:
@@ -64,7 +64,7 @@ class LiveCatalogue:
         return tuple(one for one in newest(found) if is_active(one))
 
 
-async def unsettled(status: Status, namespace: str, actions: Collection[str]) -> str:
+async def unsettled(status: Objects, namespace: str, actions: Collection[str]) -> str:
     """`Kind namespace/name` of an object of these action types that is not registered yet; empty: there is none.
 
     While there is one, nobody may conclude that the catalogue has no workflow for them. No action types: all count.
@@ -130,7 +130,7 @@ def content_hash(content: str) -> str:
     return sha256(content.encode()).hexdigest()
 
 
-async def versions(status: Status, namespace: str, id_: str) -> tuple[RemediationWorkflow, ...]:
+async def versions(status: Objects, namespace: str, id_: str) -> tuple[RemediationWorkflow, ...]:
     """Every resource of a workflow: registering an older one again would bring it back into force.
 
     Those of the operator's namespace only: whoever may write there decides what is offered to every case.

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from inquest.api.conditions import Verdict, false, true, unknown
+from inquest.api.conditions import ConditionValue, false, true, unknown
 from inquest.api.execution import JOB_CLEANUP_FINALIZER, Effectiveness, Failure, Holder, JobRef, WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.names import target_string
-from inquest.api.notices import Notice as Remembered
+from inquest.api.notices import NoticeEntry as Remembered
 from inquest.api.notices import NoticeState
 from inquest.api.refs import TargetRef
 from inquest.api.types import (
@@ -27,13 +27,13 @@ from inquest.api.types import (
     Purpose,
     VoidReason,
 )
-from inquest.controllers.execution.effect_readings import Gauges
+from inquest.controllers.execution.effect_readings import EffectReader
 from inquest.controllers.guards import Guards, bare
-from inquest.controllers.house import EVENT, EXECUTION, INVESTIGATION, JOB, POD, House
 from inquest.controllers.notices import given_up, remembered, tell, unless_late
 from inquest.controllers.pods import pods_of
+from inquest.controllers.ports import EVENT, EXECUTION, INVESTIGATION, JOB, POD, ControllerPorts
 from inquest.controllers.signal.controller import resolved_time
-from inquest.controllers.status import publish, sealed
+from inquest.controllers.status import publish, redact_object
 from inquest.core.case.facts import Closed, ExecutionCreated, Fact, Intended, UndoCreated
 from inquest.core.case.journal import load
 from inquest.core.remediation.effectiveness import (
@@ -49,8 +49,8 @@ from inquest.core.remediation.effectiveness import (
     symptoms_of,
     windows,
 )
-from inquest.core.remediation.guards import Halt, guard, guard_undo
-from inquest.core.remediation.job import Lock, clean_up_is_due, dropped_parameters, job, lock_on, target_fault
+from inquest.core.remediation.guards import GuardResult, check_guards, guard_undo
+from inquest.core.remediation.job import TargetLock, clean_up_is_due, dropped_parameters, job_of, lock_on, target_fault
 from inquest.core.remediation.job_result import JobOutcome, job_outcome
 from inquest.core.remediation.proposal import health_before
 from inquest.core.reporting import notices
@@ -66,37 +66,37 @@ _UNBLOCKED: Final[Mapping[str, None]] = {"blocked_by": None, "blocked_until": No
 
 
 @dataclass(frozen=True)
-class Change:
+class StatusUpdate:
     """What a look at an execution makes of its status."""
 
     changes: Mapping[str, Any]
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, ConditionValue]
     event: tuple[str, str, bool] | None = None
     """Reason, message, warning."""
     again: timedelta | None = None
 
 
 @dataclass(frozen=True)
-class Executions:
+class ExecutionController:
     """Looks at one WorkflowExecution at a time."""
 
-    house: House
+    ports: ControllerPorts
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one execution further; gives when to look again."""
         try:
-            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, name, namespace))
+            found = WorkflowExecution.from_object(await self.ports.status.read(EXECUTION, name, namespace))
         except NotFound:
             return None
         if found.metadata.deletion_timestamp is not None:
             return await self._let_go(found)
         look = self._looks()[found.status.phase or ExecutionPhase.PENDING]
-        now = await self.house.now()
+        now = await self.ports.now()
         change = await look(found, now)
         await self._tell(found, change, now)
         return change.again
 
-    def _looks(self) -> Mapping[ExecutionPhase, Callable[[WorkflowExecution, datetime], Awaitable[Change]]]:
+    def _looks(self) -> Mapping[ExecutionPhase, Callable[[WorkflowExecution, datetime], Awaitable[StatusUpdate]]]:
         return {
             ExecutionPhase.PENDING: self._start,
             ExecutionPhase.BLOCKED: self._start,
@@ -110,16 +110,16 @@ class Executions:
 
     # --- Pending, Blocked --------------------------------------------------------------------------------------
 
-    async def _start(self, found: WorkflowExecution, now: datetime) -> Change:
+    async def _start(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
         """Begin, or wake from a hold: everything is asked anew, because the world went on (resources, 8.2, 9.4)."""
         inv = await self._investigation(found)
         facts = await self._facts(inv) if inv is not None else ()
         if inv is not None and _is_awaited(found, inv, facts):
-            return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=2))
+            return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=2))
         fault = _fault(found, inv, facts)
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
-        if frozen := await Guards(self.house).frozen(found.spec.target):
+        if frozen := await Guards(self.ports).frozen(found.spec.target):
             return _frozen(frozen)
         halt = await self._halt(found)
         if halt is not None and _is_too_old(found, now):
@@ -128,54 +128,56 @@ class Executions:
             return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
         if found.status.phase is None:
             # Its status is written once before anything runs: what cannot say what it does is not begun.
-            return Change({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
-        self.house.must_hold()
-        wanted = job(found, namespace=self.house.execution_namespace, health=await self._health(found, now))
+            return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
+        self.ports.must_hold()
+        wanted = job_of(found, namespace=self.ports.execution_namespace, health=await self._health(found, now))
         try:
-            made = await self.house.status.create(JOB, self._sealed(wanted))
+            made = await self.ports.status.create(JOB, self._sealed(wanted))
         except AlreadyExists:
             return await self._locked(found, now)
         return await self._running(found, made, now, "JobCreated")
 
-    async def _halt(self, found: WorkflowExecution) -> Halt | None:
+    async def _halt(self, found: WorkflowExecution) -> GuardResult | None:
         """What holds it back; its own Job, made right before a crash, does not."""
         there = await self._job(found)
-        if lock_on(there, found.uid) is Lock.OURS:
+        if lock_on(there, found.uid) is TargetLock.OURS:
             return None
-        view = await Guards(self.house).view(
+        view = await Guards(self.ports).view(
             found.spec.target,
             found.spec.workflow,
             execution_uid=found.uid,
             signal_resolved=await self._signal_resolved(found),
             approved_by_person=found.spec.approval_ref is not None,
         )
-        return guard_undo(view) if _is_undo(found) else guard(view)
+        return guard_undo(view) if _is_undo(found) else check_guards(view)
 
     async def _facts(self, inv: Investigation) -> tuple[Fact, ...]:
-        log = await self.house.journal.read(inv.uid)
+        log = await self.ports.journal.read(inv.uid)
         return tuple(load(entry.payload) for entry in log.entries)
 
-    async def _locked(self, found: WorkflowExecution, now: datetime) -> Change:
+    async def _locked(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
         """Something stands under the Job's name: whose is it?"""
         there = await self._job(found)
         lock = lock_on(there, found.uid)
-        if lock is Lock.OURS and there is not None:
+        if lock is TargetLock.OURS and there is not None:
             return await self._running(found, there, now, "JobAdopted")
-        if lock is Lock.FOREIGN:
+        if lock is TargetLock.FOREIGN:
             message = "a Job that Inquest did not make has the name of this target's lock"
             return _failure(found, JobOutcome(ended=True, reason=FailureReason.UNKNOWN, message=message), now)
-        if lock is Lock.ENDED and there is not None:
-            await self.house.status.delete(
-                JOB, there["metadata"]["name"], self.house.execution_namespace, uid=there["metadata"]["uid"]
+        if lock is TargetLock.ENDED and there is not None:
+            await self.ports.status.delete(
+                JOB, there["metadata"]["name"], self.ports.execution_namespace, uid=there["metadata"]["uid"]
             )
-        if lock in (Lock.ENDED, Lock.FREE):
+        if lock in (TargetLock.ENDED, TargetLock.FREE):
             raise Conflict(f"the lock on {target_string(found.spec.target)} has just become free")
-        return _held(Halt("ResourceBusy", "another execution is changing the target", until=now + BUSY_POLL), now)
+        return _held(
+            GuardResult("ResourceBusy", "another execution is changing the target", until=now + BUSY_POLL), now
+        )
 
-    async def _running(self, found: WorkflowExecution, made: Json, now: datetime, how: str) -> Change:
+    async def _running(self, found: WorkflowExecution, made: Json, now: datetime, how: str) -> StatusUpdate:
         before = found.status.pre_spec_hash or found.spec.target.spec_hash
         if not before:
-            before = (await self.house.eyes.pin(bare(found.spec.target))).spec_hash
+            before = (await self.ports.target_reader.pin(bare(found.spec.target))).spec_hash
         meta, fared = made["metadata"], health_before(made)
         ref = JobRef(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
         changes = {
@@ -190,7 +192,9 @@ class Executions:
             "effectiveness": found.status.effectiveness if fared is None else Effectiveness(health_before=fared),
         }
         verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
-        return Change(changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL)
+        return StatusUpdate(
+            changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL
+        )
 
     async def _health(self, found: WorkflowExecution, now: datetime) -> float | None:
         """How the target fared right before the run: an undo is due where it fares worse afterwards (resources, 8.2).
@@ -208,7 +212,7 @@ class Executions:
 
     # --- Running -------------------------------------------------------------------------------------------------
 
-    async def _watch(self, found: WorkflowExecution, now: datetime) -> Change:
+    async def _watch(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
         inv = await self._investigation(found)
         there = await self._job(found)
         if inv is not None and inv.spec.cancel and there is not None:
@@ -220,22 +224,22 @@ class Executions:
             return _failure(found, JobOutcome(True, reason=FailureReason.UNKNOWN, message=message, ran=True), now)
         outcome = job_outcome(there, *(await self._around(there)))
         if not outcome.ended:
-            return Change({}, {}, again=JOB_POLL)
+            return StatusUpdate({}, {}, again=JOB_POLL)
         return await self._succeeded(found, outcome, now) if outcome.succeeded else _failure(found, outcome, now)
 
     async def _around(self, there: Json) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
         """Pods and events of a Job."""
         namespace, name = there["metadata"]["namespace"], there["metadata"]["name"]
-        pods = await self.house.status.list(POD, namespace, labels=f"batch.kubernetes.io/job-name={name}")
+        pods = await self.ports.status.list(POD, namespace, labels=f"batch.kubernetes.io/job-name={name}")
         names = {pod["metadata"]["name"] for pod in pods}
-        events = await self.house.status.list(EVENT, namespace)
+        events = await self.ports.status.list(EVENT, namespace)
         return pods, tuple(one for one in events if (one.get("involvedObject") or {}).get("name") in names)
 
-    async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+    async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:
         if _is_undo(found):
             return await self._undone(found, outcome, now)
         # That somebody's Git drives the target says how long its state takes to settle.
-        context = await self.house.eyes.pin(bare(found.spec.target))
+        context = await self.ports.target_reader.pin(bare(found.spec.target))
         ended = outcome.ended_at or now
         changes = {
             "completed_at": ended,
@@ -243,11 +247,11 @@ class Executions:
             "post_spec_hash": found.status.post_spec_hash or context.spec_hash or None,
             "reason": "JobSucceeded",
         }
-        if not self.house.settings.effectiveness.enabled:
+        if not self.ports.settings.effectiveness.enabled:
             done = {"JobComplete": true("JobSucceeded"), "EffectivenessAssessed": false("Disabled")}
             phase = {"phase": ExecutionPhase.SUCCEEDED, "message": "the Job succeeded; verification is switched off"}
             ready = {"Ready": true("Succeeded")}
-            return Change(changes | phase, done | ready, ("JobSucceeded", "the Job succeeded", False), JOB_POLL)
+            return StatusUpdate(changes | phase, done | ready, ("JobSucceeded", "the Job succeeded", False), JOB_POLL)
         when = self._windows(found, ended, await self._is_proactive(found), context.labels.git_ops_managed or False)
         times = {"check_after": when.check_after, "alert_check_after": when.alert_check_after}
         before = found.status.effectiveness or Effectiveness()
@@ -259,16 +263,16 @@ class Executions:
             "Ready": true("Verifying"),
         }
         again = max(timedelta(seconds=1), when.check_after - now)
-        return Change(
+        return StatusUpdate(
             changes | waiting | {"effectiveness": effect},
             verdicts,
             ("JobSucceeded", "the Job succeeded; its effect is looked at", False),
             again,
         )
 
-    async def _undone(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+    async def _undone(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:
         """The undo ran: what it took back says so first, so that a crash in between comes here again."""
-        context, ended = await self.house.eyes.pin(bare(found.spec.target)), outcome.ended_at or now
+        context, ended = await self.ports.target_reader.pin(bare(found.spec.target)), outcome.ended_at or now
         await self._roll_back(found, now)
         changes = {
             "phase": ExecutionPhase.SUCCEEDED,
@@ -283,13 +287,13 @@ class Executions:
             "EffectivenessAssessed": false("NotApplicable"),
             "Ready": true("Succeeded"),
         }
-        return Change(changes, verdicts, ("JobSucceeded", "the undo ran", False), JOB_POLL)
+        return StatusUpdate(changes, verdicts, ("JobSucceeded", "the undo ran", False), JOB_POLL)
 
     async def _roll_back(self, undo: WorkflowExecution, now: datetime) -> None:
         """The execution that was taken back, as long as it is the one that was meant."""
         meant = undo.spec.undo_of
         try:
-            raw = await self.house.status.read(EXECUTION, meant.name if meant else "", undo.namespace)
+            raw = await self.ports.status.read(EXECUTION, meant.name if meant else "", undo.namespace)
         except NotFound:
             return
         ran = WorkflowExecution.from_object(raw)
@@ -298,11 +302,11 @@ class Executions:
         message = f"taken back by {undo.name}: {ran.status.message or ''}"[:1024]
         changes = {"phase": ExecutionPhase.ROLLED_BACK, "reason": "RolledBack", "message": message}
         verdicts = {"Ready": false("RolledBack", message)}
-        await self._tell(ran, Change(changes, verdicts, ("RolledBack", message, True)), now)
+        await self._tell(ran, StatusUpdate(changes, verdicts, ("RolledBack", message, True)), now)
 
     # --- Verifying -----------------------------------------------------------------------------------------------
 
-    async def _verify(self, found: WorkflowExecution, now: datetime) -> Change:
+    async def _verify(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
         inv = await self._investigation(found)
         deadline = found.status.effectiveness.deadline if found.status.effectiveness else None
         if deadline is not None and now > deadline + OVERDUE:
@@ -314,16 +318,16 @@ class Executions:
             looked = assessed.next_look or now + BUSY_POLL
             # The next look asks whether anything has become worse since.
             seen = _with_scores(found, assessed) if now >= view.windows.check_after else found.status.effectiveness
-            return Change({"effectiveness": seen}, {}, again=max(timedelta(seconds=1), looked - now))
+            return StatusUpdate({"effectiveness": seen}, {}, again=max(timedelta(seconds=1), looked - now))
         return _verified(found, assessed)
 
     async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
         target = found.spec.target
-        context = await self.house.eyes.pin(bare(target))
+        context = await self.ports.target_reader.pin(bare(target))
         shown = await self._target(target)
         when = found.status.effectiveness or Effectiveness()
         ended = found.status.completed_at or now
-        started, gauges = found.status.started_at or ended, Gauges(self.house)
+        started, gauges = found.status.started_at or ended, EffectReader(self.ports)
         due = now >= (when.check_after or ended)
         fires = due and now >= (when.alert_check_after or ended) and inv is not None
         return EffectView(
@@ -345,9 +349,9 @@ class Executions:
         )
 
     async def _target(self, target: TargetRef) -> Json:
-        kind = await self.house.cluster.kind(target.kind, target.api_version or "")
+        kind = await self.ports.cluster.kind(target.kind, target.api_version or "")
         try:
-            return await self.house.cluster.get(kind, target.name, target.namespace or "")
+            return await self.ports.cluster.get(kind, target.name, target.namespace or "")
         except NotFound:
             return {}
 
@@ -355,29 +359,29 @@ class Executions:
         """The pods of a workload by its selector; None for a kind that has none."""
         if target.kind == "Pod":
             return (shown,)
-        return await pods_of(self.house.cluster, shown, target.namespace or "")
+        return await pods_of(self.ports.cluster, shown, target.namespace or "")
 
     # --- the end -------------------------------------------------------------------------------------------------
 
-    async def _rest(self, found: WorkflowExecution, now: datetime) -> Change:
+    async def _rest(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
         """After the end the Job keeps the target locked for a while, then goes."""
         there = await self._job(found)
-        if there is None or lock_on(there, found.uid) is not Lock.OURS:
-            return Change({}, {})
+        if there is None or lock_on(there, found.uid) is not TargetLock.OURS:
+            return StatusUpdate({}, {})
         ended = found.status.completed_at or now
-        cooldown = self.house.settings.execution.cooldown
+        cooldown = self.ports.settings.execution.cooldown
         if not clean_up_is_due(there, found.uid, ended_at=ended, now=now, cooldown=cooldown):
-            return Change({}, {}, again=max(timedelta(seconds=1), ended + cooldown - now))
+            return StatusUpdate({}, {}, again=max(timedelta(seconds=1), ended + cooldown - now))
         await self._delete_job(found, there)
         verdicts = {"TargetLocked": false("Released", "the Job was deleted")}
-        return Change({}, verdicts, ("LockReleased", "the Job was deleted", False))
+        return StatusUpdate({}, verdicts, ("LockReleased", "the Job was deleted", False))
 
     async def _let_go(self, found: WorkflowExecution) -> timedelta | None:
         """The object is being deleted: its Job goes first, then the finalizer."""
         if JOB_CLEANUP_FINALIZER not in found.metadata.finalizers:
             return None
         there = await self._job(found)
-        if there is not None and lock_on(there, found.uid) is Lock.OURS:
+        if there is not None and lock_on(there, found.uid) is TargetLock.OURS:
             await self._delete_job(found, there)
         rest = [name for name in found.metadata.finalizers if name != JOB_CLEANUP_FINALIZER]
         meta = {
@@ -386,26 +390,28 @@ class Executions:
             "resourceVersion": found.metadata.resource_version,
             "finalizers": rest or None,
         }
-        await self.house.status.swap(EXECUTION, self._sealed({"metadata": meta}), manager="inquest", status=False)
+        await self.ports.status.swap(EXECUTION, self._sealed({"metadata": meta}), manager="inquest", status=False)
         return None
 
     # --- what they use -------------------------------------------------------------------------------------------
 
-    async def _tell(self, found: WorkflowExecution, change: Change, now: datetime) -> None:
+    async def _tell(self, found: WorkflowExecution, change: StatusUpdate, now: datetime) -> None:
         told = await self._tell_people(found, change, now)
         changes = {**change.changes, **({"notices": told} if told != found.status.notices else {})}
         if not changes and not change.verdicts:
             return
-        written = await publish(self.house, EXECUTION, found, changes, change.verdicts, now=now)
+        written = await publish(self.ports, EXECUTION, found, changes, change.verdicts, now=now)
         if written is None:
             return
         if change.event:
             reason, message, warning = change.event
-            text = self.house.redactor.text(message)
-            await self.house.herald.event(found.to_object(), reason, text, warning=warning)
-        self.house.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
+            text = self.ports.redactor.text(message)
+            await self.ports.notifier.event(found.to_object(), reason, text, warning=warning)
+        self.ports.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
 
-    async def _tell_people(self, found: WorkflowExecution, change: Change, now: datetime) -> tuple[Remembered, ...]:
+    async def _tell_people(
+        self, found: WorkflowExecution, change: StatusUpdate, now: datetime
+    ) -> tuple[Remembered, ...]:
         """It waits for another one: once for each that holds it, as long as it waits; gives what is remembered."""
         known = tuple(unless_late(one, now) for one in found.status.notices)
         if change.changes.get("phase", found.status.phase) is not ExecutionPhase.BLOCKED:
@@ -419,24 +425,26 @@ class Executions:
         if not is_new and (seen is None or seen.state is not NoticeState.PENDING):
             return known
         why = str(change.changes.get("message", found.status.message))
-        told = notices.waiting(found, await self._investigation(found), holder, why, self.house.settings.cluster_name)
-        return remembered(known, await tell(self.house, found, key, told, now, seen))
+        told = notices.waiting_notice(
+            found, await self._investigation(found), holder, why, self.ports.settings.cluster_name
+        )
+        return remembered(known, await tell(self.ports, found, key, told, now, seen))
 
     async def _job(self, found: WorkflowExecution) -> Json | None:
-        name = job(found, namespace=self.house.execution_namespace)["metadata"]["name"]
+        name = job_of(found, namespace=self.ports.execution_namespace)["metadata"]["name"]
         try:
-            return await self.house.status.read(JOB, name, self.house.execution_namespace)
+            return await self.ports.status.read(JOB, name, self.ports.execution_namespace)
         except NotFound:
             return None
 
     async def _delete_job(self, found: WorkflowExecution, there: Json) -> None:
         meta = there["metadata"]
-        await self.house.status.delete(JOB, meta["name"], meta["namespace"], uid=meta["uid"])
+        await self.ports.status.delete(JOB, meta["name"], meta["namespace"], uid=meta["uid"])
 
     async def _investigation(self, found: WorkflowExecution) -> Investigation | None:
         name = found.spec.investigation_ref.name
         try:
-            return Investigation.from_object(await self.house.status.read(INVESTIGATION, name, found.namespace))
+            return Investigation.from_object(await self.ports.status.read(INVESTIGATION, name, found.namespace))
         except NotFound:
             return None
 
@@ -444,14 +452,14 @@ class Executions:
         return await self._resolved_at(await self._investigation(found)) is not None
 
     async def _resolved_at(self, inv: Investigation | None) -> datetime | None:
-        return await resolved_time(self.house, inv) if inv else None
+        return await resolved_time(self.ports, inv) if inv else None
 
     async def _is_proactive(self, found: WorkflowExecution) -> bool:
         inv = await self._investigation(found)
         return inv is not None and inv.spec.signal.mode is Mode.PROACTIVE
 
     def _windows(self, found: WorkflowExecution, ended: datetime, proactive: bool, gitops: bool) -> Windows:
-        chosen = self.house.settings.effectiveness
+        chosen = self.ports.settings.effectiveness
         timing = Timing(
             stabilization=chosen.stabilization,
             validity=chosen.validity,
@@ -463,7 +471,7 @@ class Executions:
         return windows(ended, timing, gitops=gitops, by_operator=custom, proactive=proactive)
 
     def _sealed(self, obj: Json) -> Any:
-        return sealed(self.house.redactor, obj)
+        return redact_object(self.ports.redactor, obj)
 
 
 def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
@@ -504,21 +512,21 @@ def _is_its_own(found: WorkflowExecution, there: Json) -> bool:
     """Whether this is the very Job that was made for it: one that somebody made again runs on nobody's word."""
     made = found.status.job
     is_that_one = made is None or made.uid in (None, there["metadata"]["uid"])
-    return is_that_one and lock_on(there, found.uid) is Lock.OURS
+    return is_that_one and lock_on(there, found.uid) is TargetLock.OURS
 
 
 def _is_undo(found: WorkflowExecution) -> bool:
     return found.spec.purpose is Purpose.UNDO
 
 
-def _frozen(why: str) -> Change:
+def _frozen(why: str) -> StatusUpdate:
     """It waits as if it were new: time in a freeze is not time in which the target was busy."""
     changes = {"phase": ExecutionPhase.PENDING, "reason": None, "message": why, **_UNBLOCKED}
     waits = unknown("Pending", why)
-    return Change(changes, {"TargetLocked": waits, "JobCreated": waits}, again=BUSY_POLL)
+    return StatusUpdate(changes, {"TargetLocked": waits, "JobCreated": waits}, again=BUSY_POLL)
 
 
-def _held(halt: Halt, now: datetime) -> Change:
+def _held(halt: GuardResult, now: datetime) -> StatusUpdate:
     reason = halt.guard if halt.guard in ("ResourceBusy", "RecentlyRemediated") else "ResourceBusy"
     changes = {
         "phase": ExecutionPhase.BLOCKED,
@@ -529,17 +537,17 @@ def _held(halt: Halt, now: datetime) -> Change:
     }
     again = max(timedelta(seconds=1), halt.until - now) if halt.until else BUSY_POLL
     verdicts = {"TargetLocked": false(reason, halt.message), "JobCreated": false(reason, halt.message)}
-    return Change(changes, verdicts, ("ExecutionBlocked", halt.message, True), again)
+    return StatusUpdate(changes, verdicts, ("ExecutionBlocked", halt.message, True), again)
 
 
-def _failed_by_guard(halt: Halt, now: datetime) -> Change:
+def _failed_by_guard(halt: GuardResult, now: datetime) -> StatusUpdate:
     drifted = halt.guard in set(VoidReason)
     reason = FailureReason.TARGET_DRIFTED if drifted else FailureReason.CANCELLED
     failure = Failure(reason=reason, message=halt.message, ran=False, summary=halt.message[:500], failed_at=now)
     return _ended_badly(failure, now)
 
 
-def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Change:
+def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:
     reason = outcome.reason or FailureReason.UNKNOWN
     failure = Failure(
         reason=reason,
@@ -552,10 +560,10 @@ def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> Ch
     )
     change = _ended_badly(failure, outcome.ended_at or now)
     duration = _seconds(found.status.started_at, outcome.ended_at or now)
-    return Change({**change.changes, "duration_seconds": duration}, change.verdicts, change.event, JOB_POLL)
+    return StatusUpdate({**change.changes, "duration_seconds": duration}, change.verdicts, change.event, JOB_POLL)
 
 
-def _ended_badly(failure: Failure, at: datetime) -> Change:
+def _ended_badly(failure: Failure, at: datetime) -> StatusUpdate:
     changes = {
         "phase": ExecutionPhase.FAILED,
         "reason": str(failure.reason),
@@ -570,7 +578,7 @@ def _ended_badly(failure: Failure, at: datetime) -> Change:
         "EffectivenessAssessed": false("NotApplicable"),
         "Ready": false("Failed", failure.summary),
     }
-    return Change(changes, verdicts, ("JobFailed", failure.summary, True), JOB_POLL)
+    return StatusUpdate(changes, verdicts, ("JobFailed", failure.summary, True), JOB_POLL)
 
 
 def _with_scores(found: WorkflowExecution, assessed: Assessment) -> Effectiveness:
@@ -585,7 +593,7 @@ def _looked_before(seen: Effectiveness) -> Assessment:
     return Assessment(health, alert, metrics)
 
 
-def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
+def _verified(found: WorkflowExecution, assessed: Assessment) -> StatusUpdate:
     reason = assessed.reason
     # A look that a person cut short decides nothing.
     said = "; ".join(symptoms_of(assessed)) if reason else ""
@@ -602,7 +610,7 @@ def _verified(found: WorkflowExecution, assessed: Assessment) -> Change:
     in_vain = phase is ExecutionPhase.INEFFECTIVE
     verdicts = {"Ready": false("Ineffective", message) if in_vain else true("Succeeded", message)}
     verdicts |= {"EffectivenessAssessed": true(str(reason), message)} if reason else {}
-    return Change(changes, verdicts, ("VerificationEnded", message, in_vain), JOB_POLL)
+    return StatusUpdate(changes, verdicts, ("VerificationEnded", message, in_vain), JOB_POLL)
 
 
 def _seconds(started: datetime | None, ended: datetime) -> int:

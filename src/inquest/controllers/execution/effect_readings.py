@@ -11,9 +11,9 @@ import structlog
 
 from inquest.api.investigation import Investigation
 from inquest.api.refs import TargetRef
-from inquest.controllers.house import House
-from inquest.core.remediation.effect_metrics import STEP, Question, alert_of, is_same, is_within, metric, questions
-from inquest.core.remediation.effectiveness import LOOK_BACK, Metric
+from inquest.controllers.ports import ControllerPorts
+from inquest.core.remediation.effect_metrics import STEP, MetricQuery, alert_of, is_same, is_within, metric, questions
+from inquest.core.remediation.effectiveness import LOOK_BACK, MetricChange
 from inquest.errors import InquestError
 from inquest.ports.sources import Metrics
 
@@ -21,24 +21,24 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Gauges:
+class EffectReader:
     """Reads figures and alerts."""
 
-    house: House
+    ports: ControllerPorts
 
-    def questions(self, target: TargetRef) -> tuple[Question, ...]:
+    def questions(self, target: TargetRef) -> tuple[MetricQuery, ...]:
         """What can be asked about a target; nothing where there is nobody to ask."""
-        return questions(target, self.house.settings.effectiveness.queries.by_name()) if self.house.metrics else ()
+        return questions(target, self.ports.settings.effectiveness.queries.by_name()) if self.ports.metrics else ()
 
     async def metrics(
         self, target: TargetRef, *, started: datetime, ended: datetime, now: datetime
-    ) -> tuple[Metric, ...] | None:
+    ) -> tuple[MetricChange, ...] | None:
         """Each figure before the run and now; None where not one question was answered."""
-        source, asked = self.house.metrics, self.questions(target)
+        source, asked = self.ports.metrics, self.questions(target)
         if source is None or not asked:
             return None
 
-        async def one(question: Question) -> Metric | None:
+        async def one(question: MetricQuery) -> MetricChange | None:
             data = await self._asked(source, question, target, started, now)
             return None if data is None else metric(question, data, started=started, ended=ended)
 
@@ -47,7 +47,7 @@ class Gauges:
         return known or None
 
     async def _asked(
-        self, source: Metrics, question: Question, target: TargetRef, started: datetime, now: datetime
+        self, source: Metrics, question: MetricQuery, target: TargetRef, started: datetime, now: datetime
     ) -> object | None:
         namespaces = frozenset({target.namespace}) if target.namespace else frozenset()
         try:
@@ -62,9 +62,9 @@ class Gauges:
 
     def alert(self, inv: Investigation | None) -> str:
         """Name of the alert to look for; empty: none, nobody to ask, or not to be found in the target's namespace."""
-        if inv is None or self.house.alerts is None:
+        if inv is None or self.ports.alerts is None:
             return ""
-        signal, label = inv.spec.signal, self.house.settings.alertmanager.namespace_label
+        signal, label = inv.spec.signal, self.ports.settings.alertmanager.namespace_label
         if not is_within(signal.labels, label, signal.target.namespace or ""):
             return ""
         return alert_of(signal.source.type, signal.labels, signal.name)
@@ -72,10 +72,10 @@ class Gauges:
     async def firing(self, inv: Investigation) -> tuple[Mapping[str, str], ...] | None:
         """Labels of the alerts that fire for the Signal of a case; None where that cannot be read."""
         name = self.alert(inv)
-        if self.house.alerts is None or not name:
+        if self.ports.alerts is None or not name:
             return None
         try:
-            found = await self.house.alerts.firing(name, inv.spec.signal.target.namespace or "")
+            found = await self.ports.alerts.firing(name, inv.spec.signal.target.namespace or "")
         except InquestError as error:
             log.warning("alert not read", investigation=inv.name, error=str(error))
             return None

@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.api.base import OWNER_FIELD_MANAGER, rfc3339
-from inquest.api.investigation import Investigation, JournalHead, Owner
+from inquest.api.investigation import Investigation, JournalHead, ReplicaOwner
 from inquest.api.types import Phase
-from inquest.controllers.house import INVESTIGATION, LEASE, House
-from inquest.controllers.journal import Author, Log
-from inquest.controllers.status import sealed
+from inquest.controllers.journal import Log, Writer
+from inquest.controllers.ports import INVESTIGATION, LEASE, ControllerPorts
+from inquest.controllers.status import redact_object
 from inquest.errors import Conflict, NotFound, Tampered
 
 REPLICA_LEASE: Final = "inquest-replica-{name}"
@@ -28,11 +28,11 @@ WORKING: Final = frozenset({None, Phase.PENDING, Phase.INVESTIGATING, Phase.SELE
 
 
 @dataclass(frozen=True)
-class Claim:
+class CaseClaim:
     """A case that is ours, as last read."""
 
     investigation: Investigation
-    author: Author
+    author: Writer
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class Probation:
 class Ownership:
     """Claims, proves and releases cases for this replica."""
 
-    house: House
+    ports: ControllerPorts
     _probation: Probation | None = None
     _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Renewals of other replicas as observed: text, and our own monotonic time when it was new."""
 
-    async def claim(self, found: Investigation) -> Claim | None:
+    async def claim(self, found: Investigation) -> CaseClaim | None:
         """Take the case, or None where another living replica has it or was quicker."""
         owner = found.status.owner
-        if owner is not None and owner.replica == self.house.replica:
-            return Claim(found, Author(self.house.replica, owner.epoch))
+        if owner is not None and owner.replica == self.ports.replica:
+            return CaseClaim(found, Writer(self.ports.replica, owner.epoch))
         if await self.is_elsewhere(found):
             return None
         epoch = owner.epoch + 1 if owner else 1
@@ -71,7 +71,7 @@ class Ownership:
     async def is_elsewhere(self, found: Investigation) -> bool:
         """Whether another living replica has the case, or had it when it ended."""
         owner = found.status.owner
-        if owner is None or not owner.replica or owner.replica == self.house.replica:
+        if owner is None or not owner.replica or owner.replica == self.ports.replica:
             return False
         return not await self._is_dead(owner.replica)
 
@@ -84,7 +84,7 @@ class Ownership:
 
     async def _tried_alone(self, found: Investigation, epoch: int) -> bool:
         """One suspect at a time, or all that are in hand are blamed for the one that kills (reliability, FA-20)."""
-        now, before = self.house.clock.monotonic(), self._probation
+        now, before = self.ports.clock.monotonic(), self._probation
         if before is not None and before.case.uid != found.uid and not await self._is_cleared(before, now):
             return False
         # Somebody else may have taken the place while we asked.
@@ -106,20 +106,20 @@ class Ownership:
     async def _last_epoch(self, uid: str) -> int:
         """Of the newest slot; a journal that does not hold is for the one who works on the case to judge."""
         try:
-            return (await self.house.journal.read(uid)).epoch
+            return (await self.ports.journal.read(uid)).epoch
         except Tampered:
             return sys.maxsize
 
-    async def prove(self, claim: Claim, log: Log) -> Claim:
+    async def prove(self, claim: CaseClaim, log: Log) -> CaseClaim:
         """Fence: a patch that only the owner of this epoch can make; Conflict where that is not us any more."""
-        self.house.must_hold()
+        self.ports.must_hold()
         found = await self.read(claim.investigation.namespace, claim.investigation.name)
         if not self._holds(found, claim.author):
             raise Conflict(f"{found.name} is owned by another replica")
         head = JournalHead(seq=log.seq, digest=log.digest or None)
         return await self._swap(found, claim.author.epoch, head=head)
 
-    async def holds(self, claim: Claim) -> bool:
+    async def holds(self, claim: CaseClaim) -> bool:
         """Whether the case is still ours under the same epoch, by a fresh read."""
         try:
             found = await self.read(claim.investigation.namespace, claim.investigation.name)
@@ -130,7 +130,7 @@ class Ownership:
     async def release(self, found: Investigation) -> None:
         """Give the case up on purpose: another replica may take it at once."""
         owner = found.status.owner
-        if owner is None or owner.replica != self.house.replica:
+        if owner is None or owner.replica != self.ports.replica:
             return
         status = {"owner": {"epoch": owner.epoch, "replica": None, "since": None}, "attempts": found.status.attempts}
         status["attempts"] = max(0, (found.status.attempts or 1) - 1)
@@ -138,21 +138,21 @@ class Ownership:
 
     async def read(self, namespace: str, name: str) -> Investigation:
         """The Investigation as the API server has it now."""
-        return Investigation.from_object(await self.house.status.read(INVESTIGATION, name, namespace))
+        return Investigation.from_object(await self.ports.status.read(INVESTIGATION, name, namespace))
 
     @staticmethod
-    def _holds(found: Investigation, author: Author) -> bool:
+    def _holds(found: Investigation, author: Writer) -> bool:
         owner = found.status.owner
         return owner is not None and owner.replica == author.replica and owner.epoch == author.epoch
 
     async def _swap(
         self, found: Investigation, epoch: int, *, attempts: int | None = None, head: JournalHead | None = None
-    ) -> Claim:
-        since = _since(found, self.house.replica) or await self.house.now()
-        status: dict[str, Any] = {"owner": {"replica": self.house.replica, "epoch": epoch, "since": rfc3339(since)}}
+    ) -> CaseClaim:
+        since = _since(found, self.ports.replica) or await self.ports.now()
+        status: dict[str, Any] = {"owner": {"replica": self.ports.replica, "epoch": epoch, "since": rfc3339(since)}}
         status |= {"attempts": attempts} if attempts is not None else {}
         status |= {"journal": head.to_object()} if head else {}
-        return Claim(await self._patch(found, status), Author(self.house.replica, epoch))
+        return CaseClaim(await self._patch(found, status), Writer(self.ports.replica, epoch))
 
     async def _patch(self, found: Investigation, status: dict[str, Any]) -> Investigation:
         meta = {
@@ -161,25 +161,25 @@ class Ownership:
             "uid": found.uid,
             "resourceVersion": found.metadata.resource_version,
         }
-        patch = sealed(self.house.redactor, {"metadata": meta, "status": status})
-        written = await self.house.status.swap(INVESTIGATION, patch, manager=OWNER_FIELD_MANAGER)
+        patch = redact_object(self.ports.redactor, {"metadata": meta, "status": status})
+        written = await self.ports.status.swap(INVESTIGATION, patch, manager=OWNER_FIELD_MANAGER)
         return Investigation.from_object(written)
 
     async def _is_dead(self, replica: str) -> bool:
         """Gone, booted anew, or not renewed for a whole lease as measured by our own clock."""
         name, _, boot = replica.partition("/")
-        own_name, _, _ = self.house.replica.partition("/")
+        own_name, _, _ = self.ports.replica.partition("/")
         if name == own_name:
             return True
         try:
-            lease = await self.house.status.read(LEASE, REPLICA_LEASE.format(name=name), self.house.namespace)
+            lease = await self.ports.status.read(LEASE, REPLICA_LEASE.format(name=name), self.ports.namespace)
         except NotFound:
             return True
         spec = lease.get("spec", {})
         return spec.get("holderIdentity") != f"{name}/{boot}" or self._unchanged(replica, str(spec.get("renewTime")))
 
     def _unchanged(self, replica: str, renewed: str) -> bool:
-        now = self.house.clock.monotonic()
+        now = self.ports.clock.monotonic()
         text, since = self._seen.get(replica, ("", now))
         if text != renewed:
             self._seen[replica] = (renewed, now)
@@ -188,5 +188,5 @@ class Ownership:
 
 
 def _since(found: Investigation, replica: str) -> datetime | None:
-    owner: Owner | None = found.status.owner
+    owner: ReplicaOwner | None = found.status.owner
     return owner.since if owner and owner.replica == replica else None

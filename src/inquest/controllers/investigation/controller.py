@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from inquest.api.conditions import Verdict, false
+from inquest.api.conditions import ConditionValue, false
 from inquest.api.execution import Effectiveness, WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, ExecutionSummary, Investigation
 from inquest.api.names import (
@@ -25,7 +25,7 @@ from inquest.api.names import (
     label_value,
     undo_name,
 )
-from inquest.api.notices import Notice, NoticeState
+from inquest.api.notices import NoticeEntry, NoticeState
 from inquest.api.signal import Signal
 from inquest.api.types import (
     ENDED_EXECUTIONS,
@@ -40,22 +40,22 @@ from inquest.api.types import (
     SignalPhase,
     SubReason,
 )
-from inquest.controllers.approval.controller import Approvals, Looked
+from inquest.controllers.approval.controller import ApprovalController, RequestState
 from inquest.controllers.guards import Guards
-from inquest.controllers.house import EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
 from inquest.controllers.investigation.act import Performer, performers
-from inquest.controllers.investigation.claim import Claim, Ownership
+from inquest.controllers.investigation.case_work import CaseWork, fold, must_be_readable
+from inquest.controllers.investigation.claim import CaseClaim, Ownership
 from inquest.controllers.investigation.effects import Effects
 from inquest.controllers.investigation.finish import Archive
 from inquest.controllers.investigation.gather import Inquiries
-from inquest.controllers.investigation.open_case import Work, fold, must_be_readable
 from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Draft
 from inquest.controllers.journal_writing import enter
 from inquest.controllers.notices import NOTICE_LOOK, is_telling, tell, unless_late
+from inquest.controllers.ports import EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
 from inquest.controllers.reading import parsed
 from inquest.controllers.signal.controller import resolved_time
-from inquest.controllers.status import Pace, publish
+from inquest.controllers.status import ProgressPace, publish
 from inquest.core.case import decide, endings, outcome
 from inquest.core.case.case import Case, replies_in
 from inquest.core.case.facts import (
@@ -74,36 +74,36 @@ from inquest.core.case.facts import (
 from inquest.core.case.journal import dump, load
 from inquest.core.case.steps import (
     LOOK,
-    Ask,
     AskGroup,
+    AskPolicy,
     AskStreams,
+    CallModel,
     Execute,
-    ExecutionSeen,
+    ExecuteUndo,
+    Observed,
+    ObservedExecution,
     PlanUndo,
-    Record,
+    RecordFact,
     RequestApproval,
-    Rule,
-    RunBatch,
     RunStreams,
+    RunToolBatch,
     Step,
-    Undo,
-    View,
     Wait,
 )
 from inquest.core.case.transitions import advance
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.llm.messages import Invocation, Usage
 from inquest.core.redaction.redacted import Redacted
-from inquest.core.remediation.approval import Standing
+from inquest.core.remediation.approval import ApprovalStanding
 from inquest.core.remediation.effectiveness import POD_OWNERS, Assessment, Component, resolution_of, symptoms_of
-from inquest.core.remediation.guards import Halt, guard
+from inquest.core.remediation.guards import GuardResult, check_guards
 from inquest.core.reporting import metrics as reporting_metrics
 from inquest.core.reporting import notices
-from inquest.core.reporting.conditions import verdicts
-from inquest.core.reporting.events import announcements
-from inquest.core.reporting.metrics import lines, stretches
+from inquest.core.reporting.conditions import condition_values
+from inquest.core.reporting.events import case_events
+from inquest.core.reporting.metrics import case_spans, log_lines
 from inquest.core.reporting.status import status_changes
-from inquest.core.reporting.status_budget import trim
+from inquest.core.reporting.status_budget import trim_status
 from inquest.core.signals.holds import next_allowed
 from inquest.core.signals.triage_input import EndedCase
 from inquest.errors import Conflict, Fenced, InquestError, NotFound, Retryable, Tampered, Unsettled
@@ -124,13 +124,13 @@ MAX_LOSSES: Final = 5
 MAX_FAULTS: Final = 3
 """Tries of one step that end in an error that nobody foresaw (behaviours, section 12.4)."""
 UNUSABLE: Final = {
-    Standing.WAIT: ("PolicyMissing", "the admission policies are not in place"),
-    Standing.UNREAD: ("RemediationBlocked", "the target or the workflow cannot be read"),
-    Standing.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
+    ApprovalStanding.WAIT: ("PolicyMissing", "the admission policies are not in place"),
+    ApprovalStanding.UNREAD: ("RemediationBlocked", "the target or the workflow cannot be read"),
+    ApprovalStanding.NOT_APPROVED: ("ApprovalRequired", "the decision does not count"),
 }
 """A decision that is not acted on says so: event and sentence."""
 UNREADABLE: Final = "held until it can be read whether the target may be changed"
-EFFECTS: Final = (RequestApproval, Execute, Undo)
+EFFECTS: Final = (RequestApproval, Execute, ExecuteUndo)
 """Steps that ask a person or change the world."""
 HELD_PHASES: Final = frozenset({Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL})
 """Phases in which the message says what a case is held by."""
@@ -140,7 +140,7 @@ ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, 
 
 
 @dataclass
-class Hand:
+class CaseLock:
     """The lock on a case, and how many looks hold it or wait for it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -148,20 +148,20 @@ class Hand:
 
 
 @dataclass
-class Cases:
+class InvestigationController:
     """Works on Investigations."""
 
-    house: House
+    ports: ControllerPorts
     ownership: Ownership = field(init=False)
     archive: Archive = field(init=False)
     inquiries: Inquiries = field(init=False)
     selections: Selections = field(init=False)
     effects: Effects = field(init=False)
-    _hands: dict[tuple[str, str], Hand] = field(default_factory=dict)
+    _hands: dict[tuple[str, str], CaseLock] = field(default_factory=dict)
     """One at a time for a case: a decision may ring while it is being worked on."""
     _stops: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     """Set by the watch when a person cancels a case that is in hand."""
-    pace: Pace = field(init=False)
+    pace: ProgressPace = field(init=False)
     _untold: set[tuple[str, str]] = field(default_factory=set)
     """Cases with progress that the status does not show yet."""
     _hindrances: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -176,17 +176,17 @@ class Cases:
     """Uids of cases that ended and of which nothing is left to do; after a restart they are looked at once more."""
 
     def __post_init__(self) -> None:
-        self.ownership = Ownership(self.house)
-        self.archive = Archive(self.house)
-        self.inquiries = Inquiries(self.house)
-        self.selections = Selections(self.house)
-        self.effects = Effects(self.house, self.ownership, self._record)
-        self.pace = Pace(self.house.clock)
+        self.ownership = Ownership(self.ports)
+        self.archive = Archive(self.ports)
+        self.inquiries = Inquiries(self.ports)
+        self.selections = Selections(self.ports)
+        self.effects = Effects(self.ports, self.ownership, self._record)
+        self.pace = ProgressPace(self.ports.clock)
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Investigation as far as it goes now; gives when to look again."""
         place = (namespace, name)
-        hand = self._hands.setdefault(place, Hand())
+        hand = self._hands.setdefault(place, CaseLock())
         hand.wanted += 1
         try:
             async with hand.lock:
@@ -242,7 +242,7 @@ class Cases:
 
     async def release_all(self) -> None:
         """Give up every case of this replica on purpose: it is not counted, and another may go on at once."""
-        for found in parsed(Investigation, await self.house.status.list(INVESTIGATION)):
+        for found in parsed(Investigation, await self.ports.status.list(INVESTIGATION)):
             if found.status.phase in TERMINAL_PHASES:
                 continue
             try:
@@ -250,14 +250,14 @@ class Cases:
             except (Conflict, NotFound):
                 continue
 
-    async def _work(self, claim: Claim) -> timedelta | None:
-        work: Work | None = None
+    async def _work(self, claim: CaseClaim) -> timedelta | None:
+        work: CaseWork | None = None
         try:
-            journal = await self.house.journal.read(claim.investigation.uid)
-            work = Work(claim, journal, fold(journal), self.house.clock.monotonic())
+            journal = await self.ports.journal.read(claim.investigation.uid)
+            work = CaseWork(claim, journal, fold(journal), self.ports.clock.monotonic())
             lost = self._lost(work)
             if lost is not None and work.case.closed is None:
-                await self._record(work, Closed(lost, await self.house.now()))
+                await self._record(work, Closed(lost, await self.ports.now()))
             return await self._loop(work)
         except Tampered as error:
             return await self._condemn(claim, error)
@@ -268,7 +268,7 @@ class Cases:
                 await self._blame(work, error)
             raise
 
-    async def _blame(self, work: Work, error: Exception) -> None:
+    async def _blame(self, work: CaseWork, error: Exception) -> None:
         """A step that fails in itself is tried again; after the third time the case ends, and a person looks."""
         place = (work.investigation.namespace, work.investigation.name)
         seq, failed = self._faults.get(place, (work.journal.seq, 0))
@@ -278,16 +278,16 @@ class Cases:
             return
         said = f"the same step failed {failed} times: {type(error).__name__}: {error}"
         verdict = endings.internal_error(said, SubReason.PERMANENT_ERROR)
-        await self._record(work, Closed(verdict, await self.house.now()))
+        await self._record(work, Closed(verdict, await self.ports.now()))
         await self._publish(work)
 
-    async def _loop(self, work: Work) -> timedelta | None:
+    async def _loop(self, work: CaseWork) -> timedelta | None:
         """Step after step until there is nothing to do but to wait."""
         if work.investigation.status.phase is None:
             # Whoever watches sees that it is in hand before the work begins (resources, section 3.5).
             await self._publish(work)
         while work.case.closed is None:
-            self.house.must_hold()
+            self.ports.must_hold()
             view = await self._view(work)
             step = decide.next_step(work.case, view)
             if isinstance(step, Wait):
@@ -312,7 +312,7 @@ class Cases:
         await self._publish(work)
         return await self._finish(work.investigation)
 
-    def _lost(self, work: Work) -> outcome.Verdict | None:
+    def _lost(self, work: CaseWork) -> outcome.Conclusion | None:
         """A case that kills the process is not tried for ever (reliability, section 3.4)."""
         attempts = work.investigation.status.attempts or 0
         barren = min(work.claim.author.epoch - work.journal.epoch, attempts)
@@ -324,7 +324,7 @@ class Cases:
 
     # --- observe ----------------------------------------------------------------------------------------------
 
-    async def _view(self, work: Work) -> View:
+    async def _view(self, work: CaseWork) -> Observed:
         """What a decision may look at besides the journal: read just now where it may act on the world."""
         phase = work.case.phase
         if self._must_look(work):
@@ -332,12 +332,12 @@ class Cases:
             work.resolved = None
         inv = work.investigation
         if work.resolved is None:
-            work.resolved = phase is not Phase.VERIFYING and await resolved_time(self.house, inv) is not None
-        now = await self.house.now()
-        view = View(
+            work.resolved = phase is not Phase.VERIFYING and await resolved_time(self.ports, inv) is not None
+        now = await self.ports.now()
+        view = Observed(
             now=now,
             waited=now - (inv.metadata.creation_timestamp or now),
-            queue_limit=self.house.settings.limits.queue_timeout,
+            queue_limit=self.ports.settings.limits.queue_timeout,
             cancelled=inv.spec.cancel,
             signal_resolved=work.resolved,
             tools=self._offered(work),
@@ -355,7 +355,7 @@ class Cases:
             return await self._running_view(work, view)
         return view
 
-    async def _running_view(self, work: Work, view: View) -> View:
+    async def _running_view(self, work: CaseWork, view: Observed) -> Observed:
         """The execution and, once there is one, its undo."""
         inv = work.investigation
         seen = await self._execution(work, execution_name(inv.name), work.case.last(ExecutionCreated))
@@ -364,40 +364,40 @@ class Cases:
         if planned is None:
             return replace(view, execution=seen)
         undo = await self._execution(work, undo_name(inv.name), work.case.last(UndoCreated))
-        frozen = await Guards(self.house).frozen(planned.target)
+        frozen = await Guards(self.ports).frozen(planned.target)
         return replace(view, execution=seen, undo=undo, frozen=frozen)
 
-    def _must_look(self, work: Work) -> bool:
+    def _must_look(self, work: CaseWork) -> bool:
         """Whether what was read last may not be what the next step goes by."""
         inv = work.investigation
         may_act = work.case.phase not in ACTIVE or work.case.last(Ruled) is not None
         is_stopped = self._stops[inv.namespace, inv.name].is_set()
-        return may_act or is_stopped or self.house.clock.monotonic() - work.seen_at > SIGHT_SECONDS
+        return may_act or is_stopped or self.ports.clock.monotonic() - work.seen_at > SIGHT_SECONDS
 
-    async def _fresh(self, work: Work) -> Investigation:
+    async def _fresh(self, work: CaseWork) -> Investigation:
         """The Investigation as it is now, still ours."""
         found = await self.ownership.read(work.investigation.namespace, work.investigation.name)
         owner = found.status.owner
-        if owner is None or owner.replica != self.house.replica or owner.epoch != work.claim.author.epoch:
+        if owner is None or owner.replica != self.ports.replica or owner.epoch != work.claim.author.epoch:
             FENCED.inc()
             raise Conflict(f"{found.name} is owned by another replica")
         work.claim = replace(work.claim, investigation=found)
-        work.seen_at = self.house.clock.monotonic()
+        work.seen_at = self.ports.clock.monotonic()
         return found
 
-    def _offered(self, work: Work) -> dict[Invocation, Any]:
+    def _offered(self, work: CaseWork) -> dict[Invocation, Any]:
         opened = work.case.first(Opened)
         has_model = opened is not None and bool(opened.pinned.model)
-        return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
+        return {invocation: self.ports.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
 
-    async def _approval_view(self, work: Work, view: View) -> View:
+    async def _approval_view(self, work: CaseWork, view: Observed) -> Observed:
         """The request and, once it was approved, the guards too: both go by one reading of the target."""
         decided, target = work.case.last(ApprovalDecided), None
         if decided is not None and decided.state is ApprovalState.APPROVED:
             selected = work.case.last(Selected)
-            target = await Guards(self.house).pin(selected.proposal.target) if selected else None
+            target = await Guards(self.ports).pin(selected.proposal.target) if selected else None
             view = await self._guarded(work, view, target)
-        looked = await Approvals(self.house).look(
+        looked = await ApprovalController(self.ports).look(
             work.investigation, work.case, signal_resolved=view.signal_resolved, context=target
         )
         if looked is None:
@@ -407,27 +407,27 @@ class Cases:
         await self._hinder(work, unusable or _frozen(view), looked.stand.message if unusable else view.frozen)
         return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
 
-    async def _hinder(self, work: Work, said: tuple[str, str] | None, message: str) -> None:
+    async def _hinder(self, work: CaseWork, said: tuple[str, str] | None, message: str) -> None:
         """A ruling or decision that is not acted on: the message says why, and one event, also after a restart."""
         inv = work.investigation
         place = (inv.namespace, inv.name)
         if said is None:
             self._hindrances.pop(place, None)
             return
-        text = self.house.redactor.text(message or said[1])
+        text = self.ports.redactor.text(message or said[1])
         self._hindrances[place] = shown = f"{said[0]}: {text.value}"[:1024]
         if inv.status.message != shown:
-            await self.house.herald.event(inv.to_object(), said[0], text, warning=True)
+            await self.ports.notifier.event(inv.to_object(), said[0], text, warning=True)
             await self._publish(work)
 
-    async def _settle(self, looked: Looked, now: datetime) -> None:
+    async def _settle(self, looked: RequestState, now: datetime) -> None:
         try:
-            await Approvals(self.house).settle(looked, now)
+            await ApprovalController(self.ports).settle(looked, now)
         except Conflict:
             # Somebody has just decided: the next look sees it.
-            self.house.offer(INVESTIGATION, looked.request.namespace, looked.request.spec.investigation_ref.name, "")
+            self.ports.offer(INVESTIGATION, looked.request.namespace, looked.request.spec.investigation_ref.name, "")
 
-    async def _guarded(self, work: Work, view: View, target: ResourceContext | None = None) -> View:
+    async def _guarded(self, work: CaseWork, view: Observed, target: ResourceContext | None = None) -> Observed:
         """The guards as they are now; what cannot be read holds every effect back and nothing else."""
         try:
             halt = await self._halt(work, view.signal_resolved, target)
@@ -435,17 +435,17 @@ class Cases:
             log.warning("guards cannot be read", investigation=work.investigation.name, error=str(error))
             return replace(view, frozen=UNREADABLE)
         selected = work.case.last(Selected)
-        frozen = await Guards(self.house).frozen(selected.proposal.target) if selected else ""
+        frozen = await Guards(self.ports).frozen(selected.proposal.target) if selected else ""
         return replace(view, halt=halt, frozen=frozen)
 
-    async def _halt(self, work: Work, resolved: bool, target: ResourceContext | None) -> Halt | None:
+    async def _halt(self, work: CaseWork, resolved: bool, target: ResourceContext | None) -> GuardResult | None:
         selected = work.case.last(Selected)
         if selected is None:
             return None
         proposal = selected.proposal
         by_person = work.case.last(ApprovalDecided) is not None
         own = work.case.last(ExecutionCreated)
-        view = await Guards(self.house).view(
+        view = await Guards(self.ports).view(
             proposal.target,
             proposal.pin,
             execution_uid=own.uid if own else "",
@@ -453,14 +453,14 @@ class Cases:
             approved_by_person=by_person,
             context=target,
         )
-        return guard(view)
+        return check_guards(view)
 
     async def _execution(
-        self, work: Work, name: str, created: ExecutionCreated | UndoCreated | None
-    ) -> ExecutionSeen | None:
+        self, work: CaseWork, name: str, created: ExecutionCreated | UndoCreated | None
+    ) -> ObservedExecution | None:
         """The execution of this name, if it is the one that the journal names."""
         try:
-            raw = await self.house.status.read(EXECUTION, name, work.parent.namespace)
+            raw = await self.ports.status.read(EXECUTION, name, work.parent.namespace)
         except NotFound:
             return None
         found = WorkflowExecution.from_object(raw)
@@ -469,7 +469,7 @@ class Cases:
         failure, effect = found.status.failure, found.status.effectiveness or Effectiveness()
         done = _effect(found) if found.status.phase in _LOOKED_AT else None
         message = (failure.summary if failure else found.status.message) or ""
-        return ExecutionSeen(
+        return ObservedExecution(
             found.status.phase,
             message,
             bool(failure and failure.ran),
@@ -482,10 +482,10 @@ class Cases:
 
     # --- perform ----------------------------------------------------------------------------------------------
 
-    async def _perform(self, work: Work, step: Step) -> tuple[Fact, ...]:
+    async def _perform(self, work: CaseWork, step: Step) -> tuple[Fact, ...]:
         """One step; what fails for good is a fact too, what may succeed later is raised."""
         performing = self._performers[type(step)](work, step)
-        if not isinstance(step, Ask | AskGroup | RunBatch | AskStreams | RunStreams):
+        if not isinstance(step, CallModel | AskGroup | RunToolBatch | AskStreams | RunStreams):
             return (await performing,)
         return await self._unless_stopped(work, performing)
 
@@ -493,15 +493,15 @@ class Cases:
     def _performers(self) -> Mapping[type, Performer]:
         return {
             **performers(self.inquiries, self.selections),
-            Rule: self.selections.rule,
+            AskPolicy: self.selections.rule,
             RequestApproval: self.effects.request,
             Execute: self.effects.execute,
             PlanUndo: self.effects.plan_undo,
-            Undo: self.effects.undo,
-            Record: self._as_said,
+            ExecuteUndo: self.effects.undo,
+            RecordFact: self._as_said,
         }
 
-    async def _unless_stopped(self, work: Work, performing: Awaitable[Fact]) -> tuple[Fact, ...]:
+    async def _unless_stopped(self, work: CaseWork, performing: Awaitable[Fact]) -> tuple[Fact, ...]:
         """The fact, or nothing where the case was cancelled meanwhile: the next view says so."""
         inv = work.investigation
         stop = self._stops[inv.namespace, inv.name]
@@ -519,7 +519,7 @@ class Cases:
             work.trouble = ""
             work.troubled.clear()
 
-    async def _show_progress(self, work: Work) -> None:
+    async def _show_progress(self, work: CaseWork) -> None:
         """While a call takes its time: what came before it, and that it is repeated, as soon as it may be."""
         place = (work.investigation.namespace, work.investigation.name)
         if place in self._untold:
@@ -528,22 +528,22 @@ class Cases:
             work.troubled.clear()
             await self._show(work)
 
-    async def _show(self, work: Work) -> None:
+    async def _show(self, work: CaseWork) -> None:
         place = (work.investigation.namespace, work.investigation.name)
-        await self.house.clock.sleep(self.pace.due_in(place))
+        await self.ports.clock.sleep(self.pace.due_in(place))
         try:
             await self._publish(work)
         except Retryable as error:
             # The call goes on: whether the case is still ours is asked again before its result is recorded.
             log.warning("progress not shown", investigation=work.investigation.name, error=str(error))
 
-    async def _as_said(self, work: Work, step: Record) -> Fact:
+    async def _as_said(self, work: CaseWork, step: RecordFact) -> Fact:
         fact = await self.selections.conclude(work, step)
         if not isinstance(fact, Closed):
             return fact
         return replace(fact, next_allowed=await self._next_allowed(work, fact))
 
-    async def _next_allowed(self, work: Work, fact: Closed) -> datetime | None:
+    async def _next_allowed(self, work: CaseWork, fact: Closed) -> datetime | None:
         """When this fingerprint may have another case (resources, section 9.3)."""
         ended = EndedCase(
             phase=fact.verdict.phase,
@@ -552,17 +552,17 @@ class Cases:
             sub_reason=fact.verdict.sub_reason,
             resolution=fact.verdict.resolution,
         )
-        jitter = self.house.random.uniform(-1.0, 1.0)
+        jitter = self.ports.random.uniform(-1.0, 1.0)
         return next_allowed(ended, await self.archive.earlier(work.investigation), self.archive.rules(), jitter=jitter)
 
     # --- record -----------------------------------------------------------------------------------------------
 
-    async def _record(self, work: Work, fact: Fact) -> None:
+    async def _record(self, work: CaseWork, fact: Fact) -> None:
         """Write the fact into the journal and go on with what stands there."""
-        payload: Redacted[Json] = await self.house.redacted(dump(fact))
+        payload: Redacted[Json] = await self.ports.redacted(dump(fact))
         must_be_readable(work.case, payload.value)
-        draft = Draft(type(fact).SLOT, payload, await self.house.now(), _usage(fact))
-        longer = await enter(self.house, self.ownership, work, draft)
+        draft = Draft(type(fact).SLOT, payload, await self.ports.now(), _usage(fact))
+        longer = await enter(self.ports, self.ownership, work, draft)
         one_more = len(longer.entries) == len(work.journal.entries) + 1
         work.case = advance(work.case, load(longer.entries[-1].payload)) if one_more else fold(longer)
         work.journal = longer
@@ -570,68 +570,68 @@ class Cases:
         if one_more:
             self._account(work)
 
-    def _account(self, work: Work) -> None:
+    def _account(self, work: CaseWork) -> None:
         """What the new fact adds to metrics, log and trace: once, by whoever recorded it."""
         inv, tools = work.investigation, self._offered(work)
-        for measure in reporting_metrics.measures(work.case, tools):
+        for measure in reporting_metrics.case_measures(work.case, tools):
             count(measure)
-        for line in lines(work.case, tools):
+        for line in log_lines(work.case, tools):
             log.info(line.event, investigation=inv.name, namespace=inv.namespace, **line.fields)
-        for stretch in stretches(work.case, inv.uid):
+        for stretch in case_spans(work.case, inv.uid):
             tracing.tell(inv.uid, stretch)
 
-    async def _tell(self, work: Work, before: Case) -> None:
+    async def _tell(self, work: CaseWork, before: Case) -> None:
         """Status at once where the phase changed, else at its pace; events and notices for what has just happened."""
         place = (work.investigation.namespace, work.investigation.name)
         self._untold.add(place)
         if before.phase is not work.case.phase or not self.pace.due_in(place):
             await self._publish(work)
-        for said in announcements(before, work.case):
-            text = self.house.redactor.text(said.message)
-            await self.house.herald.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
+        for said in case_events(before, work.case):
+            text = self.ports.redactor.text(said.message)
+            await self.ports.notifier.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 
     async def _notify(
-        self, inv: Investigation, case: Case, told: dict[str, Notice], now: datetime
-    ) -> tuple[Notice, ...]:
+        self, inv: Investigation, case: Case, told: dict[str, NoticeEntry], now: datetime
+    ) -> tuple[NoticeEntry, ...]:
         """Tell what the journal says is worth telling and nobody has got yet, as far as the status knows.
 
         Asked again the herald says where it stands; after a restart it begins anew, under the same key.
         """
         known = {notice.key: unless_late(notice, now) for notice in inv.status.notices}
-        wants_all = self.house.settings.herald.notify_self_resolved
-        for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.notice):
+        wants_all = self.ports.settings.herald.notify_self_resolved
+        for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.case_notice):
             if case.first(Opened) is None:
-                said = notices.unopened(said, inv, self.house.settings.cluster_name)
+                said = notices.unopened_notice(said, inv, self.ports.settings.cluster_name)
             key = f"{inv.uid}/{said.type}/{number}"
             seen = known.get(key)
             if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
                 continue
-            told[key] = await tell(self.house, inv, key, said, now, seen)
+            told[key] = await tell(self.ports, inv, key, said, now, seen)
         return tuple({**known, **told}.values())
 
-    async def _publish(self, work: Work) -> None:
+    async def _publish(self, work: CaseWork) -> None:
         """The status as it follows from the journal; the terminal one is the last write.
 
         It goes by the Investigation as it was read last. Who wrote it meanwhile makes the write fail, and it is read
         and written once more.
         """
-        told: dict[str, Notice] = {}
+        told: dict[str, NoticeEntry] = {}
         try:
             await self._write(work, told)
         except Conflict:
             await self._fresh(work)
             await self._write(work, told)
 
-    async def _is_shown(self, work: Work) -> bool:
+    async def _is_shown(self, work: CaseWork) -> bool:
         """Whether people can read all that the case says of itself: what they cannot see is not done."""
         await self._publish(work)
         return (work.investigation.namespace, work.investigation.name) not in self._refusals
 
-    async def _write(self, work: Work, told: dict[str, Notice]) -> None:
+    async def _write(self, work: CaseWork, told: dict[str, NoticeEntry]) -> None:
         """One try; `told` are the notices of the tries before."""
         inv = work.investigation
         refused: list[str] = []
-        now, place = await self.house.now(), (inv.namespace, inv.name)
+        now, place = await self.ports.now(), (inv.namespace, inv.name)
         self.pace.wrote(place)
         self._untold.discard(place)
         changes = status_changes(work.case, self._offered(work))
@@ -644,14 +644,14 @@ class Cases:
             changes.pop("context", None)
         changes["notices"] = await self._notify(inv, work.case, told, now)
         written = await publish(
-            self.house,
+            self.ports,
             INVESTIGATION,
             inv,
             changes,
-            verdicts(work.case) | self._unknown_model(inv) | _troubled(work),
+            condition_values(work.case) | self._unknown_model(inv) | _troubled(work),
             now=now,
             leave_out=OWNER_FIELDS,
-            fit=lambda status: trim(status, self.house.settings.status_max_bytes),
+            fit=lambda status: trim_status(status, self.ports.settings.status_max_bytes),
             on_refusal=refused.append,
         )
         await self._note_refusal(inv, refused)
@@ -666,12 +666,12 @@ class Cases:
             return
         self._refusals[place] = refused[0]
         if before != refused[0]:
-            text = self.house.redactor.text(f"nothing is done while this lasts: {refused[0]}")
-            await self.house.herald.event(inv.to_object(), "StatusRefused", text, warning=True)
+            text = self.ports.redactor.text(f"nothing is done while this lasts: {refused[0]}")
+            await self.ports.notifier.event(inv.to_object(), "StatusRefused", text, warning=True)
 
-    def _unknown_model(self, inv: Investigation) -> dict[str, Verdict]:
+    def _unknown_model(self, inv: Investigation) -> dict[str, ConditionValue]:
         """A person asked for a model that is not configured: the default serves, and they are told."""
-        chosen, asked = self.house.settings.model, inv.spec.model
+        chosen, asked = self.ports.settings.model, inv.spec.model
         known = {chosen.name, *(entry.name for entry in chosen.failover)}
         if not asked or asked in known:
             return {}
@@ -697,28 +697,28 @@ class Cases:
         if told is None or told.ref is None or told.phase in ENDED_EXECUTIONS:
             return inv
         try:
-            found = WorkflowExecution.from_object(await self.house.status.read(EXECUTION, told.ref.name, inv.namespace))
+            found = WorkflowExecution.from_object(await self.ports.status.read(EXECUTION, told.ref.name, inv.namespace))
         except NotFound:
             return inv
         if found.uid != told.ref.uid or found.status.phase is told.phase:
             return inv
         changes = {"execution": told.model_copy(update={"phase": found.status.phase})}
-        now = await self.house.now()
-        written = await publish(self.house, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        now = await self.ports.now()
+        written = await publish(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
         return Investigation.from_object(written) if written is not None else inv
 
     async def _close_books(self, inv: Investigation) -> timedelta | None:
         """The Lease goes, the records go out, the slots go (reliability, section 3.8)."""
-        for lease in await self.house.status.list(
-            LEASE, self.house.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
+        for lease in await self.ports.status.list(
+            LEASE, self.ports.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
         ):
             meta = lease["metadata"]
             if (meta.get("annotations") or {}).get(INVESTIGATION_ANNOTATION) == f"{inv.namespace}/{inv.name}":
-                await self.house.status.delete(LEASE, meta["name"], self.house.namespace, uid=meta["uid"])
-        await Approvals(self.house).close(inv)
+                await self.ports.status.delete(LEASE, meta["name"], self.ports.namespace, uid=meta["uid"])
+        await ApprovalController(self.ports).close(inv)
         again = await self.archive.store(inv, self._deliver)
         if inv.spec.signal_ref is not None:
-            self.house.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
+            self.ports.offer(SIGNAL, inv.namespace, inv.spec.signal_ref.name, "")
         return again
 
     async def _deliver(self, inv: Investigation) -> timedelta | None:
@@ -728,26 +728,26 @@ class Cases:
         """
         if not is_telling(inv.status.notices):
             return None
-        found, now = await self.ownership.read(inv.namespace, inv.name), await self.house.now()
+        found, now = await self.ownership.read(inv.namespace, inv.name), await self.ports.now()
         if await self.ownership.is_elsewhere(found):
             return NOTICE_LOOK
-        journal = await self.house.journal.read(inv.uid)
+        journal = await self.ports.journal.read(inv.uid)
         stand = await self._notify(found, fold(journal), {}, now)
         written = await publish(
-            self.house, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
+            self.ports, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
         )
         latest = Investigation.from_object(written) if written is not None else found
         return NOTICE_LOOK if is_telling(latest.status.notices) else None
 
     async def _ring_for_held(self, inv: Investigation) -> None:
         """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
-        for found in parsed(Signal, await self.house.status.list(SIGNAL)):
+        for found in parsed(Signal, await self.ports.status.list(SIGNAL)):
             if found.status.phase is SignalPhase.BLOCKED and found.status.fingerprint == inv.status.fingerprint:
-                self.house.offer(SIGNAL, found.namespace, found.name, found.uid)
+                self.ports.offer(SIGNAL, found.namespace, found.name, found.uid)
 
-    async def _condemn(self, claim: Claim, error: Tampered) -> timedelta | None:
+    async def _condemn(self, claim: CaseClaim, error: Tampered) -> timedelta | None:
         """A journal that does not hold: nothing of it is believed, the case ends, a person looks."""
-        inv, now = claim.investigation, await self.house.now()
+        inv, now = claim.investigation, await self.ports.now()
         verdict = endings.tampered(str(error))
         changes = {
             "phase": verdict.phase,
@@ -758,9 +758,9 @@ class Cases:
             "message": verdict.message,
             "completed_at": now,
         }
-        await publish(self.house, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
-        text = self.house.redactor.text(str(error))
-        await self.house.herald.event(inv.to_object(), "JournalTampered", text, warning=True)
+        await publish(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        text = self.ports.redactor.text(str(error))
+        await self.ports.notifier.event(inv.to_object(), "JournalTampered", text, warning=True)
         log.error("journal tampered", investigation=inv.name, fault=str(error))
         return None
 
@@ -774,7 +774,7 @@ def _remember(closed: dict[str, None], uid: str) -> None:
         del closed[next(iter(closed))]
 
 
-def _frozen(view: View) -> tuple[str, str] | None:
+def _frozen(view: Observed) -> tuple[str, str] | None:
     """Event and sentence where no effect may begin."""
     if not view.frozen:
         return None
@@ -783,12 +783,12 @@ def _frozen(view: View) -> tuple[str, str] | None:
 
 def _stretch(step: Step) -> str:
     """The span under which a step stands."""
-    return str(step.invocation) if isinstance(step, Ask | RunBatch) else reporting_metrics.INVESTIGATION
+    return str(step.invocation) if isinstance(step, CallModel | RunToolBatch) else reporting_metrics.INVESTIGATION
 
 
 def _notices(
-    case: Case, of: Callable[[Case], notices.Told | None] = notices.notice
-) -> Iterator[tuple[int, notices.Told]]:
+    case: Case, of: Callable[[Case], notices.NoticeText | None] = notices.case_notice
+) -> Iterator[tuple[int, notices.NoticeText]]:
     """Every notice of the case, by the number of the fact that it tells of."""
     for number, fact in enumerate(case.facts, start=1):
         if isinstance(fact, ApprovalRequested | ApprovalEscalated | Closed):
@@ -797,7 +797,7 @@ def _notices(
                 yield number, told
 
 
-def _run_of(work: Work, created: ExecutionSummary | None) -> dict[str, ExecutionSummary]:
+def _run_of(work: CaseWork, created: ExecutionSummary | None) -> dict[str, ExecutionSummary]:
     """The journal says which one it is; where it stands is as it was read last."""
     if created is None:
         return {}
@@ -805,20 +805,20 @@ def _run_of(work: Work, created: ExecutionSummary | None) -> dict[str, Execution
     return {"execution": created.model_copy(update={"phase": work.run or (told.phase if told else None)})}
 
 
-def _troubled(work: Work) -> dict[str, Verdict]:
+def _troubled(work: CaseWork) -> dict[str, ConditionValue]:
     """The model is asked once more at this moment, because it failed with something that may pass."""
     return {"ModelAvailable": false("TransientError", work.trouble)} if work.trouble else {}
 
 
-def _effect(found: WorkflowExecution) -> endings.Effect:
+def _effect(found: WorkflowExecution) -> endings.VerifiedEffect:
     """How an ended assessment resolves the case (resources, section 12.4)."""
     seen = found.status.effectiveness
     if seen is None or seen.reason is None:
-        return endings.Effect(Resolution.NOT_VERIFIED, None, None)
+        return endings.VerifiedEffect(Resolution.NOT_VERIFIED, None, None)
     alert, metrics = (Component(score is not None, score) for score in (seen.alert, seen.metrics))
     looked = seen.health is not None or found.spec.target.kind not in POD_OWNERS
     assessed = Assessment(Component(looked, seen.health), alert, metrics, EffectivenessReason(seen.reason))
-    return endings.Effect(resolution_of(assessed), seen.reason, seen.score, symptoms=symptoms_of(assessed))
+    return endings.VerifiedEffect(resolution_of(assessed), seen.reason, seen.score, symptoms=symptoms_of(assessed))
 
 
 _LOOKED_AT: Final = VERIFIED_EXECUTIONS | {ExecutionPhase.ROLLED_BACK}

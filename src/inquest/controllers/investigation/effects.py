@@ -9,15 +9,15 @@ from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.names import approval_name, execution_name, undo_name
 from inquest.api.refs import ObjectRef
-from inquest.controllers.approval.controller import Approvals, requester_of
+from inquest.controllers.approval.controller import ApprovalController, requester_of
 from inquest.controllers.guards import bare
-from inquest.controllers.house import APPROVAL, EXECUTION, House
+from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import Ownership
-from inquest.controllers.investigation.open_case import Work
-from inquest.controllers.status import sealed
+from inquest.controllers.ports import APPROVAL, EXECUTION, ControllerPorts
+from inquest.controllers.status import redact_object
 from inquest.core.case import facts
-from inquest.core.case.steps import Execute, PlanUndo, RequestApproval, Undo
-from inquest.core.remediation.approval import Asking, approval_request, asks_less, digest_of_request
+from inquest.core.case.steps import Execute, ExecuteUndo, PlanUndo, RequestApproval
+from inquest.core.remediation.approval import ApprovalTerms, approval_request, asks_less, digest_of_request
 from inquest.core.remediation.execution import (
     digest_of_execution,
     digest_of_run,
@@ -30,36 +30,36 @@ from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, NotFound, Retryable, Tampered
 from inquest.ports.kubernetes import Json, ResourceKind
 
-Recorder = Callable[[Work, facts.Fact], Awaitable[None]]
+Recorder = Callable[[CaseWork, facts.Fact], Awaitable[None]]
 
 
 @dataclass
 class Effects:
     """Makes approval requests and executions, each at most once."""
 
-    house: House
+    ports: ControllerPorts
     ownership: Ownership
     record: Recorder
 
-    async def request(self, work: Work, step: RequestApproval) -> facts.Fact:
+    async def request(self, work: CaseWork, step: RequestApproval) -> facts.Fact:
         """Intent, fence, create under a fixed name, and only then say that it is there."""
-        case, now = work.case, await self.house.now()
+        case, now = work.case, await self.ports.now()
         selected, ruled = case.last(facts.Selected), case.last(facts.Ruled)
         if selected is None or ruled is None:
             raise Tampered("an approval is asked for without a ruling")
         earlier = case.last(facts.ApprovalRequested)
-        chosen = self.house.settings.approval
+        chosen = self.ports.settings.approval
         expires = earlier.expires_at if earlier else now + chosen.timeout
         digest = digest_of_proposal(selected.proposal, ruled.ruling.policy_hash)
         name, requester = approval_name(work.investigation.name), requester_of(work.investigation)
         required = chosen.required_in(ruled.ruling.environment)
-        asking = Asking(expires, required, chosen.separate_requester, requester)
+        asking = ApprovalTerms(expires, required, chosen.separate_requester, requester)
         await self._intend(work, "ApprovalRequest", name, digest)
         body = approval_request(
             work.parent,
             selected.proposal,
             ruled.ruling,
-            notices.account(case),
+            notices.diagnosis_summary(case),
             asking,
         )
         made = RemediationApprovalRequest.from_object(await self._create(APPROVAL, name, body, work))
@@ -67,12 +67,12 @@ class Effects:
             raise Tampered(f"{name} says something else than what was ruled on")
         if asks_less(made.spec, asking):
             raise Tampered(f"{name} asks fewer people, others, or for longer, than the settings say")
-        event = self.house.redactor.text(f"until {made.spec.expires_at.isoformat()}")
-        await self.house.herald.event(made.to_object(), "ApprovalCreated", event)
+        event = self.ports.redactor.text(f"until {made.spec.expires_at.isoformat()}")
+        await self.ports.notifier.event(made.to_object(), "ApprovalCreated", event)
         escalates = earlier.escalates_at if earlier else chosen.escalates_at(now, made.spec.expires_at)
         return facts.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now, escalates)
 
-    async def execute(self, work: Work, step: Execute) -> facts.Fact:
+    async def execute(self, work: CaseWork, step: Execute) -> facts.Fact:
         """The execution is created, the approval used up by it; it runs only once the journal names it."""
         case = work.case
         selected, ruled, asked = case.last(facts.Selected), case.last(facts.Ruled), case.last(facts.ApprovalRequested)
@@ -87,12 +87,12 @@ class Effects:
         if digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
             raise Tampered(f"{name} says something else than what was approved")
         if asked is not None:
-            await Approvals(self.house).consume(work.investigation, asked.uid, made.uid)
-        return facts.ExecutionCreated(name, made.uid, await self.house.now())
+            await ApprovalController(self.ports).consume(work.investigation, asked.uid, made.uid)
+        return facts.ExecutionCreated(name, made.uid, await self.ports.now())
 
-    async def plan_undo(self, work: Work, step: PlanUndo) -> facts.Fact:
+    async def plan_undo(self, work: CaseWork, step: PlanUndo) -> facts.Fact:
         """The target as it is now; what is not as the run left it is somebody else's work, and stays."""
-        context, now = await self.house.eyes.pin(bare(step.target)), await self.house.now()
+        context, now = await self.ports.target_reader.pin(bare(step.target)), await self.ports.now()
         if context.failure:
             raise Retryable(context.failure)
         before, found = work.case.last(facts.Selected), context.target_pin
@@ -103,17 +103,17 @@ class Effects:
             return facts.UndoLeft(f"{step.target.display} was changed since", now)
         return facts.UndoPlanned(found, now)
 
-    async def _left_by_the_run(self, work: Work) -> str:
+    async def _left_by_the_run(self, work: CaseWork) -> str:
         """Hash of the target's spec as the run left it; empty where it was not seen."""
         try:
-            raw = await self.house.status.read(
+            raw = await self.ports.status.read(
                 EXECUTION, execution_name(work.investigation.name), work.parent.namespace
             )
         except NotFound:
             return ""
         return WorkflowExecution.from_object(raw).status.post_spec_hash or ""
 
-    async def undo(self, work: Work, step: Undo) -> facts.Fact:
+    async def undo(self, work: CaseWork, step: ExecuteUndo) -> facts.Fact:
         """The undo as it was approved, on the target as it was planned; it runs only once the journal names it."""
         case = work.case
         selected, ruled, planned = case.last(facts.Selected), case.last(facts.Ruled), case.last(facts.UndoPlanned)
@@ -134,20 +134,20 @@ class Effects:
         made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
         if digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
             raise Tampered(f"{name} says something else than what was approved")
-        return facts.UndoCreated(name, made.uid, await self.house.now())
+        return facts.UndoCreated(name, made.uid, await self.ports.now())
 
-    async def _intend(self, work: Work, effect: str, name: str, digest: str) -> None:
+    async def _intend(self, work: CaseWork, effect: str, name: str, digest: str) -> None:
         intent = facts.Intended(effect, name, digest)
         if intent not in work.case.all(facts.Intended):
             await self.record(work, intent)
         work.claim = await self.ownership.prove(work.claim, work.journal)
 
-    async def _create(self, kind: ResourceKind, name: str, body: Json, work: Work) -> Json:
+    async def _create(self, kind: ResourceKind, name: str, body: Json, work: CaseWork) -> Json:
         """Create, or adopt what stands there if it is this case's; anything else fails closed."""
         try:
-            return await self.house.status.create(kind, sealed(self.house.redactor, body))
+            return await self.ports.status.create(kind, redact_object(self.ports.redactor, body))
         except AlreadyExists:
-            found = await self.house.status.read(kind, name, work.parent.namespace)
+            found = await self.ports.status.read(kind, name, work.parent.namespace)
         if kind is EXECUTION and WorkflowExecution.from_object(found).spec != WorkflowExecution.from_object(body).spec:
             raise Tampered(f"{name} says something else than what was approved")
         owners = found["metadata"].get("ownerReferences") or ()

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import structlog
 
-from inquest.api.conditions import Verdict, false, true
+from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation, Transcript
 from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES
-from inquest.controllers.house import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, House
+from inquest.controllers.ports import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
 from inquest.controllers.reading import parsed
 from inquest.controllers.signal.controller import ORPHAN_LEASE, ended_case, newest_first, place_in
 from inquest.controllers.status import publish
@@ -27,7 +27,7 @@ from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit
 from inquest.core.signals.retention import Keeping, retiring
 from inquest.core.signals.triage_input import EndedCase, TriageRules
-from inquest.errors import AlreadyExists, Answer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
+from inquest.errors import AlreadyExists, DefiniteAnswer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports.datastorage import AuditEvent
 from inquest.ports.kubernetes import Json
 from inquest.telemetry.metrics import JOURNAL_BYTES, UNRECORDED
@@ -50,7 +50,7 @@ Last = Callable[[Investigation], Awaitable[timedelta | None]]
 class Archive:
     """Stores an ended case once."""
 
-    house: House
+    ports: ControllerPorts
 
     async def store(self, inv: Investigation, last: Last) -> timedelta | None:
         """Records out, condition Recorded, slots gone; gives when to try again where DataStorage is away or refuses.
@@ -58,7 +58,7 @@ class Archive:
         `last` is what has to be done before the slots go; it says when to look again while it is not done. It waits for
         no DataStorage.
         """
-        inv = Investigation.from_object(await self.house.status.read(INVESTIGATION, inv.name, inv.namespace))
+        inv = Investigation.from_object(await self.ports.status.read(INVESTIGATION, inv.name, inv.namespace))
         if not inv.is_recorded:
             try:
                 kept = await self._record(inv)
@@ -71,7 +71,7 @@ class Archive:
                 # Its slots are evidence of what was done to them: they stay until the Investigation goes.
                 log.exception("journal not archived", investigation=inv.name, fault=str(error))
                 return None
-            except (NeedsPerson, Answer) as error:
+            except (NeedsPerson, DefiniteAnswer) as error:
                 # One word stands for both (resources, 3.6); the text tells a refusal from a service that is away.
                 log.warning("case not stored", investigation=inv.name, fault=str(error))
                 await self._told(inv, false("DataStorageUnavailable", str(error)))
@@ -81,61 +81,61 @@ class Archive:
         again = await last(inv)
         if again is not None:
             return again
-        gone = await self.house.journal.forget(inv.uid)
+        gone = await self.ports.journal.forget(inv.uid)
         if gone:
             log.info("case closed", investigation=inv.name, slots=gone, **_figures(inv))
         return None
 
     async def sweep(self) -> int:
         """Remove the slots and the case Leases of Investigations that were deleted; says how many there were."""
-        slots = await self.house.status.list(CONFIG_MAP, self.house.namespace, labels=f"{JOURNAL_LABEL}=true")
-        leases = await self.house.status.list(LEASE, self.house.namespace, labels=INVESTIGATION_LABEL)
+        slots = await self.ports.status.list(CONFIG_MAP, self.ports.namespace, labels=f"{JOURNAL_LABEL}=true")
+        leases = await self.ports.status.list(LEASE, self.ports.namespace, labels=INVESTIGATION_LABEL)
         # Listed last: who is missing here was gone before, or its Lease is too young to be an orphan's.
-        found = await self.house.status.seen(INVESTIGATION)
+        found = await self.ports.status.seen(INVESTIGATION)
         JOURNAL_BYTES.set(sum(_bytes_of(slot) for slot in slots))
         UNRECORDED.set(sum(1 for obj in found.items if _is_unrecorded(obj)))
         there = [obj["metadata"] for obj in found.items]
         uids, names = {str(meta["uid"]) for meta in there}, {label_value(meta["name"]) for meta in there}
         # A slot says its case by uid alone: it may belong to one that stands where nothing can be read.
         orphans = {uid for slot in slots if (uid := _label(slot)) not in uids and not found.unseen}
-        gone = sum([await self.house.journal.forget(uid) for uid in sorted(orphans)])
-        now = await self.house.now()
+        gone = sum([await self.ports.journal.forget(uid) for uid in sorted(orphans)])
+        now = await self.ports.now()
         for lease in leases:
             is_orphan = _label(lease) not in names and place_in(lease).partition("/")[0] not in found.unseen
             if is_orphan and now - _made(lease) > ORPHAN_LEASE:
                 meta = lease["metadata"]
-                await self.house.status.delete(LEASE, meta["name"], self.house.namespace, uid=meta["uid"])
+                await self.ports.status.delete(LEASE, meta["name"], self.ports.namespace, uid=meta["uid"])
                 gone += 1
         return gone
 
     async def retire(self) -> int:
         """Delete what is past its time, a bounded number at once; says how many objects there were."""
-        chosen, now = self.house.settings, await self.house.now()
+        chosen, now = self.ports.settings, await self.ports.now()
         keeping = Keeping(chosen.retention, chosen.retention_count)
-        signals = parsed(Signal, await self.house.status.list(SIGNAL))
-        cases = parsed(Investigation, await self.house.status.list(INVESTIGATION))
+        signals = parsed(Signal, await self.ports.status.list(SIGNAL))
+        cases = parsed(Investigation, await self.ports.status.list(INVESTIGATION))
         spent, gone = retiring(cases, signals, now, keeping, MOST_RETIRED)
         for signal in spent:
-            await self.house.status.delete(SIGNAL, signal.name, signal.namespace, uid=signal.uid)
+            await self.ports.status.delete(SIGNAL, signal.name, signal.namespace, uid=signal.uid)
         for case in gone:
-            await self.house.status.delete(INVESTIGATION, case.name, case.namespace, uid=case.uid)
+            await self.ports.status.delete(INVESTIGATION, case.name, case.namespace, uid=case.uid)
         if gone or spent:
             log.info("retired", investigations=len(gone), signals=len(spent))
         return len(gone) + len(spent)
 
     async def _record(self, inv: Investigation) -> Transcript | None:
         """Send the records; the ids of a repeat are the same. Gives where they are found."""
-        journal = await self.house.journal.read(inv.uid)
+        journal = await self.ports.journal.read(inv.uid)
         case = fold(load(entry.payload) for entry in journal.entries)
         if not case.facts:
             return None
-        offered = {invocation: self.house.tools.schemas(invocation) for invocation in Invocation}
+        offered = {invocation: self.ports.tools.schemas(invocation) for invocation in Invocation}
         run = await self._run(inv)
         # Megabytes of text: in a thread, so that Leases are renewed meanwhile.
-        told = await asyncio.to_thread(audit.records, case, inv.uid, run, offered)
-        found = await asyncio.to_thread(lambda: (*told, *archive.pieces(case, inv.uid)))
+        told = await asyncio.to_thread(audit.audit_records, case, inv.uid, run, offered)
+        found = await asyncio.to_thread(lambda: (*told, *archive.fact_records(case, inv.uid)))
         for batch in batches(tuple(_addressed(inv, record) for record in found)):
-            await self.house.datastorage.record(await self.house.redacted(batch))
+            await self.ports.datastorage.record(await self.ports.redacted(batch))
         digest = await asyncio.to_thread(audit.digest_of_records, found)
         return Transcript(correlation_id=inv.uid, digest=digest, entries=len(found))
 
@@ -144,23 +144,23 @@ class Archive:
         said = inv.spec.feedback
         if said is None:
             return
-        record = audit.feedback(inv.name, inv.uid, said, await self.house.now())
+        record = audit.feedback_record(inv.name, inv.uid, said, await self.ports.now())
         try:
-            await self.house.datastorage.record(await self.house.redacted((_addressed(inv, record),)))
+            await self.ports.datastorage.record(await self.ports.redacted((_addressed(inv, record),)))
         except AlreadyExists:
             # It is given once, so another content of its id is the same word at another time: a kill came between.
             log.info("feedback was stored before", investigation=inv.name)
 
     async def _run(self, inv: Investigation) -> dict[str, Any]:
         try:
-            raw = await self.house.status.read(EXECUTION, execution_name(inv.name), inv.namespace)
+            raw = await self.ports.status.read(EXECUTION, execution_name(inv.name), inv.namespace)
         except NotFound:
             return {}
         return WorkflowExecution.from_object(raw).status.to_object()
 
-    async def _told(self, inv: Investigation, verdict: Verdict, kept: Transcript | None = None) -> None:
-        now, changes = await self.house.now(), {"transcript": kept} if kept else {}
-        await publish(self.house, INVESTIGATION, inv, changes, {"Recorded": verdict}, now=now, leave_out=OWNER_FIELDS)
+    async def _told(self, inv: Investigation, verdict: ConditionValue, kept: Transcript | None = None) -> None:
+        now, changes = await self.ports.now(), {"transcript": kept} if kept else {}
+        await publish(self.ports, INVESTIGATION, inv, changes, {"Recorded": verdict}, now=now, leave_out=OWNER_FIELDS)
 
     async def earlier(self, inv: Investigation) -> tuple[EndedCase, ...]:
         """Ended cases of the same fingerprint, newest first; none where they cannot be read."""
@@ -168,7 +168,7 @@ class Archive:
         if not label:
             return ()
         try:
-            found = await self.house.status.list(INVESTIGATION, labels=f"{FINGERPRINT_LABEL}={label}")
+            found = await self.ports.status.list(INVESTIGATION, labels=f"{FINGERPRINT_LABEL}={label}")
         except InquestError:
             return ()
         others = [other for other in parsed(Investigation, found) if other.status.fingerprint == inv.status.fingerprint]
@@ -177,7 +177,7 @@ class Archive:
 
     def rules(self) -> TriageRules:
         """What the holds after an end depend on."""
-        chosen = self.house.settings.triage
+        chosen = self.ports.settings.triage
         return TriageRules(
             consecutive_failures=chosen.consecutive_failures,
             failure_block=chosen.failure_block,
@@ -219,7 +219,7 @@ def batches(events: tuple[AuditEvent, ...]) -> Iterator[tuple[AuditEvent, ...]]:
         yield tuple(batch)
 
 
-def _addressed(inv: Investigation, record: audit.Record) -> AuditEvent:
+def _addressed(inv: Investigation, record: audit.AuditRecord) -> AuditEvent:
     return AuditEvent(
         event_id=audit.event_id(inv.uid, record.step),
         event_type=record.event_type,

@@ -12,26 +12,34 @@ import structlog
 
 from inquest.api.base import timedelta_from_duration
 from inquest.api.investigation import Investigation, Limits
-from inquest.controllers.house import House
-from inquest.controllers.investigation.open_case import Work, closed
+from inquest.controllers.investigation.case_work import CaseWork, closed
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.controller import known_history
 from inquest.controllers.targets import placed
 from inquest.core.case import endings, facts, investigating
 from inquest.core.case.case import context_of, is_outside, whole_contexts
 from inquest.core.case.merging import CONFIDENCE_GATE
 from inquest.core.case.selecting import filters_of
-from inquest.core.case.steps import Ask, AskStreams, Open, ResolveContext, RunBatch, RunStreams, TakeSnapshot
+from inquest.core.case.steps import (
+    AskStreams,
+    BeginCase,
+    CallModel,
+    ResolveContext,
+    RunStreams,
+    RunToolBatch,
+    TakeSnapshot,
+)
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.diagnosis.detectors.registry import examine
 from inquest.core.diagnosis.health import health
-from inquest.core.diagnosis.playbooks import Playbook, matching
+from inquest.core.diagnosis.playbooks import PlaybookMatch, matching
 from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_requests, speaks_of_throttling
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
 from inquest.core.evidence.snapshot import Snapshot
-from inquest.core.history.lessons import Endings, Memory, remembered
-from inquest.core.llm.conversation import AskModel, Run, RunTools
+from inquest.core.history.lessons import CaseEndings, Lessons, remembered
+from inquest.core.llm.conversation import AskModel, RunTools, ToolRun
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
-from inquest.core.llm.planning.prepare import Habits
+from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.planning.seed_calls import seed_call, seeded, unasked
 from inquest.core.llm.planning.sufficiency import Sufficiency
 from inquest.core.llm.summary import summarised, summary_request, wants_summary
@@ -55,47 +63,47 @@ KEPT_TEXT: Final = 200_000
 class Inquiries:
     """Performs them, each by one port call."""
 
-    house: House
+    ports: ControllerPorts
 
-    async def open(self, work: Work, step: Open) -> facts.Fact:
+    async def open(self, work: CaseWork, step: BeginCase) -> facts.Fact:
         inv = work.investigation
-        return facts.Opened(await self.house.now(), inv.namespace, inv.name, inv.spec, self._pinned(inv))
+        return facts.Opened(await self.ports.now(), inv.namespace, inv.name, inv.spec, self._pinned(inv))
 
-    def _pinned(self, inv: Investigation) -> facts.Pinned:
+    def _pinned(self, inv: Investigation) -> facts.CaseOptions:
         """The settings of this case, with what its spec asks for."""
-        chosen, asked = self.house.settings, inv.spec.limits or Limits()
+        chosen, asked = self.ports.settings, inv.spec.limits or Limits()
         # An unknown name gets the default, and a condition says so.
         model = next((one for one in chosen.model.endpoints if one.name == inv.spec.model), chosen.model)
         own = chosen.limits
         # Who writes in a tenant's namespace may ask for less than the settings give, never for more.
-        at_home = inv.namespace == self.house.namespace
+        at_home = inv.namespace == self.ports.namespace
         timeout = timedelta_from_duration(asked.timeout) if asked.timeout else None
-        withheld = self.house.model_withheld
+        withheld = self.ports.model_withheld
         if withheld:
             MODEL_WITHHELD.labels("case").inc()
             log.warning("model withheld", investigation=inv.name, why=withheld)
-        return facts.Pinned(
-            model=model.name if self.house.model is not None and not withheld else "",
+        return facts.CaseOptions(
+            model=model.name if self.ports.model is not None and not withheld else "",
             max_turns=_granted(asked.max_turns, own.max_turns, at_home),
             max_tool_calls=_granted(asked.max_tool_calls, own.max_tool_calls, at_home),
             max_calls_per_tool=own.max_calls_per_tool,
             token_budget=_granted(asked.token_budget, own.token_budget, at_home),
             timeout=_granted(timeout, own.timeout, at_home),
             context_window=model.context_window,
-            seed=f"{self.house.random.getrandbits(128):032x}",
+            seed=f"{self.ports.random.getrandbits(128):032x}",
             workflow_gate=CONFIDENCE_GATE,
             dry_run=chosen.execution.dry_run,
             verify=chosen.effectiveness.enabled,
-            home=self.house.namespace,
+            home=self.ports.namespace,
             habits=self._habits(),
             model_withheld=withheld,
             custom_labels=chosen.classification.custom_labels,
             repeat_threshold=chosen.history.repeat_threshold,
         )
 
-    def _habits(self) -> Habits:
-        rca = self.house.settings.rca
-        return Habits(
+    def _habits(self) -> RcaOptions:
+        rca = self.ports.settings.rca
+        return RcaOptions(
             error_hints=rca.error_hints,
             visible_plan=rca.visible_plan,
             sufficiency=Sufficiency(rca.sufficiency),
@@ -105,15 +113,15 @@ class Inquiries:
             tool_budget=rca.tool_budget,
             max_schemas=rca.max_tool_schemas,
             stagnant_turns=rca.max_stagnant_turns,
-            model_timeout=self.house.settings.model.timeout,
+            model_timeout=self.ports.settings.model.timeout,
             summarize_above=rca.summarize_above if rca.summarize else 0,
             streams=rca.streams,
         )
 
-    async def snapshot(self, work: Work, step: TakeSnapshot) -> facts.SnapshotTaken:
+    async def snapshot(self, work: CaseWork, step: TakeSnapshot) -> facts.SnapshotTaken:
         signal = work.case.opened.spec.signal
         at_home = work.case.opened.pinned.home in ("", work.case.opened.namespace)
-        seen = await self.house.eyes.snapshot(step.target, signal.firing_time, beyond=at_home)
+        seen = await self.ports.target_reader.snapshot(step.target, signal.firing_time, beyond=at_home)
         about = replace(
             seen,
             about_requests=speaks_of_requests(signal),
@@ -125,54 +133,54 @@ class Inquiries:
         findings, failed = await asyncio.to_thread(examine, found)
         for gap in failed:
             log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
-        books = matching(self.house.playbooks, found, findings)
+        books = matching(self.ports.playbooks, found, findings)
         memory = await self._memory(work, books)
         return facts.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found), books, memory)
 
-    async def _memory(self, work: Work, books: Sequence[Playbook]) -> Memory:
+    async def _memory(self, work: CaseWork, books: Sequence[PlaybookMatch]) -> Lessons:
         """What cases like this one taught; a case never waits for it."""
         owner, before = work.case.fingerprint, work.case.first(facts.SnapshotTaken)
         if before is not None or not owner:
-            return before.memory if before is not None else Memory()
+            return before.memory if before is not None else Lessons()
         try:
             async with asyncio.timeout(MEMORY_SECONDS):
-                known = await self.house.datastorage.endings(owner, [book.name for book in books])
+                known = await self.ports.datastorage.endings(owner, [book.name for book in books])
         except TimeoutError:
-            known = Endings(available=False, why=f"no answer within {MEMORY_SECONDS:.0f} s")
-        return remembered(known, owner, await self.house.now())
+            known = CaseEndings(available=False, why=f"no answer within {MEMORY_SECONDS:.0f} s")
+        return remembered(known, owner, await self.ports.now())
 
-    async def _seeded(self, work: Work, found: Snapshot) -> Snapshot:
+    async def _seeded(self, work: CaseWork, found: Snapshot) -> Snapshot:
         """With what the alert itself asks, where a model will read it and Prometheus is there."""
-        case, now = work.case, await self.house.now()
+        case, now = work.case, await self.ports.now()
         if case.first(facts.SnapshotTaken) is not None or not case.opened.pinned.model:
             return found
         call = seed_call(case.opened.spec.signal, investigating.window_of(case, now))
         if call is None:
             return found
-        if call.name not in {tool.name for tool in self.house.tools.schemas(Invocation.RCA)}:
+        if call.name not in {tool.name for tool in self.ports.tools.schemas(Invocation.RCA)}:
             return unasked(found)
         name = f"E{len(found.evidence) + 1}"
-        run = Run(call, name, boundary_of(case.opened.pinned.seed, name))
-        (result,) = await self.house.tools.run(
+        run = ToolRun(call, name, boundary_of(case.opened.pinned.seed, name))
+        (result,) = await self.ports.tools.run(
             Invocation.RCA, (run,), self._reach(work, Invocation.RCA, SEED_SECONDS, now)
         )
         return seeded(found, result)
 
-    async def context(self, work: Work, step: ResolveContext) -> facts.Fact:
+    async def context(self, work: CaseWork, step: ResolveContext) -> facts.Fact:
         if work.case.first(facts.ContextResolved) is None:
             # What a diagnosis names later is held to the case's namespaces by the step that asks for it.
-            target = await placed(self.house.cluster, step.target)
+            target = await placed(self.ports.cluster, step.target)
             if is_outside(work.case, target):
-                return await closed(self.house, endings.out_of_scope(work.case.opened.namespace, target))
-        context = await self.house.eyes.context(step.target)
-        known = await known_history(self.house, context)
-        return facts.ContextResolved(context, known, await self.house.now())
+                return await closed(self.ports, endings.out_of_scope(work.case.opened.namespace, target))
+        context = await self.ports.target_reader.context(step.target)
+        known = await known_history(self.ports, context)
+        return facts.ContextResolved(context, known, await self.ports.now())
 
-    async def ask(self, work: Work, step: Ask) -> facts.Fact:
+    async def ask(self, work: CaseWork, step: CallModel) -> facts.Fact:
         """One answer of the model; what it fails with ends the case, unless a verdict stands already."""
-        model, move = self.house.model, step.move
+        model, move = self.ports.model, step.move
         if model is None:
-            return await closed(self.house, endings.model_unavailable("none is configured", permanent=True))
+            return await closed(self.ports, endings.model_unavailable("none is configured", permanent=True))
         if work.case.first(facts.Turned) is None:
             _log_brief(work)
         try:
@@ -186,45 +194,45 @@ class Inquiries:
     async def _answer(self, model: Model, move: AskModel) -> ModelReply:
         """A conversation that is too long is asked once more in its shorter form (behaviours, section 10.3)."""
         try:
-            return move.stamp(await model.ask(await self.house.redacted(move.request)))
+            return move.stamp(await model.ask(await self.ports.redacted(move.request)))
         except ContextOverflow:
             shorter = move.shorter()
             if shorter is None:
                 raise
-            again = await self.house.redacted(replace(shorter, squeezed=True))
+            again = await self.ports.redacted(replace(shorter, squeezed=True))
             return move.stamp(await model.ask(again), squeezed=True)
 
-    async def _turned(self, step: Ask, reply: ModelReply) -> facts.Fact:
+    async def _turned(self, step: CallModel, reply: ModelReply) -> facts.Fact:
         kind = facts.Turned if step.invocation is Invocation.RCA else facts.SelectionTurned
-        return kind(reply, await self.house.now())
+        return kind(reply, await self.ports.now())
 
-    async def _given_up(self, work: Work, error: Exception) -> facts.Closed:
+    async def _given_up(self, work: CaseWork, error: Exception) -> facts.Closed:
         if isinstance(error, TimeoutError):
             phase = work.case.phase
-            return replace(await closed(self.house, endings.timed_out(phase)), timeout_phase=phase)
+            return replace(await closed(self.ports, endings.timed_out(phase)), timeout_phase=phase)
         return await closed(
-            self.house, endings.model_unavailable(str(error), permanent=isinstance(error, ModelRefused))
+            self.ports, endings.model_unavailable(str(error), permanent=isinstance(error, ModelRefused))
         )
 
-    async def batch(self, work: Work, step: RunBatch) -> facts.Fact:
+    async def batch(self, work: CaseWork, step: RunToolBatch) -> facts.Fact:
         kept = await self._ran(work, step.invocation, step.move)
-        return facts.ToolsRan(step.invocation, kept, await self.house.now())
+        return facts.ToolsRan(step.invocation, kept, await self.ports.now())
 
-    async def _ran(self, work: Work, invocation: Invocation, move: RunTools) -> tuple[ToolResult, ...]:
-        reach = self._reach(work, invocation, move.seconds, await self.house.now())
-        results = await self.house.tools.run(invocation, move.runs, reach)
+    async def _ran(self, work: CaseWork, invocation: Invocation, move: RunTools) -> tuple[ToolResult, ...]:
+        reach = self._reach(work, invocation, move.seconds, await self.ports.now())
+        results = await self.ports.tools.run(invocation, move.runs, reach)
         shown = await asyncio.gather(*(self._in_short(work, result, move.seconds) for result in results))
         return tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in shown)
 
-    async def ask_streams(self, work: Work, step: AskStreams) -> facts.Fact:
+    async def ask_streams(self, work: CaseWork, step: AskStreams) -> facts.Fact:
         """One answer for each stream; a call that fails is that stream's silence and nobody else's."""
-        model = self.house.model
+        model = self.ports.model
         if model is None:
-            return await closed(self.house, endings.model_unavailable("none is configured", permanent=True))
+            return await closed(self.ports, endings.model_unavailable("none is configured", permanent=True))
         replies = await asyncio.gather(*(self._heard(work, model, name, move) for name, move in step.moves))
-        return facts.StreamsTurned(tuple(replies), await self.house.now())
+        return facts.StreamsTurned(tuple(replies), await self.ports.now())
 
-    async def _heard(self, work: Work, model: Model, name: str, move: AskModel) -> tuple[str, ModelReply]:
+    async def _heard(self, work: CaseWork, model: Model, name: str, move: AskModel) -> tuple[str, ModelReply]:
         try:
             async with asyncio.timeout(move.seconds):
                 return name, await self._answer(model, move)
@@ -232,18 +240,18 @@ class Inquiries:
             log.warning("stream unanswered", investigation=work.investigation.name, stream=name, error=str(error))
             return name, move.silence()
 
-    async def run_streams(self, work: Work, step: RunStreams) -> facts.Fact:
+    async def run_streams(self, work: CaseWork, step: RunStreams) -> facts.Fact:
         """The batches of all streams at once."""
         batches = await asyncio.gather(*(self._ran(work, Invocation.STREAM, move) for _, move in step.moves))
         names = (name for name, _ in step.moves)
-        return facts.StreamsRan(tuple(zip(names, batches, strict=True)), await self.house.now())
+        return facts.StreamsRan(tuple(zip(names, batches, strict=True)), await self.ports.now())
 
-    async def _in_short(self, work: Work, result: ToolResult, seconds: float | None) -> ToolResult:
+    async def _in_short(self, work: CaseWork, result: ToolResult, seconds: float | None) -> ToolResult:
         """A long result in fewer words where that is switched on; whatever fails, the text itself is shown."""
-        model, pinned, found = self.house.model, work.case.opened.pinned, result.evidence
+        model, pinned, found = self.ports.model, work.case.opened.pinned, result.evidence
         if model is None or found is None or not wants_summary(result, pinned.habits.summarize_above):
             return result
-        request = await self.house.redacted(summary_request(pinned.model, found, pinned.seed))
+        request = await self.ports.redacted(summary_request(pinned.model, found, pinned.seed))
         try:
             async with asyncio.timeout(min(SUMMARY_SECONDS, SUMMARY_SECONDS if seconds is None else seconds)):
                 reply = await model.ask(request)
@@ -252,7 +260,7 @@ class Inquiries:
             return result
         return summarised(result, reply, pinned.seed)
 
-    def _reach(self, work: Work, invocation: Invocation, seconds: float | None, now: datetime) -> Reach:
+    def _reach(self, work: CaseWork, invocation: Invocation, seconds: float | None, now: datetime) -> Reach:
         context = context_of(work.case)
         namespaces = {ref.namespace for ref in (context.target, context.root, *context.chain) if ref.namespace}
         selecting = invocation is Invocation.SELECTION
@@ -269,7 +277,7 @@ class Inquiries:
         )
 
 
-def _log_brief(work: Work) -> None:
+def _log_brief(work: CaseWork) -> None:
     """What the gate chose, and why (behaviours, section 7)."""
     briefed = work.case.first(facts.Briefed)
     if briefed is not None:

@@ -13,16 +13,16 @@ from inquest.api.execution import PinnedWorkflow
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.api.types import UndoWhen
 from inquest.controllers.catalogue.live import content_hash, content_of, is_active, newest, versions
-from inquest.controllers.house import House
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import concluding, facts, outcome
 from inquest.core.case.case import Case, context_of, is_near, placed
-from inquest.core.evidence.evidence import Caution
-from inquest.core.llm.reply.verdicts import SelectionReply
+from inquest.core.evidence.evidence import CaseWarning
+from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.remediation.preview import preview_diff
 from inquest.core.remediation.proposal import Proposal, Undoing
 from inquest.core.selection import selection
-from inquest.core.selection.catalogue import CatalogueFilters, WorkflowRecord
-from inquest.core.selection.parameter_rules import Around, typed
+from inquest.core.selection.catalogue import CatalogueFilters, Workflow
+from inquest.core.selection.parameter_rules import TargetFacts, typed
 from inquest.core.selection.parameters import bind_parameters
 from inquest.core.selection.target import final_target, needs_lookup
 from inquest.errors import Forbidden, Invalid, NotFound
@@ -36,33 +36,33 @@ PAGE = 100
 class Unfit:
     """The choice cannot be bound; the case ends."""
 
-    verdict: outcome.Verdict
+    verdict: outcome.Conclusion
 
 
 @dataclass(frozen=True)
 class Proposals:
     """Chooses, checks and binds workflows."""
 
-    house: House
+    ports: ControllerPorts
 
     async def choose(self, case: Case, filters: CatalogueFilters) -> facts.Fact:
         """The choice of code for the first finding (resources, 4.1, N12)."""
-        now = await self.house.now()
+        now = await self.ports.now()
         if not case.findings:
             return facts.Unchosen("no detector found anything", now)
         finding = case.findings[0]
         records = [one for action in selection.actions_for(finding) for one in await self._records(action, filters)]
         context = context_of(case)
-        reply = selection.choose(finding, records, Around(context.labels, context.quota, filters.custom_labels))
+        reply = selection.choose(finding, records, TargetFacts(context.labels, context.quota, filters.custom_labels))
         if reply.choice is None:
             return facts.Unchosen(reply.reasoning, now)
         return await self.check(reply, filters, context.root.kind, 1)
 
-    async def _records(self, action: str, filters: CatalogueFilters) -> tuple[WorkflowRecord, ...]:
-        found: list[WorkflowRecord] = []
+    async def _records(self, action: str, filters: CatalogueFilters) -> tuple[Workflow, ...]:
+        found: list[Workflow] = []
         offset, more = 0, True
         while more and offset < MAX_LISTED:
-            page = await self.house.catalogue.workflows(action, filters, offset, PAGE)
+            page = await self.ports.catalogue.workflows(action, filters, offset, PAGE)
             records = [await self._record(offer.workflow_id, filters) for offer in page.items]
             found += [record for record in records if record is not None and _is_ours(record)]
             offset, more = offset + PAGE, page.has_more
@@ -70,24 +70,24 @@ class Proposals:
 
     async def check(
         self,
-        reply: SelectionReply,
+        reply: SelectionVerdict,
         filters: CatalogueFilters,
         kind: str,
         number: int,
-        cautions: tuple[Caution, ...] = (),
+        cautions: tuple[CaseWarning, ...] = (),
     ) -> facts.Tried:
         """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
         record = await self._record(reply.choice.workflow_id, filters) if reply.choice else None
         validation = selection.validate(reply.choice, record, kind)
         if record is not None and not _is_ours(record):
             validation = selection.not_ours(record)
-        return facts.Tried(number, reply, validation, await self.house.now(), cautions)
+        return facts.Tried(number, reply, validation, await self.ports.now(), cautions)
 
-    async def wished(self, reply: SelectionReply, filters: CatalogueFilters, kind: str) -> facts.Tried:
+    async def wished(self, reply: SelectionVerdict, filters: CatalogueFilters, kind: str) -> facts.Tried:
         """The same of a workflow that a person named by its own id, with parameters as text (decision 0004)."""
         if reply.choice is None:
             return await self.check(reply, filters, kind, 1)
-        applied = await versions(self.house.status, self.house.namespace, reply.choice.workflow_id)
+        applied = await versions(self.ports.status, self.ports.namespace, reply.choice.workflow_id)
         active = next((one for one in newest(applied) if is_active(one)), None)
         if active is None:
             return await self.check(reply, filters, kind, 1)
@@ -97,27 +97,27 @@ class Proposals:
         choice = replace(reply.choice, workflow_id=found, parameters=values)
         return await self.check(replace(reply, choice=choice), filters, kind, 1)
 
-    async def _record(self, workflow_id: str, filters: CatalogueFilters) -> WorkflowRecord | None:
+    async def _record(self, workflow_id: str, filters: CatalogueFilters) -> Workflow | None:
         """What the catalogue has under an id; a word that can be no id is never sent."""
         if not selection.is_id(workflow_id):
             return None
         try:
-            return await self.house.catalogue.workflow(workflow_id, filters)
+            return await self.ports.catalogue.workflow(workflow_id, filters)
         except (NotFound, Invalid):
             return None
 
     async def seek(self, case: Case, named: TargetRef) -> facts.TargetSought:
         """Whether what a model named is really there (pipeline, section 9, cases 4 and 5)."""
-        context = await self.house.eyes.context(named)
+        context = await self.ports.target_reader.context(named)
         why = context.unverified_why
         if not why and context.choices:
             why = f"NotResolved: {named.kind} is served by {', '.join(context.choices)}, name one as api_version"
         if not why and not is_near(case, context.target):
             why = f"NotResolved: {context.target.display} is outside the namespaces of this case"
         found = not why and context.target_pin is not None
-        return facts.TargetSought(named, found, "" if found else why, await self.house.now())
+        return facts.TargetSought(named, found, "" if found else why, await self.ports.now())
 
-    async def bind(self, case: Case, verdict: outcome.Verdict, tried: facts.Tried) -> facts.Selected | Unfit:
+    async def bind(self, case: Case, verdict: outcome.Conclusion, tried: facts.Tried) -> facts.Selected | Unfit:
         """One exact action on one exact object, with what it will change."""
         record = tried.validation.record
         pin = await self._target(case, tried.reply)
@@ -137,12 +137,12 @@ class Proposals:
             preview=await self._preview(workflow, pin, bound.parameters),
             undoing=undoing,
         )
-        return facts.Selected(verdict, proposal, await self.house.now())
+        return facts.Selected(verdict, proposal, await self.ports.now())
 
     async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> Undoing | None:
         """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
         named = workflow.spec.undo
-        applied = await versions(self.house.status, self.house.namespace, named.id) if named else ()
+        applied = await versions(self.ports.status, self.ports.namespace, named.id) if named else ()
         for found in newest(applied):
             if named is None or found.spec.version != named.version or not is_active(found):
                 continue
@@ -152,7 +152,7 @@ class Proposals:
             return None if missing else Undoing(pinned, bound.parameters, named.when)
         return None
 
-    async def _target(self, case: Case, reply: SelectionReply) -> PinnedTarget | None:
+    async def _target(self, case: Case, reply: SelectionVerdict) -> PinnedTarget | None:
         """The root owner, or an object of another kind that was named and is really there (pipeline, section 9)."""
         context = context_of(case)
         known = (context.target, case.target, *context.chain)
@@ -161,7 +161,7 @@ class Proposals:
             return context.root_pin if root is not None else None
         if reply.target is None or not is_near(case, placed(case, reply.target)):
             return None
-        named = await self.house.eyes.context(placed(case, reply.target))
+        named = await self.ports.target_reader.context(placed(case, reply.target))
         found = named.target if named.target_pin and is_near(case, named.target) else None
         aim = final_target(root=root, named=reply.target, known=known, found=found)
         return named.target_pin if aim.target is not None else None
@@ -171,15 +171,15 @@ class Proposals:
         if not workflow.spec.execution.preview:
             return ""
         try:
-            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
-            found = await self.house.cluster.get(kind, target.name, target.namespace or "")
+            kind = await self.ports.cluster.kind(target.kind, target.api_version or "")
+            found = await self.ports.cluster.get(kind, target.name, target.namespace or "")
         except (NotFound, Forbidden):
             return ""
-        shown = self.house.redactor.data(found).value
-        return self.house.redactor.text(preview_diff(workflow.spec.execution.preview, shown, values)).value
+        shown = self.ports.redactor.data(found).value
+        return self.ports.redactor.text(preview_diff(workflow.spec.execution.preview, shown, values)).value
 
 
-def _is_ours(record: WorkflowRecord) -> bool:
+def _is_ours(record: Workflow) -> bool:
     """A catalogue of another make may keep what no workflow of ours can be."""
     try:
         RemediationWorkflow.from_object(record.content)

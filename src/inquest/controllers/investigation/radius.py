@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inquest.api.refs import TargetRef
-from inquest.controllers.house import POD, House
 from inquest.controllers.pods import pods_of, spec_of
-from inquest.core.remediation.blast_radius import blast
+from inquest.controllers.ports import POD, ControllerPorts
+from inquest.core.remediation.blast_radius import blast_radius
 from inquest.core.remediation.policy import Blast
 from inquest.errors import InquestError
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -20,10 +20,10 @@ Items = tuple[Json, ...] | None
 
 
 @dataclass(frozen=True)
-class Radius:
+class BlastRadius:
     """Counts around one target."""
 
-    house: House
+    ports: ControllerPorts
 
     async def of(self, target: TargetRef) -> Blast:
         """The figures; an object that has no pods of its own has none of them."""
@@ -34,12 +34,12 @@ class Radius:
         namespace = target.namespace or ""
         services, budgets = await self._list(SERVICE, namespace), await self._list(BUDGET, namespace)
         template = spec_of(shown).get("template")
-        return blast(pods, services, budgets, template if isinstance(template, dict) else {})
+        return blast_radius(pods, services, budgets, template if isinstance(template, dict) else {})
 
     async def _shown(self, target: TargetRef) -> Json | None:
         try:
-            kind = await self.house.cluster.kind(target.kind, target.api_version or "")
-            return await self.house.cluster.get(kind, target.name, target.namespace or "")
+            kind = await self.ports.cluster.kind(target.kind, target.api_version or "")
+            return await self.ports.cluster.get(kind, target.name, target.namespace or "")
         except InquestError:
             return None
 
@@ -51,13 +51,13 @@ class Radius:
         if target.kind == "Node":
             return await self._list(POD, "", fields=f"spec.nodeName={target.name}")
         try:
-            return await pods_of(self.house.cluster, shown, target.namespace or "")
+            return await pods_of(self.ports.cluster, shown, target.namespace or "")
         except InquestError:
             return None
 
     async def _list(self, kind: ResourceKind, namespace: str, *, fields: str = "") -> Items:
         try:
-            listing = await self.house.cluster.list(kind, namespace, fields=fields)
+            listing = await self.ports.cluster.list(kind, namespace, fields=fields)
         except InquestError:
             return None
         return listing.items if listing.complete else None

@@ -20,18 +20,18 @@ from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal
 from inquest.controllers.catalogue.controller import words_of
 from inquest.controllers.catalogue.live import content_of
-from inquest.controllers.house import House
 from inquest.controllers.investigation.act import Performer, performers
-from inquest.controllers.investigation.claim import Claim
+from inquest.controllers.investigation.case_work import CaseWork
+from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.investigation.gather import Inquiries
-from inquest.controllers.investigation.open_case import Work
 from inquest.controllers.investigation.select import Selections
-from inquest.controllers.journal import Author, Log
+from inquest.controllers.journal import Log, Writer
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.controller import pinned_signal
 from inquest.core.case import decide, facts
 from inquest.core.case.case import Case
 from inquest.core.case.journal import dump, load
-from inquest.core.case.steps import Execute, RequestApproval, Rule, View, Wait
+from inquest.core.case.steps import AskPolicy, Execute, Observed, RequestApproval, Wait
 from inquest.core.case.transitions import advance
 from inquest.core.llm.messages import Invocation
 from inquest.core.signals.classification import classify, surroundings_of
@@ -39,29 +39,29 @@ from inquest.errors import Invalid
 from inquest.ports.datastorage import DataStorage
 from inquest.ports.kubernetes import Json
 
-LAST: Final = (Rule, Wait, RequestApproval, Execute)
+LAST: Final = (AskPolicy, Wait, RequestApproval, Execute)
 """Steps that a replay does not take."""
 
 
 @dataclass
 class Replay:
-    """Plays one Signal in a house whose cluster is a recorded one."""
+    """Plays one Signal on ports whose cluster is a recorded one."""
 
-    house: House
+    ports: ControllerPorts
     inquiries: Inquiries = field(init=False)
     selections: Selections = field(init=False)
 
     def __post_init__(self) -> None:
-        self.inquiries = Inquiries(self.house)
-        self.selections = Selections(self.house)
+        self.inquiries = Inquiries(self.ports)
+        self.selections = Selections(self.ports)
 
     async def play(self, signal: Signal) -> Case:
         """The case as far as it goes: closed, or with a workflow that policy would rule on."""
         inv = await self._investigation(signal)
-        work = Work(Claim(inv, Author(self.house.replica, 1)), Log(inv.uid), Case())
+        work = CaseWork(CaseClaim(inv, Writer(self.ports.replica, 1)), Log(inv.uid), Case())
         offered = self._offered()
         while work.case.closed is None:
-            step = decide.next_step(work.case, View(now=await self.house.now(), tools=offered))
+            step = decide.next_step(work.case, Observed(now=await self.ports.now(), tools=offered))
             if isinstance(step, LAST):
                 break
             fact = await self._kept(await self._performers[type(step)](work, step))
@@ -76,23 +76,23 @@ class Replay:
         """As the journal would give it back; a snapshot was redacted object by object when it was taken."""
         if isinstance(fact, facts.SnapshotTaken):
             return fact
-        return load((await self.house.redacted(dump(fact))).value)
+        return load((await self.ports.redacted(dump(fact))).value)
 
     def _offered(self) -> dict[Invocation, Any]:
-        if self.house.model is None:
+        if self.ports.model is None:
             return {}
-        return {invocation: self.house.tools.schemas(invocation) for invocation in Invocation}
+        return {invocation: self.ports.tools.schemas(invocation) for invocation in Invocation}
 
     async def _investigation(self, signal: Signal) -> Investigation:
         """As triage would create it beside its Signal: what lies outside there is refused here as well."""
-        resource = await self.house.eyes.context(signal.spec.target)
+        resource = await self.ports.target_reader.context(signal.spec.target)
         around = surroundings_of(resource)
-        context = classify(signal.spec, around, custom_keys=self.house.settings.classification.custom_labels).context
+        context = classify(signal.spec, around, custom_keys=self.ports.settings.classification.custom_labels).context
         uid = str(uuid5(NAMESPACE_URL, f"replay:{signal.metadata.namespace}/{signal.name}"))
-        beside = signal.metadata.namespace or self.house.namespace
+        beside = signal.metadata.namespace or self.ports.namespace
         metadata = ObjectMeta(name=signal.name, namespace=beside, uid=uid)
         ref = ObjectRef(name=signal.name, uid=signal.metadata.uid or uid)
-        pinned = pinned_signal(signal, context, (), self.house)
+        pinned = pinned_signal(signal, context, (), self.ports)
         return Investigation(metadata=metadata, spec=InvestigationSpec(signal_ref=ref, signal=pinned))
 
 

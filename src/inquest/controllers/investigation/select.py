@@ -9,30 +9,30 @@ from typing import Final
 from inquest.api.types import SubReason
 from inquest.controllers.catalogue.live import unsettled
 from inquest.controllers.guards import Guards, bare
-from inquest.controllers.house import House
+from inquest.controllers.investigation.case_work import CaseWork, closed
 from inquest.controllers.investigation.gather import Inquiries
-from inquest.controllers.investigation.open_case import Work, closed
 from inquest.controllers.investigation.propose import Proposals, Unfit
-from inquest.controllers.investigation.radius import Radius
+from inquest.controllers.investigation.radius import BlastRadius
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts
 from inquest.core.case.case import reclassified
 from inquest.core.case.concluding import seen_again
 from inquest.core.case.endings import catalogue_unavailable
 from inquest.core.case.steps import (
-    Ask,
     AskGroup,
+    AskPolicy,
+    BindProposal,
+    CallModel,
     ChooseByCode,
-    LookAgain,
-    LookUp,
-    Propose,
-    Record,
-    Rule,
+    RecheckTarget,
+    RecordFact,
     SeekTarget,
     TakeSnapshot,
+    ValidateSelection,
 )
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.llm.messages import Invocation
-from inquest.core.remediation.policy import Question, policy_document, ruling
+from inquest.core.remediation.policy import PolicyInput, policy_document, ruling
 from inquest.core.selection import selection
 from inquest.core.signals.classification import surroundings_of
 from inquest.errors import Unavailable, Unsettled
@@ -46,15 +46,15 @@ CATALOGUE_WAIT: Final = timedelta(seconds=60)
 class Selections:
     """Performs them, each by one port call."""
 
-    house: House
+    ports: ControllerPorts
     proposals: Proposals = field(init=False)
     inquiries: Inquiries = field(init=False)
 
     def __post_init__(self) -> None:
-        self.proposals = Proposals(self.house)
-        self.inquiries = Inquiries(self.house)
+        self.proposals = Proposals(self.ports)
+        self.inquiries = Inquiries(self.ports)
 
-    async def choose(self, work: Work, step: ChooseByCode) -> facts.Fact:
+    async def choose(self, work: CaseWork, step: ChooseByCode) -> facts.Fact:
         wanted = selection.wanted_actions(work.case.findings)
         try:
             found = await self.proposals.choose(work.case, step.filters)
@@ -67,15 +67,15 @@ class Selections:
         except Unavailable as error:
             return await self._without_catalogue(error)
         waited = f"waited {CATALOGUE_WAIT.total_seconds():.0f} s for {missing} to be registered"
-        return await closed(self.house, catalogue_unavailable(waited))
+        return await closed(self.ports, catalogue_unavailable(waited))
 
-    async def ask(self, work: Work, step: Ask) -> facts.Fact:
+    async def ask(self, work: CaseWork, step: CallModel) -> facts.Fact:
         """A model that chooses sees a catalogue that is settled, if that comes in time."""
         if step.invocation is Invocation.SELECTION and work.case.last(facts.SelectionTurned) is None:
             await self._awaited(work, selection.wanted_actions(work.case.findings))
         return await self.inquiries.ask(work, step)
 
-    async def conclude(self, work: Work, step: Record) -> facts.Fact:
+    async def conclude(self, work: CaseWork, step: RecordFact) -> facts.Fact:
         """What a step says that it is; but nobody says "nothing fits" of a catalogue that is not settled."""
         fact = step.fact
         if not isinstance(fact, facts.Closed) or fact.verdict.sub_reason is not SubReason.NO_MATCHING_WORKFLOWS:
@@ -83,15 +83,15 @@ class Selections:
         wanted = selection.wanted_actions(work.case.findings)
         missing = "" if work.case.last(facts.Unchosen) else await self._unsettled(wanted)
         unseen = f"{missing} was not registered when the model chose"
-        return await closed(self.house, catalogue_unavailable(unseen)) if missing else fact
+        return await closed(self.ports, catalogue_unavailable(unseen)) if missing else fact
 
     async def _unsettled(self, wanted: tuple[str, ...]) -> str:
-        return await unsettled(self.house.status, self.house.namespace, wanted)
+        return await unsettled(self.ports.status, self.ports.namespace, wanted)
 
-    async def _awaited(self, work: Work, wanted: tuple[str, ...]) -> str:
+    async def _awaited(self, work: CaseWork, wanted: tuple[str, ...]) -> str:
         """What is not settled after it was waited for long enough, empty: nothing; Unsettled before that."""
         missing, diagnosed = await self._unsettled(wanted), work.case.last(facts.Diagnosed)
-        if missing and diagnosed and await self.house.now() - diagnosed.at < CATALOGUE_WAIT:
+        if missing and diagnosed and await self.ports.now() - diagnosed.at < CATALOGUE_WAIT:
             raise Unsettled(missing)
         return missing
 
@@ -99,9 +99,9 @@ class Selections:
         """The end where DataStorage does not answer; what the API server does not answer is asked again."""
         if error.system != DATASTORAGE:
             raise error
-        return await closed(self.house, catalogue_unavailable(str(error)))
+        return await closed(self.ports, catalogue_unavailable(str(error)))
 
-    async def look_up(self, work: Work, step: LookUp) -> facts.Fact:
+    async def look_up(self, work: CaseWork, step: ValidateSelection) -> facts.Fact:
         try:
             wish = work.case.opened.spec.workflow
             if wish is not None:
@@ -110,36 +110,36 @@ class Selections:
         except Unavailable as error:
             return await self._without_catalogue(error)
 
-    async def ask_group(self, work: Work, step: AskGroup) -> facts.Fact:
+    async def ask_group(self, work: CaseWork, step: AskGroup) -> facts.Fact:
         """The answer belongs to the conversation of invocation 1; asked and counted like every other."""
-        fact = await self.inquiries.ask(work, Ask(Invocation.SELECTION, step.move))
+        fact = await self.inquiries.ask(work, CallModel(Invocation.SELECTION, step.move))
         return replace(fact, conversation=Invocation.RCA) if isinstance(fact, facts.SelectionTurned) else fact
 
-    async def seek(self, work: Work, step: SeekTarget) -> facts.Fact:
+    async def seek(self, work: CaseWork, step: SeekTarget) -> facts.Fact:
         return await self.proposals.seek(work.case, step.named)
 
-    async def look_again(self, work: Work, step: LookAgain) -> facts.Fact:
+    async def look_again(self, work: CaseWork, step: RecheckTarget) -> facts.Fact:
         taken = await self.inquiries.snapshot(work, TakeSnapshot(step.target))
-        return seen_again(work.case, taken, await self.house.now())
+        return seen_again(work.case, taken, await self.ports.now())
 
-    async def propose(self, work: Work, step: Propose) -> facts.Fact:
+    async def propose(self, work: CaseWork, step: BindProposal) -> facts.Fact:
         found = await self.proposals.bind(work.case, step.verdict, step.tried)
-        return await closed(self.house, found.verdict) if isinstance(found, Unfit) else found
+        return await closed(self.ports, found.verdict) if isinstance(found, Unfit) else found
 
-    async def rule(self, work: Work, step: Rule) -> facts.Fact:
-        threshold = self.house.settings.policy.confidence_threshold
+    async def rule(self, work: CaseWork, step: AskPolicy) -> facts.Fact:
+        threshold = self.ports.settings.policy.confidence_threshold
         question = await self._classified(work, step.question)
         document = policy_document(
             replace(
                 question,
                 confidence_threshold=threshold,
                 freeze_windows=await self._open_windows(question),
-                blast=await Radius(self.house).of(question.remediation_target or question.target),
+                blast=await BlastRadius(self.ports).of(question.remediation_target or question.target),
             )
         )
-        answer = await self.house.policy.ask(await self.house.redacted(document))
+        answer = await self.ports.policy.ask(await self.ports.redacted(document))
         diagnosed, resolved = work.case.last(facts.Diagnosed), work.case.last(facts.ContextResolved)
-        now = await self.house.now()
+        now = await self.ports.now()
         found = ruling(
             answer,
             history=resolved.history if resolved else UNAVAILABLE,
@@ -150,17 +150,17 @@ class Selections:
         )
         return facts.Ruled(found, now)
 
-    async def _open_windows(self, question: Question) -> tuple[str, ...]:
-        found = Guards(self.house).open_windows(question.remediation_target or question.target, await self.house.now())
+    async def _open_windows(self, question: PolicyInput) -> tuple[str, ...]:
+        found = Guards(self.ports).open_windows(question.remediation_target or question.target, await self.ports.now())
         return tuple(window.name for window in found)
 
-    async def _classified(self, work: Work, question: Question) -> Question:
+    async def _classified(self, work: CaseWork, question: PolicyInput) -> PolicyInput:
         """The question with the words of the business that policy may rely on."""
         spec, target = work.case.opened.spec, question.remediation_target or question.target
         # A Signal speaks for its own target, not for one in another namespace that turned out to be the cause.
         same_place = (target.namespace or "") == (question.target.namespace or "")
-        at_home = work.investigation.namespace == self.house.namespace and same_place
-        around = surroundings_of(await self.house.eyes.context(bare(target)))
-        keys = self.house.settings.classification.custom_labels
+        at_home = work.investigation.namespace == self.ports.namespace and same_place
+        around = surroundings_of(await self.ports.target_reader.context(bare(target)))
+        keys = self.ports.settings.classification.custom_labels
         by_hand = spec.signal_ref is None
         return reclassified(question, spec.signal, around, at_home=at_home, by_hand=by_hand, custom_keys=keys)

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from inquest.api.investigation import Investigation
-from inquest.controllers.house import INVESTIGATION
-from inquest.controllers.investigation.open_case import fold
+from inquest.controllers.investigation.case_work import fold
 from inquest.controllers.journal import Journal
+from inquest.controllers.ports import INVESTIGATION
 from inquest.core.case.case import Case
-from inquest.core.reporting.archive import joined
+from inquest.core.reporting.archive import case_from_records
 from inquest.errors import NotFound
-from inquest.ports.kubernetes import Status
+from inquest.ports.kubernetes import Objects
 
 
 class Transcripts(Protocol):
@@ -22,7 +22,7 @@ class Transcripts(Protocol):
     async def transcript(self, correlation_id: str) -> tuple[Mapping[str, Any], ...]: ...
 
 
-async def uid_of(status: Status, namespace: str, name: str) -> str:
+async def uid_of(status: Objects, namespace: str, name: str) -> str:
     """The uid of an Investigation by its name; a uid is taken as it is, for the Investigation may be deleted."""
     try:
         return Investigation.from_object(await status.read(INVESTIGATION, name, namespace)).uid
@@ -40,7 +40,7 @@ async def from_journal(journal: Journal, uid: str) -> Case | None:
 
 async def from_records(kept: Transcripts, uid: str) -> Case:
     """The case as its records have it; NotRecorded where they are not whole."""
-    return joined(event["event_data"] for event in await kept.transcript(uid))
+    return case_from_records(event["event_data"] for event in await kept.transcript(uid))
 
 
 def _is_uid(name: str) -> bool:

@@ -23,7 +23,7 @@ from typing import Final
 
 import structlog
 
-from inquest.controllers.runtime.request import Due, Key, Lane, Rank, version_number
+from inquest.controllers.runtime.request import Rank, ReconcileKey, Requeue, WorkerGroup, version_number
 from inquest.errors import Conflict, Fenced, RateLimited, Retryable
 from inquest.ports.process import Clock
 from inquest.telemetry.metrics import ATTEMPTS, QUEUE_DEPTH, QUEUE_DROPPED, QUEUE_OLDEST
@@ -57,8 +57,8 @@ _Order = tuple[float, bool, float]
 class _Entry:
     """What is known of one key."""
 
-    key: Key
-    lane: Lane
+    key: ReconcileKey
+    lane: WorkerGroup
     rank: int
     fresh: bool
     since: float
@@ -84,7 +84,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        lanes: Iterable[Lane],
+        lanes: Iterable[WorkerGroup],
         clock: Clock,
         *,
         random: Callable[[], float] = _random.random,
@@ -93,18 +93,20 @@ class Dispatcher:
         self._lanes = tuple(lanes)
         self._lane_of = {kind: lane for lane in self._lanes for kind in lane.handlers}
         self._clock, self._random, self._max_keys = clock, random, max_keys
-        self._entries: dict[Key, _Entry] = {}
-        self._waiting: list[tuple[float, int, Key]] = []
-        self._ready: dict[str, dict[str, list[tuple[_Order, int, Key]]]] = {lane.name: {} for lane in self._lanes}
+        self._entries: dict[ReconcileKey, _Entry] = {}
+        self._waiting: list[tuple[float, int, ReconcileKey]] = []
+        self._ready: dict[str, dict[str, list[tuple[_Order, int, ReconcileKey]]]] = {
+            lane.name: {} for lane in self._lanes
+        }
         self._running: dict[str, Counter[str]] = {lane.name: Counter() for lane in self._lanes}
         self._served: dict[str, dict[str, int]] = {lane.name: {} for lane in self._lanes}
         """When each flow had its last turn, as far as it matters: of flows that wait or run."""
         self._tickets = itertools.count(1)
         self._wake = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
-        self._ranks: dict[int, dict[Key, None]] = {}
-        self._seen: dict[Key, int] = {}
-        self._ending: dict[Key, asyncio.Task[None]] = {}
+        self._ranks: dict[int, dict[ReconcileKey, None]] = {}
+        self._seen: dict[ReconcileKey, int] = {}
+        self._ending: dict[ReconcileKey, asyncio.Task[None]] = {}
         self._measured = float("-inf")
         self._draining = False
 
@@ -112,7 +114,7 @@ class Dispatcher:
 
     def offer(
         self,
-        key: Key,
+        key: ReconcileKey,
         version: int | str = 0,
         rank: int = Rank.MEDIUM,
         gone: bool = False,
@@ -137,11 +139,11 @@ class Dispatcher:
         else:
             self._admit(key, version_number(version), rank, fresh, flow)
 
-    def knows(self, key: Key) -> bool:
+    def knows(self, key: ReconcileKey) -> bool:
         """Whether a key waits or is worked on."""
         return key in self._entries
 
-    def keys(self, kind: str) -> tuple[Key, ...]:
+    def keys(self, kind: str) -> tuple[ReconcileKey, ...]:
         """The keys held of a kind."""
         return tuple(entry.key for entry in self._entries.values() if entry.key.kind == kind)
 
@@ -173,7 +175,7 @@ class Dispatcher:
 
     # --- taking in ----------------------------------------------------------------------------------
 
-    def _admit(self, key: Key, version: int, rank: int, fresh: bool, flow: str) -> None:
+    def _admit(self, key: ReconcileKey, version: int, rank: int, fresh: bool, flow: str) -> None:
         lane = self._lane_of.get(key.kind)
         if lane is None or (not fresh and self._is_old(key, version)):
             return
@@ -185,7 +187,7 @@ class Dispatcher:
         self._ranks.setdefault(rank, {})[key] = None
         self._make_ready(entry)
 
-    def _is_old(self, key: Key, version: int) -> bool:
+    def _is_old(self, key: ReconcileKey, version: int) -> bool:
         """Whether a resync only found again what a handler has settled at this very version."""
         return version > 0 and version <= self._seen.get(key, 0)
 
@@ -225,7 +227,7 @@ class Dispatcher:
         del self._entries[entry.key]
         del self._ranks[entry.rank][entry.key]
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: ReconcileKey) -> None:
         entry = self._entries.get(key)
         if entry is None:
             return
@@ -271,7 +273,7 @@ class Dispatcher:
             _, _, key = heapq.heappop(self._waiting)
             self._make_ready(self._entries[key])
 
-    def _counts(self, ticket: int, key: Key) -> bool:
+    def _counts(self, ticket: int, key: ReconcileKey) -> bool:
         entry = self._entries.get(key)
         return entry is not None and entry.ticket == ticket and entry.task is None
 
@@ -300,11 +302,11 @@ class Dispatcher:
             for key in live:
                 self._push(self._entries[key])
 
-    def _fill(self, lane: Lane) -> None:
+    def _fill(self, lane: WorkerGroup) -> None:
         while self._running[lane.name].total() < lane.workers and (entry := self._next(lane)) is not None:
             self._begin(entry)
 
-    def _next(self, lane: Lane) -> _Entry | None:
+    def _next(self, lane: WorkerGroup) -> _Entry | None:
         """Severity goes first, less the share that a flow has of the workers; then the flow that waited longest."""
         flows, running, served = self._ready[lane.name], self._running[lane.name], self._served[lane.name]
 
@@ -318,7 +320,7 @@ class Dispatcher:
         _, _, key = heapq.heappop(flows[min(waiting, key=place)])
         return self._entries[key]
 
-    def _has_some(self, flows: dict[str, list[tuple[_Order, int, Key]]], flow: str) -> bool:
+    def _has_some(self, flows: dict[str, list[tuple[_Order, int, ReconcileKey]]], flow: str) -> bool:
         """Whether something of a flow waits; what no longer counts is let go of on the way."""
         heap = flows[flow]
         while heap and not self._counts(heap[0][1], heap[0][2]):
@@ -390,7 +392,7 @@ class Dispatcher:
         except Fenced:
             # Whoever could not prove that it lives has settled nothing: the key stays, whoever works on it next.
             ATTEMPTS.labels("fenced").inc()
-            self._settle(entry, Due(FENCED_SECONDS, progress=False))
+            self._settle(entry, Requeue(FENCED_SECONDS, progress=False))
         except Conflict as error:
             self._conflict(entry, error)
         except Retryable as error:
@@ -404,7 +406,7 @@ class Dispatcher:
             ATTEMPTS.labels("done").inc()
             self._settle(entry, due)
 
-    def _settle(self, entry: _Entry, due: Due | None) -> None:
+    def _settle(self, entry: _Entry, due: Requeue | None) -> None:
         if due is None or due.progress:
             entry.failures = entry.conflicts = 0
             entry.told = ""

@@ -44,7 +44,7 @@ def _rank(signal: Mapping[str, Any]) -> Rank:
 
 
 @dataclass(frozen=True)
-class Key:
+class ReconcileKey:
     """One kind of look at one object: kind and uid say which, the rest where it is read."""
 
     kind: str
@@ -54,19 +54,19 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Due:
+class Requeue:
     """When to look again, in seconds from now; `progress` clears the back-off of the key."""
 
     seconds: float
     progress: bool = True
 
 
-Handler = Callable[[Key], Awaitable["Due | None"]]
+Handler = Callable[[ReconcileKey], Awaitable["Requeue | None"]]
 """Looks at one object; None means that there is nothing to wait for."""
 
 
 @dataclass(frozen=True)
-class Lane:
+class WorkerGroup:
     """Kinds that share workers."""
 
     name: str

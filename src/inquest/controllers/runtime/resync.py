@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from inquest.controllers.runtime.dispatcher import Dispatcher
-from inquest.controllers.runtime.request import Key, rank_of, version_number
+from inquest.controllers.runtime.request import ReconcileKey, rank_of, version_number
 from inquest.errors import InquestError
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.ports.process import Clock
@@ -74,6 +74,6 @@ class Resync:
             self._dispatcher.offer(key, gone=True)
 
 
-def key_of(kind: str, metadata: Mapping[str, Any]) -> Key:
+def key_of(kind: str, metadata: Mapping[str, Any]) -> ReconcileKey:
     """The key of an object."""
-    return Key(kind, str(metadata["uid"]), str(metadata.get("namespace") or ""), str(metadata["name"]))
+    return ReconcileKey(kind, str(metadata["uid"]), str(metadata.get("namespace") or ""), str(metadata["name"]))

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from inquest.api.base import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
 from inquest.api.catalogue import RemediationWorkflow
-from inquest.api.conditions import Verdict, false, set_conditions, true, unknown
+from inquest.api.conditions import ConditionValue, false, set_conditions, true, unknown
 from inquest.api.investigation import Dedup, Investigation, InvestigationSpec, PinnedSignal
 from inquest.api.names import (
     FINGERPRINT_LABEL,
@@ -31,17 +31,17 @@ from inquest.api.names import (
     investigation_name,
     target_display,
 )
-from inquest.api.notices import Notice as Remembered
+from inquest.api.notices import NoticeEntry as Remembered
 from inquest.api.notices import NoticeState
 from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
 from inquest.api.types import TERMINAL_PHASES, Phase, Resolution, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
-from inquest.controllers.house import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, House
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, remembered, tell, unless_late
+from inquest.controllers.ports import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, ControllerPorts
 from inquest.controllers.reading import fault, parsed
 from inquest.controllers.signal.turns import Turns
-from inquest.controllers.status import publish, sealed
+from inquest.controllers.status import publish, redact_object
 from inquest.controllers.targets import kinds_of, placed
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.objects import UNKNOWN_KIND
@@ -51,17 +51,17 @@ from inquest.core.history import history as history_of
 from inquest.core.history.chain_guards import ChainRules
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting import notices
-from inquest.core.reporting.signal_notices import held, held_key, many_duplicates, sender_of, told_again
-from inquest.core.signals.classification import Surroundings, classify, surroundings_of
+from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice, repeated_notice, sender_of
+from inquest.core.signals.classification import LabelsAround, classify, surroundings_of
 from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING, RATE_WINDOW, earlier_answer, rate_limited, triage
 from inquest.core.signals.triage_input import (
     BUILT_IN_NOISE,
-    Accept,
-    Decision,
+    AcceptedSignal,
     EndedCase,
-    Observed,
     OpenCase,
+    TriageDecision,
+    TriageInput,
     TriageRules,
 )
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
@@ -95,10 +95,10 @@ _MACHINES: Final = ("system:serviceaccount:", "system:node:")
 
 
 @dataclass(frozen=True)
-class Surveyed:
+class SignalSurroundings:
     """What was read around a Signal."""
 
-    observed: Observed
+    observed: TriageInput
     context: SignalContext
     resource: ResourceContext | None
     read_failed: str = ""
@@ -109,11 +109,11 @@ class Surveyed:
 
 
 @dataclass
-class Signals:
+class SignalController:
     """Looks at one Signal at a time."""
 
-    house: House
-    _accepted: deque[Accept] = field(default_factory=deque)
+    ports: ControllerPorts
+    _accepted: deque[AcceptedSignal] = field(default_factory=deque)
     _turns: Turns = field(init=False)
     _uncounted: dict[tuple[str, str], int] = field(default_factory=dict)
     """Duplicates by the Signal that is to be told of them."""
@@ -135,7 +135,7 @@ class Signals:
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
         try:
-            obj = await self.house.status.read(SIGNAL, name, namespace)
+            obj = await self.ports.status.read(SIGNAL, name, namespace)
         except NotFound:
             return None
         try:
@@ -159,26 +159,26 @@ class Signals:
         if found.spec.resolved_time is not None and found.status.phase is not None:
             return await self._resolved(found)
         if found.status.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE):
-            return self._sooner(found, await self._follow(found), await self.house.now())
+            return self._sooner(found, await self._follow(found), await self.ports.now())
         return await self._triage(found)
 
     # --- events that are not seen any more ------------------------------------------------------------------
 
     async def _has_gone_quiet(self, found: Signal) -> bool:
         """An event does not say that it is over: silence does, and a target that is healthy (resources, 11.4)."""
-        now = await self.house.now()
+        now = await self.ports.now()
         quiet = self._quiet_from(found)
         if quiet is None or quiet > now or _rest(found, now):
             return False
         # A pod that is gone was replaced: its owner says whether it is over.
         target = found.status.root_owner or found.spec.target
-        snapshot = await self.house.eyes.snapshot(target, found.spec.firing_time)
+        snapshot = await self.ports.target_reader.snapshot(target, found.spec.firing_time)
         if await asyncio.to_thread(health, snapshot) is not Health.HEALTHY:
             return False
         meta = {"name": found.name, "namespace": found.namespace}
         meta["resourceVersion"] = found.metadata.resource_version or ""
         over = {"metadata": meta, "spec": {"resolvedTime": rfc3339(max(now, found.spec.firing_time or now))}}
-        await self.house.status.swap(SIGNAL, self._sealed(over), manager=FIELD_MANAGER, status=False)
+        await self.ports.status.swap(SIGNAL, self._sealed(over), manager=FIELD_MANAGER, status=False)
         return True
 
     def _quiet_from(self, found: Signal) -> datetime | None:
@@ -187,7 +187,7 @@ class Signals:
         known = status.phase in QUIETABLE and status.reason not in ("OutOfScope", "ScopeUnknown")
         if not is_event or not known or found.spec.resolved_time is not None or status.last_seen is None:
             return None
-        return status.last_seen + self.house.settings.intake.events.quiet
+        return status.last_seen + self.ports.settings.intake.events.quiet
 
     def _sooner(self, found: Signal, again: timedelta | None, now: datetime) -> timedelta | None:
         quiet = self._quiet_from(found)
@@ -205,7 +205,7 @@ class Signals:
         message = f"it cannot be read: {fault(error)}"[:1024]
         verdicts = {"Triaged": false("Malformed", message), "Ready": false("Triaged", message)}
         generation = int(obj["metadata"].get("generation") or 0)
-        conditions = set_conditions((), SIGNAL.kind, verdicts, generation=generation, now=await self.house.now())
+        conditions = set_conditions((), SIGNAL.kind, verdicts, generation=generation, now=await self.ports.now())
         status = {
             "phase": str(SignalPhase.FAILED),
             "reason": "Malformed",
@@ -215,18 +215,18 @@ class Signals:
         }
         meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
         patch = self._sealed({"metadata": meta, "status": status})
-        await self.house.status.swap(SIGNAL, patch, manager=FIELD_MANAGER)
-        await self.house.herald.event(obj, "SignalFailed", self.house.redactor.text(message), warning=True)
+        await self.ports.status.swap(SIGNAL, patch, manager=FIELD_MANAGER)
+        await self.ports.notifier.event(obj, "SignalFailed", self.ports.redactor.text(message), warning=True)
         return None
 
     # --- triage ---------------------------------------------------------------------------------------------
 
     async def _triage(self, found: Signal) -> timedelta | None:
-        rest = _rest(found, await self.house.now())
+        rest = _rest(found, await self.ports.now())
         if rest and found.status.reason not in ENDS_EARLY:
             return rest
         waits = found.status.phase is SignalPhase.BLOCKED and found.status.reason == RATE_LIMITED
-        if waits and (full := self._full(found, await self.house.now())):
+        if waits and (full := self._full(found, await self.ports.now())):
             # Its turn has come and somebody more severe has taken it: neither read nor written for that.
             return full
         found = await self._normalised(found)
@@ -251,18 +251,18 @@ class Signals:
 
     def _full(self, found: Signal, now: datetime) -> timedelta | None:
         """How long no further Signal may be accepted; None where one may."""
-        seen = Observed(found.name, found.namespace, found.spec, now, self._rules(), accepted=self._lately(now))
+        seen = TriageInput(found.name, found.namespace, found.spec, now, self._rules(), accepted=self._lately(now))
         limited = rate_limited(seen)
         return max(timedelta(seconds=1), limited.until - now) if limited and limited.until else None
 
-    def _lately(self, now: datetime) -> tuple[Accept, ...]:
+    def _lately(self, now: datetime) -> tuple[AcceptedSignal, ...]:
         while self._accepted and now - self._accepted[0].at >= RATE_WINDOW:
             self._accepted.popleft()
         return tuple(self._accepted)
 
-    async def _open_in_turn(self, found: Signal, surveyed: Surveyed) -> Decision:
+    async def _open_in_turn(self, found: Signal, surveyed: SignalSurroundings) -> TriageDecision:
         """A place of the rate is taken before the case is opened, else others see it free; given back if none is."""
-        place = Accept(surveyed.observed.now, surveyed.observed.target_namespace)
+        place = AcceptedSignal(surveyed.observed.now, surveyed.observed.target_namespace)
         self._accepted.append(place)
         opened = False
         try:
@@ -275,48 +275,50 @@ class Signals:
 
     async def _normalised(self, found: Signal) -> Signal:
         """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
-        target = await placed(self.house.cluster, found.spec.target)
+        target = await placed(self.ports.cluster, found.spec.target)
         if target == found.spec.target:
             return found
         return found.model_copy(update={"spec": found.spec.model_copy(update={"target": target})})
 
-    async def _survey(self, found: Signal) -> Surveyed:
+    async def _survey(self, found: Signal) -> SignalSurroundings:
         """Gather all that triage may look at."""
-        now = await self.house.now()
+        now = await self.ports.now()
         target = found.spec.target
-        observed = Observed(found.name, found.namespace, found.spec, now, self._rules(), by_person=_by_person(found))
+        observed = TriageInput(found.name, found.namespace, found.spec, now, self._rules(), by_person=_by_person(found))
         if is_out_of_reach(observed):
             # Nothing is read there, not even whether it exists.
-            return Surveyed(observed, _no_context(), None)
+            return SignalSurroundings(observed, _no_context(), None)
         if target.kind == UNKNOWN_KIND:
             return await self._with_cases(found, observed, None)
         try:
-            kinds = await kinds_of(self.house.cluster, target)
+            kinds = await kinds_of(self.ports.cluster, target)
         except UnknownKind:
-            return Surveyed(replace(observed, kind_known=False), _no_context(), None)
+            return SignalSurroundings(replace(observed, kind_known=False), _no_context(), None)
         except NeverRead as error:
-            return Surveyed(replace(observed, never_read=str(error)), _no_context(), None)
+            return SignalSurroundings(replace(observed, never_read=str(error)), _no_context(), None)
         except Retryable as error:
-            return Surveyed(observed, _no_context(), None, str(error))
+            return SignalSurroundings(observed, _no_context(), None, str(error))
         namespaced = any(kind.namespaced for kind in kinds)
         observed = replace(observed, namespaced=namespaced)
         if namespaced and not target.namespace:
-            return Surveyed(observed, _no_context(), None)
+            return SignalSurroundings(observed, _no_context(), None)
         return await self._with_resource(found, observed)
 
-    async def _with_resource(self, found: Signal, observed: Observed) -> Surveyed:
-        resource = await self.house.eyes.context(found.spec.target)
+    async def _with_resource(self, found: Signal, observed: TriageInput) -> SignalSurroundings:
+        resource = await self.ports.target_reader.context(found.spec.target)
         if resource.failure:
-            return Surveyed(observed, _no_context(), None, resource.failure)
+            return SignalSurroundings(observed, _no_context(), None, resource.failure)
         namespace = found.spec.target.namespace or ""
         exists = bool(_read_labels(resource, namespace)) or await self._namespace_exists(namespace)
         observed = replace(observed, target_exists=not resource.deleted, namespace_exists=exists)
         return await self._with_cases(found, observed, resource)
 
-    async def _with_cases(self, found: Signal, observed: Observed, resource: ResourceContext | None) -> Surveyed:
+    async def _with_cases(
+        self, found: Signal, observed: TriageInput, resource: ResourceContext | None
+    ) -> SignalSurroundings:
         labels, unknown_scope = await self._scope(found.spec.target, resource)
         around = _surroundings(resource, labels)
-        settings = self.house.settings
+        settings = self.ports.settings
         classified = classify(
             found.spec,
             around,
@@ -325,7 +327,7 @@ class Signals:
         )
         fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
         investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
-        history = await known_history(self.house, resource)
+        history = await known_history(self.ports, resource)
         ended = newest_first(tuple(inv for inv in investigations if inv.status.phase in TERMINAL_PHASES))
         came = bool(ended) and await self._workflow_came(ended[0])
         observed = replace(
@@ -342,7 +344,7 @@ class Signals:
             blocked_count=found.status.blocked_count or 0,
         )
         earlier = (inv.metadata.creation_timestamp for inv in ended)
-        return Surveyed(
+        return SignalSurroundings(
             observed,
             classified.context,
             resource,
@@ -355,7 +357,7 @@ class Signals:
         status = inv.status
         if not status.wanted_actions or status.completed_at is None:
             return False
-        found = parsed(RemediationWorkflow, await self.house.status.list(WORKFLOW, self.house.namespace))
+        found = parsed(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
         return any(
             is_active(one)
             and one.spec.action_type in status.wanted_actions
@@ -375,7 +377,7 @@ class Signals:
         if known:
             return (*near, known), False
         try:
-            found = await self.house.cluster.get(NAMESPACE, target.namespace)
+            found = await self.ports.cluster.get(NAMESPACE, target.namespace)
         except NotFound:
             return (*near, {}), False
         except InquestError:
@@ -384,7 +386,7 @@ class Signals:
 
     async def _namespace_exists(self, name: str) -> bool:
         try:
-            await self.house.cluster.get(NAMESPACE, name) if name else None
+            await self.ports.cluster.get(NAMESPACE, name) if name else None
         except NotFound:
             return False
         except Forbidden:
@@ -395,8 +397,8 @@ class Signals:
     async def _investigations(self, fingerprint: str, namespace: str) -> tuple[Investigation, ...]:
         """Cases of a fingerprint: the label, which anybody may set, only finds them."""
         labels = f"{FINGERPRINT_LABEL}={fingerprint[:16]}"
-        found = parsed(Investigation, await self.house.status.list(INVESTIGATION, labels=labels))
-        here = [inv for inv in found if inv.namespace in (self.house.namespace, namespace)]
+        found = parsed(Investigation, await self.ports.status.list(INVESTIGATION, labels=labels))
+        here = [inv for inv in found if inv.namespace in (self.ports.namespace, namespace)]
         untold = any(not inv.status.fingerprint for inv in here)
         opened = await self._opened(fingerprint) if untold else ""
         return tuple(inv for inv in here if _is_case(inv, fingerprint, opened))
@@ -404,14 +406,14 @@ class Signals:
     async def _opened(self, fingerprint: str) -> str:
         """`namespace/name` of the Investigation that the case Lease names; empty where no case is open."""
         try:
-            lease = await self.house.status.read(LEASE, case_lease_name(fingerprint), self.house.namespace)
+            lease = await self.ports.status.read(LEASE, case_lease_name(fingerprint), self.ports.namespace)
         except NotFound:
             return ""
         return place_in(lease)
 
     # --- opening a case -------------------------------------------------------------------------------------
 
-    async def _open(self, found: Signal, surveyed: Surveyed) -> Decision:
+    async def _open(self, found: Signal, surveyed: SignalSurroundings) -> TriageDecision:
         """Lease first, then the Investigation; who finds the Lease taken has joined the case that it names."""
         seen = surveyed.observed
         round_ = (found.status.round or 0) + (0 if found.status.investigation_ref else 1)
@@ -420,20 +422,20 @@ class Signals:
         if taken is not None:
             return taken
         try:
-            created = await self.house.status.create(
+            created = await self.ports.status.create(
                 INVESTIGATION, self._sealed(self._investigation(found, surveyed, name))
             )
         except AlreadyExists:
-            created = await self.house.status.read(INVESTIGATION, name, found.namespace)
+            created = await self.ports.status.read(INVESTIGATION, name, found.namespace)
             if not _is_made_for(created, found):
                 return await self._foreign(found, name, case_lease_name(seen.fingerprint))
-        await self.house.herald.event(
-            created, "InvestigationCreated", self.house.redactor.text(f"for Signal {found.name}")
+        await self.ports.notifier.event(
+            created, "InvestigationCreated", self.ports.redactor.text(f"for Signal {found.name}")
         )
         told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
-        return Decision(SignalPhase.ACCEPTED, "Accepted", told)
+        return TriageDecision(SignalPhase.ACCEPTED, "Accepted", told)
 
-    async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> Decision | None:
+    async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> TriageDecision | None:
         """None where the case is ours; else what becomes of the Signal."""
         lease = case_lease_name(fingerprint)
         body = {
@@ -441,22 +443,22 @@ class Signals:
             "kind": "Lease",
             "metadata": {
                 "name": lease,
-                "namespace": self.house.namespace,
+                "namespace": self.ports.namespace,
                 "labels": child_labels(signal=found.name, investigation=name, fingerprint=fingerprint),
                 "annotations": {INVESTIGATION_ANNOTATION: f"{found.namespace}/{name}"},
             },
             "spec": {"holderIdentity": name, "acquireTime": rfc3339(now).replace("Z", ".000000Z")},
         }
         try:
-            await self.house.status.create(LEASE, self._sealed(body))
+            await self.ports.status.create(LEASE, self._sealed(body))
         except AlreadyExists:
             return await self._joined(lease, f"{found.namespace}/{name}", now)
         return None
 
-    async def _joined(self, lease: str, ours: str, now: datetime) -> Decision | None:
+    async def _joined(self, lease: str, ours: str, now: datetime) -> TriageDecision | None:
         """What a Lease that is there means: it is ours, somebody has the case, or had it."""
         try:
-            found = await self.house.status.read(LEASE, lease, self.house.namespace)
+            found = await self.ports.status.read(LEASE, lease, self.ports.namespace)
         except NotFound as error:
             raise Conflict(f"{lease} has just gone") from error
         place = place_in(found)
@@ -465,12 +467,12 @@ class Signals:
         namespace, _, holder = place.partition("/")
         inv = await self._read(namespace, holder) if holder else None
         if inv is None and not await self._is_deserted(found, namespace, now):
-            return Decision(SignalPhase.PENDING, "", f"{holder} has the case and is not there; looking again")
+            return TriageDecision(SignalPhase.PENDING, "", f"{holder} has the case and is not there; looking again")
         if inv is None or inv.status.phase in TERMINAL_PHASES:
-            await self.house.status.delete(LEASE, lease, self.house.namespace, uid=found["metadata"]["uid"])
+            await self.ports.status.delete(LEASE, lease, self.ports.namespace, uid=found["metadata"]["uid"])
             raise Conflict(f"{lease} belonged to {holder}, which is gone")
         ref = ObjectRef(name=holder, uid=inv.uid or None)
-        return Decision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{holder} is looking at it", duplicate_of=ref)
+        return TriageDecision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{holder} is looking at it", duplicate_of=ref)
 
     async def _is_deserted(self, lease: Json, namespace: str, now: datetime) -> bool:
         """Whether nobody will open the case any more: too old, or the Signal that took the Lease is gone."""
@@ -478,26 +480,26 @@ class Signals:
         if now - datetime.fromisoformat(meta["creationTimestamp"]) > ORPHAN_LEASE:
             return True
         try:
-            await self.house.status.read(SIGNAL, str((meta.get("labels") or {}).get(SIGNAL_LABEL, "")), namespace)
+            await self.ports.status.read(SIGNAL, str((meta.get("labels") or {}).get(SIGNAL_LABEL, "")), namespace)
         except NotFound:
             return True
         return False
 
-    async def _foreign(self, found: Signal, name: str, lease: str) -> Decision:
+    async def _foreign(self, found: Signal, name: str, lease: str) -> TriageDecision:
         """Somebody else made an Investigation of our name: nothing of it is believed, and the case is not ours."""
-        await self.house.status.delete(LEASE, lease, self.house.namespace)
+        await self.ports.status.delete(LEASE, lease, self.ports.namespace)
         message = f"Investigation {found.namespace}/{name} is there and was not made for this Signal"
-        return Decision(SignalPhase.FAILED, "InternalError", message)
+        return TriageDecision(SignalPhase.FAILED, "InternalError", message)
 
     async def _read(self, namespace: str, name: str) -> Investigation | None:
         """An Investigation, or None where it is not there or says nothing that can be read."""
         try:
-            obj = await self.house.status.read(INVESTIGATION, name, namespace)
+            obj = await self.ports.status.read(INVESTIGATION, name, namespace)
         except NotFound:
             return None
         return next(iter(parsed(Investigation, (obj,))), None)
 
-    def _investigation(self, found: Signal, surveyed: Surveyed, name: str) -> dict[str, Any]:
+    def _investigation(self, found: Signal, surveyed: SignalSurroundings, name: str) -> dict[str, Any]:
         context, seen = surveyed.context, surveyed.observed
         owner = OwnerReference(
             api_version=found.api_version,
@@ -515,7 +517,7 @@ class Signals:
         )
         spec = InvestigationSpec(
             signal_ref=ObjectRef(name=found.name, uid=found.uid),
-            signal=pinned_signal(found, context, surveyed.earlier, self.house),
+            signal=pinned_signal(found, context, surveyed.earlier, self.ports),
         )
         return Investigation(metadata=metadata, spec=spec).to_object()
 
@@ -523,7 +525,7 @@ class Signals:
 
     async def _follow(self, found: Signal) -> timedelta | None:
         """An accepted Signal, or a duplicate, waits for its case to end."""
-        now = await self.house.now()
+        now = await self.ports.now()
         ref = _followed(found)
         inv = await self._investigation_of(found, ref) if ref else None
         is_duplicate = found.status.phase is SignalPhase.DUPLICATE
@@ -536,10 +538,10 @@ class Signals:
             changes["recommendation"] = self._recommended(found, inv, now)
         known = "recommendation" in changes
         said = {"Recommended": true("FromPlaybook" if not _asked_a_model(inv) else "Generated")} if known else {}
-        await publish(self.house, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
+        await publish(self.ports, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
         ended = inv is None or inv.status.phase in TERMINAL_PHASES
         if not ended and not is_duplicate and found.status.recommendation is None:
-            self.house.offer(ADVICE, found.namespace, found.name, found.uid)
+            self.ports.offer(ADVICE, found.namespace, found.name, found.uid)
         return None if ended else LOOK_AGAIN
 
     async def _orphaned(self, found: Signal, now: datetime) -> None:
@@ -547,11 +549,11 @@ class Signals:
         said = f"{found.status.duplicate_of.name if found.status.duplicate_of else 'its case'} was deleted"
         message = f"{said}; the next sighting opens a new case"
         verdicts = {"Concluded": false("OriginalDeleted", message)}
-        await publish(self.house, SIGNAL, found, {"message": message}, verdicts, now=now)
+        await publish(self.ports, SIGNAL, found, {"message": message}, verdicts, now=now)
 
     async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
         """Where a reference by name alone leads: the Signal's own namespace first, then where cases may stand."""
-        for namespace in dict.fromkeys((found.namespace, self.house.namespace, found.spec.target.namespace)):
+        for namespace in dict.fromkeys((found.namespace, self.ports.namespace, found.spec.target.namespace)):
             inv = await self._read(namespace, ref.name) if namespace else None
             if inv is not None and ref.uid in (None, inv.uid):
                 return inv
@@ -565,64 +567,66 @@ class Signals:
         same = new.model_copy(update={"generated_at": old.generated_at})
         return old if self._sealed({"spec": same.to_object()}).value["spec"] == old.to_object() else new
 
-    async def _wait(self, found: Signal, decision: Decision, now: datetime) -> timedelta:
+    async def _wait(self, found: Signal, decision: TriageDecision, now: datetime) -> timedelta:
         """Back to Pending until it is clear who has the case."""
         changes = {"phase": SignalPhase.PENDING, "reason": None, "message": decision.message, "duplicate_of": None}
         verdicts = {"Concluded": unknown("Pending"), "Ready": false("Triaged", decision.message)}
-        await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
+        await publish(self.ports, SIGNAL, found, changes, verdicts, now=now)
         return LEASE_LOOK
 
     async def _resolved(self, found: Signal) -> timedelta | None:
-        now = await self.house.now()
+        now = await self.ports.now()
         changes = {"phase": SignalPhase.RESOLVED, "reason": "Resolved", "message": "the source says that it is over"}
-        await publish(self.house, SIGNAL, found, changes, {"Triaged": true("Resolved")}, now=now)
+        await publish(self.ports, SIGNAL, found, changes, {"Triaged": true("Resolved")}, now=now)
         await self._announce(found, SignalPhase.RESOLVED, "the source says that it is over")
         if found.status.investigation_ref:
-            self.house.offer(INVESTIGATION, found.namespace, found.status.investigation_ref.name, "")
+            self.ports.offer(INVESTIGATION, found.namespace, found.status.investigation_ref.name, "")
         return None
 
-    async def _pending(self, found: Signal, surveyed: Surveyed) -> timedelta | None:
+    async def _pending(self, found: Signal, surveyed: SignalSurroundings) -> timedelta | None:
         verdicts = {"ContextResolved": false("ReadFailed", surveyed.read_failed), "Ready": false("ContextResolved")}
         changes = {"phase": SignalPhase.PENDING, "message": surveyed.read_failed[:1024]}
-        await publish(self.house, SIGNAL, found, changes, verdicts, now=surveyed.observed.now)
+        await publish(self.ports, SIGNAL, found, changes, verdicts, now=surveyed.observed.now)
         return timedelta(seconds=30)
 
-    async def _tell(self, found: Signal, surveyed: Surveyed, decision: Decision) -> None:
+    async def _tell(self, found: Signal, surveyed: SignalSurroundings, decision: TriageDecision) -> None:
         now = surveyed.observed.now
         changes = self._changes(found, surveyed, decision, now)
         verdicts = _verdicts(surveyed, decision)
         if found.status.phase is not decision.phase:
             changes["notices"] = await self._tell_people(found, surveyed, decision)
-        written = await publish(self.house, SIGNAL, found, changes, verdicts, now=now)
+        written = await publish(self.ports, SIGNAL, found, changes, verdicts, now=now)
         if written is not None and found.status.phase is not decision.phase:
             await self._announce(found, decision.phase, decision.message)
         if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
             await self._count(found, decision.duplicate_of, now)
 
-    async def _tell_people(self, found: Signal, surveyed: Surveyed, decision: Decision) -> tuple[Remembered, ...]:
+    async def _tell_people(
+        self, found: Signal, surveyed: SignalSurroundings, decision: TriageDecision
+    ) -> tuple[Remembered, ...]:
         """Once for each block, before the status says so; gives what it says of notices then.
 
         One of the Signals that it holds remembers it, whichever came first.
         """
         known = found.status.notices
         owner = surveyed.resource.root if surveyed.resource else found.spec.target
-        told = held(found, owner, decision, self.house.settings.cluster_name)
+        told = held_notice(found, owner, decision, self.ports.settings.cluster_name)
         if told is None:
             return known
         now, read = surveyed.observed.now, surveyed.resource
-        grouped = found.namespace != self.house.namespace
+        grouped = found.namespace != self.ports.namespace
         key = held_key(found, surveyed.observed.fingerprint, decision, now, grouped=grouped)
         if any(one.key == key for one in known) or not await self._is_first(key, found):
             return known
         whose = notices.owner_of(read) if read else notices.owner_of_signal(found.spec.target, found.status.context)
         whose = sender_of(found) if decision.reason == "OutOfScope" else whose
         said = replace(told, owners=(whose,))
-        return remembered(known, await tell(self.house, found, key, said, now))
+        return remembered(known, await tell(self.ports, found, key, said, now))
 
     async def _is_first(self, key: str, found: Signal) -> bool:
         """Whether no other Signal remembers that notice, of this process or of one before it."""
         if self._carriers is None:
-            listed = await self.house.status.list(SIGNAL)
+            listed = await self.ports.status.list(SIGNAL)
             self._carriers = OrderedDict((known, str(obj["metadata"]["uid"])) for obj in listed for known in _told(obj))
         carrier = self._carriers.setdefault(key, found.uid)
         while len(self._carriers) > MOST_CARRIERS:
@@ -631,21 +635,23 @@ class Signals:
 
     async def _deliver(self, found: Signal) -> bool:
         """What somebody has not got yet is told again; says whether the status had to be written."""
-        now, waiting = await self.house.now(), is_telling(found.status.notices)
+        now, waiting = await self.ports.now(), is_telling(found.status.notices)
         if not waiting:
             return False
         newer = [await self._told_again(found, one, now) for one in found.status.notices]
         changes = {"notices": remembered(found.status.notices, *newer)}
-        return await publish(self.house, SIGNAL, found, changes, {}, now=now) is not None
+        return await publish(self.ports, SIGNAL, found, changes, {}, now=now) is not None
 
     async def _told_again(self, found: Signal, notice: Remembered, now: datetime) -> Remembered:
         known = unless_late(notice, now)
         if known.state is not NoticeState.PENDING:
             return known
-        told = told_again(found, notice.key, self.house.settings.cluster_name)
-        return await tell(self.house, found, notice.key, told, now, known) if told else given_up(known, now)
+        told = repeated_notice(found, notice.key, self.ports.settings.cluster_name)
+        return await tell(self.ports, found, notice.key, told, now, known) if told else given_up(known, now)
 
-    def _changes(self, found: Signal, surveyed: Surveyed, decision: Decision, now: datetime) -> dict[str, Any]:
+    def _changes(
+        self, found: Signal, surveyed: SignalSurroundings, decision: TriageDecision, now: datetime
+    ) -> dict[str, Any]:
         resource, seen = surveyed.resource, surveyed.observed
         blocked = decision.phase is SignalPhase.BLOCKED
         accepted = decision.phase is SignalPhase.ACCEPTED
@@ -696,34 +702,34 @@ class Signals:
     async def _raise(self, inv: Investigation, count: int, now: datetime) -> None:
         async for attempt in stamina.retry_context(on=Conflict, attempts=COUNT_TRIES, timeout=None, wait_max=1.0):
             with attempt:
-                original = await signal_of(self.house, inv)
+                original = await signal_of(self.ports, inv)
                 if original is not None:
                     before = original.status.occurrences or 1
                     newer: tuple[Remembered, ...] = ()
-                    many = many_duplicates(original, before, before + count, self.house.settings.cluster_name)
+                    many = duplicates_notice(original, before, before + count, self.ports.settings.cluster_name)
                     if many is not None:
                         whose = notices.owner_of_signal(original.spec.target, original.status.context)
                         key, told = f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", replace(many[1], owners=(whose,))
-                        newer = (await tell(self.house, original, key, told, now),)
+                        newer = (await tell(self.ports, original, key, told, now),)
                     known = remembered(original.status.notices, *newer)
                     changes = {"occurrences": before + count, "last_seen": now, "notices": known}
-                    await publish(self.house, SIGNAL, original, changes, {}, now=now)
+                    await publish(self.ports, SIGNAL, original, changes, {}, now=now)
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
         reason, warning = EVENTS[phase]
-        await self.house.herald.event(found.to_object(), reason, self.house.redactor.text(message), warning=warning)
+        await self.ports.notifier.event(found.to_object(), reason, self.ports.redactor.text(message), warning=warning)
 
     def _sealed(self, obj: Json) -> Redacted[Json]:
-        return sealed(self.house.redactor, obj)
+        return redact_object(self.ports.redactor, obj)
 
     def _rules(self) -> TriageRules:
-        chosen = self.house.settings.triage
+        chosen = self.ports.settings.triage
         return TriageRules(
-            operator_namespace=self.house.namespace,
-            namespaces=frozenset(self.house.settings.kubernetes.namespaces),
+            operator_namespace=self.ports.namespace,
+            namespaces=frozenset(self.ports.settings.kubernetes.namespaces),
             noise=BUILT_IN_NOISE | set(chosen.noise),
-            require_label=self.house.settings.scope.require_label,
-            chain=chain_rules(self.house),
+            require_label=self.ports.settings.scope.require_label,
+            chain=chain_rules(self.ports),
             consecutive_failures=chosen.consecutive_failures,
             failure_block=chosen.failure_block,
             no_action_hold=chosen.no_action_hold,
@@ -732,9 +738,9 @@ class Signals:
         )
 
 
-def chain_rules(house: House) -> ChainRules:
+def chain_rules(ports: ControllerPorts) -> ChainRules:
     """The thresholds of the chain guards, from the settings."""
-    chosen = house.settings.triage
+    chosen = ports.settings.triage
     return ChainRules(
         chain=chosen.ineffective_chain_threshold,
         recurrence=chosen.recurrence_count_threshold,
@@ -742,29 +748,29 @@ def chain_rules(house: House) -> ChainRules:
     )
 
 
-async def known_history(house: House, resource: ResourceContext | None) -> history_of.History:
+async def known_history(ports: ControllerPorts, resource: ResourceContext | None) -> history_of.History:
     """What was done to a target before; a target without a spec to compare has no history to speak of."""
     if resource is None or not resource.spec_hash:
         return history_of.History(available=True)
     try:
-        return await house.datastorage.history(resource.root, resource.spec_hash)
+        return await ports.datastorage.history(resource.root, resource.spec_hash)
     except Retryable:
         return history_of.UNAVAILABLE
 
 
-async def resolved_time(house: House, inv: Investigation) -> datetime | None:
+async def resolved_time(ports: ControllerPorts, inv: Investigation) -> datetime | None:
     """When the source said that the Signal of a case is over."""
-    found = await signal_of(house, inv)
+    found = await signal_of(ports, inv)
     return found.spec.resolved_time if found else None
 
 
-async def signal_of(house: House, inv: Investigation) -> Signal | None:
+async def signal_of(ports: ControllerPorts, inv: Investigation) -> Signal | None:
     """The Signal that a case was opened for, or None where it is gone or says nothing that can be read."""
     ref = inv.spec.signal_ref
     if ref is None:
         return None
     try:
-        obj = await house.status.read(SIGNAL, ref.name, inv.namespace)
+        obj = await ports.status.read(SIGNAL, ref.name, inv.namespace)
     except NotFound:
         return None
     return next(iter(parsed(Signal, (obj,))), None)
@@ -790,7 +796,7 @@ def _asked_a_model(inv: Investigation | None) -> bool:
     return bool(inv and inv.status.usage and inv.status.usage.turns)
 
 
-def _next_look(decision: Decision, now: datetime) -> timedelta | None:
+def _next_look(decision: TriageDecision, now: datetime) -> timedelta | None:
     if decision.phase is SignalPhase.BLOCKED:
         return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK_AGAIN
     return LOOK_AGAIN if decision.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE) else None
@@ -843,7 +849,7 @@ def _told(obj: Json) -> Iterator[str]:
         yield str(notice.get("key"))
 
 
-def _verdicts(surveyed: Surveyed, decision: Decision) -> dict[str, Verdict]:
+def _verdicts(surveyed: SignalSurroundings, decision: TriageDecision) -> dict[str, ConditionValue]:
     triaged = {
         SignalPhase.BLOCKED: false("Blocked", decision.message),
         SignalPhase.FAILED: false(
@@ -869,7 +875,7 @@ def _verdicts(surveyed: Surveyed, decision: Decision) -> dict[str, Verdict]:
     }
 
 
-def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> Verdict:
+def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> ConditionValue:
     if inv is None:
         return false("OriginalDeleted", "its investigation is gone")
     if inv.status.phase not in TERMINAL_PHASES:
@@ -885,8 +891,8 @@ def _by_person(found: Signal) -> bool:
     return found.spec.source.type is SourceType.MANUAL and bool(who) and not who.startswith(_MACHINES)
 
 
-def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> Surroundings:
-    read = surroundings_of(resource) if resource is not None else Surroundings(degraded=True)
+def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> LabelsAround:
+    read = surroundings_of(resource) if resource is not None else LabelsAround(degraded=True)
     return replace(read, namespace=labels[2] if len(labels) > 2 else {})
 
 
@@ -934,7 +940,9 @@ def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
     return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
 
 
-def pinned_signal(found: Signal, context: SignalContext, earlier: tuple[datetime, ...], house: House) -> PinnedSignal:
+def pinned_signal(
+    found: Signal, context: SignalContext, earlier: tuple[datetime, ...], ports: ControllerPorts
+) -> PinnedSignal:
     """The Signal as an Investigation pins it; `earlier` are the first sightings of those that came together here."""
     content = found.spec.model_dump(by_alias=False)
     content |= {
@@ -942,7 +950,7 @@ def pinned_signal(found: Signal, context: SignalContext, earlier: tuple[datetime
         "priority": context.priority,
         "risk_tolerance": context.risk_tolerance,
         "business_category": context.business_category,
-        "cluster_name": found.spec.cluster_name or house.settings.cluster_name,
+        "cluster_name": found.spec.cluster_name or ports.settings.cluster_name,
     }
     dedup = Dedup(
         is_duplicate=False,

@@ -16,18 +16,18 @@ from async_lru import alru_cache
 from pydantic import ValidationError
 
 from inquest.api.catalogue import ActionType
-from inquest.api.conditions import Verdict, false, true
+from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.investigation import Investigation
 from inquest.api.signal import Recommendation, RecommendationSource, Signal
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
-from inquest.controllers.house import ACTION_TYPE, INVESTIGATION, SIGNAL, House
+from inquest.controllers.ports import ACTION_TYPE, INVESTIGATION, SIGNAL, ControllerPorts
 from inquest.controllers.reading import parsed
 from inquest.controllers.status import publish
 from inquest.core.llm.recommendation import (
     ActionWords,
     Advice,
-    Place,
-    Question,
+    AdvicePlace,
+    AdviceRequest,
     advised,
     filled,
     fitting,
@@ -52,7 +52,7 @@ LOOK_AGAIN: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _CachedAnswer:
     """What was said, and when: an answer from before the question came out of the cache."""
 
     advice: Advice
@@ -63,7 +63,7 @@ class _Answer:
 class Recommendations:
     """Looks at one accepted Signal at a time."""
 
-    house: House
+    ports: ControllerPorts
     _ask: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,8 +78,8 @@ class Recommendations:
         if inv is not None and inv.status.phase in TERMINAL_PHASES:
             return None
         actions = await self._actions()
-        withheld = self.house.model_withheld
-        if self.house.model is None or withheld:
+        withheld = self.ports.model_withheld
+        if self.ports.model is None or withheld:
             if withheld:
                 MODEL_WITHHELD.labels("recommendation").inc()
             return await self._by_code(found, inv, actions)
@@ -87,10 +87,10 @@ class Recommendations:
         return None
 
     async def _by_model(self, found: Signal, inv: Investigation | None, actions: tuple[ActionWords, ...]) -> None:
-        place, begun = place_of(found, inv), await self.house.now()
+        place, begun = place_of(found, inv), await self.ports.now()
         try:
             async with asyncio.timeout(SECONDS):
-                answer: _Answer = await self._ask(await self._question(found, place, actions))
+                answer: _CachedAnswer = await self._ask(await self._question(found, place, actions))
         except (InquestError, TimeoutError) as error:
             log.warning("no recommendation", signal=found.name, error=str(error) or type(error).__name__)
             await self._said(found, {}, false("ModelFailed", str(error)[:500]))
@@ -103,43 +103,43 @@ class Recommendations:
         self, found: Signal, inv: Investigation | None, actions: tuple[ActionWords, ...]
     ) -> timedelta | None:
         """What the case has found so far, in the words of the playbook that matches."""
-        advice = without_model(known_of(inv, self.house.playbooks), [action.name for action in actions])
+        advice = without_model(known_of(inv, self.ports.playbooks), [action.name for action in actions])
         if advice is None:
             return LOOK_AGAIN
-        place, now = place_of(found, inv), await self.house.now()
+        place, now = place_of(found, inv), await self.ports.now()
         written = _written(fitting(advice, place), place, RecommendationSource.PLAYBOOK, now, cached=False)
         await self._said(found, {"recommendation": written}, true("FromPlaybook"))
         return None
 
-    async def _said(self, found: Signal, changes: dict[str, Any], verdict: Verdict) -> None:
-        await publish(self.house, SIGNAL, found, changes, {"Recommended": verdict}, now=await self.house.now())
+    async def _said(self, found: Signal, changes: dict[str, Any], verdict: ConditionValue) -> None:
+        await publish(self.ports, SIGNAL, found, changes, {"Recommended": verdict}, now=await self.ports.now())
 
     # --- the model ------------------------------------------------------------------------------------------
 
-    async def _question(self, found: Signal, place: Place, actions: tuple[ActionWords, ...]) -> Question:
+    async def _question(self, found: Signal, place: AdvicePlace, actions: tuple[ActionWords, ...]) -> AdviceRequest:
         """Redacted before it is normalised: the cache holds no secret either."""
         spec = found.spec
         said = " ".join(text for text in (spec.message, spec.description) if text)
-        text = (await self.house.redacted(said)).value
+        text = (await self.ports.redacted(said)).value
         name = (found.status.context.signal_name if found.status.context else None) or spec.name
         topic = topic_of(name, str(spec.severity), text, place.target, place.owner)
-        return question_of(topic, actions, self.house.settings.model.name)
+        return question_of(topic, actions, self.ports.settings.model.name)
 
-    async def _call(self, question: Question) -> _Answer:
+    async def _call(self, question: AdviceRequest) -> _CachedAnswer:
         """One call; what is no advice is an error, and errors are not remembered."""
-        if self.house.model is None:
+        if self.ports.model is None:
             raise Unavailable("model")
-        reply = await self.house.model.ask(await self.house.redacted(request(question)))
+        reply = await self.ports.model.ask(await self.ports.redacted(request(question)))
         advice = read(reply, [action.name for action in question.actions])
         if advice is None:
             raise Unavailable("model", "the reply holds no advice")
-        return _Answer(advice, await self.house.now())
+        return _CachedAnswer(advice, await self.ports.now())
 
     # --- reads ----------------------------------------------------------------------------------------------
 
     async def _read(self, namespace: str, name: str) -> Signal | None:
         try:
-            return Signal.from_object(await self.house.status.read(SIGNAL, name, namespace))
+            return Signal.from_object(await self.ports.status.read(SIGNAL, name, namespace))
         except (NotFound, ValidationError):
             return None
 
@@ -148,18 +148,18 @@ class Recommendations:
         if ref is None:
             return None
         try:
-            obj = await self.house.status.read(INVESTIGATION, ref.name, found.namespace)
+            obj = await self.ports.status.read(INVESTIGATION, ref.name, found.namespace)
         except NotFound:
             return None
         return next(iter(parsed(Investigation, (obj,))), None)
 
     async def _actions(self) -> tuple[ActionWords, ...]:
-        found = parsed(ActionType, await self.house.status.list(ACTION_TYPE, self.house.namespace))
+        found = parsed(ActionType, await self.ports.status.list(ACTION_TYPE, self.ports.namespace))
         return tuple(ActionWords(one.spec.name, one.spec.what or "") for one in found)
 
 
 def _written(
-    advice: Advice, place: Place, source: RecommendationSource, now: datetime, *, cached: bool
+    advice: Advice, place: AdvicePlace, source: RecommendationSource, now: datetime, *, cached: bool
 ) -> Recommendation:
     return Recommendation(
         diagnosis=filled(advice.diagnosis, place)[:500],

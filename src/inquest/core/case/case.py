@@ -34,11 +34,11 @@ from inquest.core.evidence.evidence import Evidence, Finding, Gap
 from inquest.core.history.history import History
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.reply.diagnosis import diagnosis_without_verdict
-from inquest.core.remediation.policy import Question
+from inquest.core.remediation.policy import PolicyInput
 from inquest.core.signals import scope
-from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS, Surroundings, classify, surroundings_of
+from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS, LabelsAround, classify, surroundings_of
 from inquest.core.signals.scope import fingerprint_of_signal
-from inquest.errors import OutOfTurn
+from inquest.errors import InvalidTransition
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Case:
         """The fact that opened the case; only asked for once work has begun."""
         found = self.first(Opened)
         if found is None:
-            raise OutOfTurn(self, self.phase)
+            raise InvalidTransition(self, self.phase)
         return found
 
     @cached_property
@@ -243,7 +243,7 @@ def _since_diagnosis(case: Case) -> tuple[facts.Fact, ...]:
     return case.facts[kinds.index(facts.Diagnosed) :] if facts.Diagnosed in kinds else ()
 
 
-def chosen(case: Case) -> outcome.Verdict:
+def chosen(case: Case) -> outcome.Conclusion:
     """The verdict of outcome 1, on which everything after the inquiry rests."""
     found = case.last(facts.Selected)
     return found.verdict if found else endings.no_workflow_selected()
@@ -302,14 +302,14 @@ def signal_of(case: Case) -> PinnedSignal:
 
 
 def reclassified(
-    question: Question,
+    question: PolicyInput,
     signal: PinnedSignal,
-    around: Surroundings,
+    around: LabelsAround,
     *,
     at_home: bool,
     by_hand: bool = False,
     custom_keys: Iterable[str] = DEFAULT_CUSTOM_LABELS,
-) -> Question:
+) -> PolicyInput:
     """The question to policy by the labels around the remediation target.
 
     `at_home`, in the operator's own namespace, where an administrator says who may write, a case may speak for its
@@ -326,7 +326,7 @@ def reclassified(
             question,
             environment=found.environment or Environment.UNKNOWN,
             priority=found.priority,
-            risk_tolerance=found.risk_tolerance or Question.risk_tolerance,
+            risk_tolerance=found.risk_tolerance or PolicyInput.risk_tolerance,
             **words,
         )
     environment = signal.environment or found.environment or Environment.UNKNOWN
@@ -334,7 +334,7 @@ def reclassified(
 
 
 def _administered(
-    signal: PinnedSignal, around: Surroundings, found: SignalContext, custom_keys: Iterable[str]
+    signal: PinnedSignal, around: LabelsAround, found: SignalContext, custom_keys: Iterable[str]
 ) -> dict[str, Any]:
     """Names and custom labels that an administrator wrote; ranks as they were found, which are no looser."""
     owner = around.owner if around.administered else {}

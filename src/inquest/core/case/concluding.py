@@ -23,15 +23,15 @@ from inquest.core.case.case import (
     snapshot_of,
 )
 from inquest.core.case.investigating import rca_inquiry
-from inquest.core.case.merging import Circumstances, Merged, merge
-from inquest.core.case.outcome import Verdict
-from inquest.core.case.steps import AskGroup, LookAgain, Record, SeekTarget, Step, View
+from inquest.core.case.merging import MergedResult, SelectionFacts, merge
+from inquest.core.case.outcome import Conclusion
+from inquest.core.case.steps import AskGroup, Observed, RecheckTarget, RecordFact, SeekTarget, Step
 from inquest.core.cluster.objects import is_secret
-from inquest.core.evidence.evidence import Caution, Health
-from inquest.core.llm.conversation import AskModel, Inquiry
+from inquest.core.evidence.evidence import CaseWarning, Health
+from inquest.core.llm.conversation import AskModel, Conversation
 from inquest.core.llm.loop import correct, next_move, with_reply
 from inquest.core.llm.messages import Invocation
-from inquest.core.llm.reply.verdicts import SelectionReply
+from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.selection import selection
 from inquest.core.selection.target import group_named, group_question, needs_lookup
 
@@ -42,23 +42,23 @@ FRESH: Final = timedelta(seconds=30)
 SHOWN_SUSPECTS: Final = 5
 
 
-Cautions = tuple[Caution, ...]
+Cautions = tuple[CaseWarning, ...]
 
 
 def conclude(
     case: Case,
-    view: View,
-    reply: SelectionReply | None,
-    seen: Circumstances | None = None,
+    view: Observed,
+    reply: SelectionVerdict | None,
+    seen: SelectionFacts | None = None,
     cautions: Cautions = (),
 ) -> Step:
     """The end that a reply leads to; before a problem counts as resolved its target is read once more."""
     if _is_to_be_looked_at(case, view, merged_of(case, reply, cautions)):
-        return LookAgain(case.target)
-    return Record(facts.Closed(verdict_of(case, reply, seen, cautions), view.now))
+        return RecheckTarget(case.target)
+    return RecordFact(facts.Closed(verdict_of(case, reply, seen, cautions), view.now))
 
 
-def _is_to_be_looked_at(case: Case, view: View, merged: Merged) -> bool:
+def _is_to_be_looked_at(case: Case, view: Observed, merged: MergedResult) -> bool:
     """The word alone ends nothing, and what was read before the inquiry is not how things are now (pipeline, 5.3)."""
     if not merged.resolved or merged.workflow is not None or case.last(facts.LookedAgain) is not None:
         return False
@@ -66,13 +66,13 @@ def _is_to_be_looked_at(case: Case, view: View, merged: Merged) -> bool:
 
 
 def verdict_of(
-    case: Case, reply: SelectionReply | None, seen: Circumstances | None = None, cautions: Cautions = ()
-) -> Verdict:
+    case: Case, reply: SelectionVerdict | None, seen: SelectionFacts | None = None, cautions: Cautions = ()
+) -> Conclusion:
     """One of the nine outcomes."""
     return outcome.decide(merged_of(case, reply, cautions), seen or circumstances(case))
 
 
-def merged_of(case: Case, reply: SelectionReply | None, cautions: Cautions = ()) -> Merged:
+def merged_of(case: Case, reply: SelectionVerdict | None, cautions: Cautions = ()) -> MergedResult:
     """Both replies in one, with every warning that code has to add; `cautions` are about the second reply itself."""
     tried = case.last(facts.Tried) if reply is not None and reply.choice is not None else None
     severity = str(case.opened.spec.signal.severity)
@@ -80,7 +80,7 @@ def merged_of(case: Case, reply: SelectionReply | None, cautions: Cautions = ())
     return merge(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
 
 
-def is_for_a_person(case: Case, reply: SelectionReply) -> bool:
+def is_for_a_person(case: Case, reply: SelectionVerdict) -> bool:
     """Whether the replies alone ask for review: then nothing is asked again (pipeline, 8.1)."""
     merged = merge(diagnosis_of(case), reply)
     return merged.needs_review or bool(merged.review_reason) or merged.outcome in ("inconclusive", "insufficient_data")
@@ -93,7 +93,7 @@ def circumstances(
     lost: bool = False,
     groups: tuple[str, ...] = (),
     without_target: str = "",
-) -> Circumstances:
+) -> SelectionFacts:
     """What code knows beside the replies.
 
     `silent`: no verdict on the reserved turn; `lost`: a reply that stayed unusable; `groups`: the kind of the target
@@ -104,7 +104,7 @@ def circumstances(
     why = "" if groups else without_target or context.unverified_why
     health, active = _health(case)
     invalid = bool(tries) and not tries[-1].validation.valid
-    return Circumstances(
+    return SelectionFacts(
         root_verified=not why,
         unverified_why=why,
         healthy=health is Health.HEALTHY,
@@ -142,7 +142,7 @@ def seen_again(case: Case, taken: facts.SnapshotTaken, at: datetime) -> facts.Lo
     )
 
 
-def suspected(case: Case) -> tuple[Caution, ...]:
+def suspected(case: Case) -> tuple[CaseWarning, ...]:
     """Evidence that reads like an order to a model: people and the policy see it (pipeline, section 18)."""
     results = (result for fact in case.facts for result in results_in(fact))
     named = [result.evidence.id for result in results if result.suspect and result.evidence is not None]
@@ -150,10 +150,10 @@ def suspected(case: Case) -> tuple[Caution, ...]:
         return ()
     more = f" and {len(named) - SHOWN_SUSPECTS} more" if len(named) > SHOWN_SUSPECTS else ""
     listed = ", ".join(named[:SHOWN_SUSPECTS])
-    return (Caution("InjectionSuspected", f"InjectionSuspected: {listed}{more} reads like an order to a model"),)
+    return (CaseWarning("InjectionSuspected", f"InjectionSuspected: {listed}{more} reads like an order to a model"),)
 
 
-def spent_budgets(case: Case) -> tuple[Caution, ...]:
+def spent_budgets(case: Case) -> tuple[CaseWarning, ...]:
     """A warning for each invocation whose verdict was asked for because a budget was spent (pipeline, 5.5)."""
     turns, told = case.all(facts.Turned), {warning.code for warning in diagnosis_of(case).warnings}
     first = turns[-1].reply.reserved if turns else ""
@@ -161,7 +161,7 @@ def spent_budgets(case: Case) -> tuple[Caution, ...]:
         ("" if first in told else first, "the root cause analysis"),
         (next(_reserved_in_selection(case), ""), "the selection"),
     )
-    return tuple(Caution(word, f"{what.capitalize()} had to end there ({word})") for word, what in words if word)
+    return tuple(CaseWarning(word, f"{what.capitalize()} had to end there ({word})") for word, what in words if word)
 
 
 def _reserved_in_selection(case: Case) -> Iterator[str]:
@@ -186,7 +186,7 @@ def named_target(case: Case) -> TargetRef | None:
     return named.model_copy(update={"api_version": group}) if group else named
 
 
-def gate(case: Case, view: View) -> Step | None:
+def gate(case: Case, view: Observed) -> Step | None:
     """Before invocation 2: one question where several groups serve the kind, then a person; None: it is clear."""
     named, choices = named_target(case), choices_of(case)
     if named is None or not choices or _is_said(case, named, choices):
@@ -200,7 +200,7 @@ def _is_said(case: Case, named: TargetRef, choices: tuple[str, ...]) -> bool:
     return named.api_version in choices and bool(case.opened.pinned.model)
 
 
-def _question(case: Case, view: View) -> AskGroup | None:
+def _question(case: Case, view: Observed) -> AskGroup | None:
     """Asked once, as one more turn of the conversation that named the target."""
     if answer_about_group(case) is not None:
         return None
@@ -208,7 +208,7 @@ def _question(case: Case, view: View) -> AskGroup | None:
     return AskGroup(move) if isinstance(move, AskModel) else None
 
 
-def conversation(case: Case, view: View) -> Inquiry:
+def conversation(case: Case, view: Observed) -> Conversation:
     """All of invocation 1: with the one question that came after its verdict, and the answer."""
     inquiry, choices = rca_inquiry(case, view), choices_of(case)
     named = (diagnosis_of(case).target or doubtful_target(case)) if choices else None
@@ -219,23 +219,23 @@ def conversation(case: Case, view: View) -> Inquiry:
     return with_reply(asked, answer.reply) if answer else asked
 
 
-def sought_target(case: Case, view: View, reply: SelectionReply) -> Step | None:
+def sought_target(case: Case, view: Observed, reply: SelectionVerdict) -> Step | None:
     """The look-up of a target of a kind of its own, where there was none yet (pipeline, section 9, cases 4 and 5)."""
     named = _own_kind(case, reply)
     if named is None or _sought(case, named) is not None:
         return None
     refused = _refusal(case, named)
-    return Record(facts.TargetSought(named, False, refused, view.now)) if refused else SeekTarget(named)
+    return RecordFact(facts.TargetSought(named, False, refused, view.now)) if refused else SeekTarget(named)
 
 
-def missing_target(case: Case, reply: SelectionReply) -> str:
+def missing_target(case: Case, reply: SelectionVerdict) -> str:
     """Why what a reply names is no target; empty where there is one."""
     named = _own_kind(case, reply)
     sought = _sought(case, named) if named is not None else None
     return sought.why if sought is not None and not sought.found else ""
 
 
-def _own_kind(case: Case, reply: SelectionReply) -> TargetRef | None:
+def _own_kind(case: Case, reply: SelectionVerdict) -> TargetRef | None:
     context, named = context_of(case), reply.target
     known = (context.target, case.target, *context.chain)
     own = named is not None and needs_lookup(root=context.root, named=named, known=known)

@@ -11,27 +11,27 @@ from functools import reduce
 from typing import TypeVar
 
 from inquest.core.case.case import Case
-from inquest.core.llm.conversation import Inquiry
+from inquest.core.llm.conversation import Conversation
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptConversation:
     """A conversation as it stood: how it began, what was told, what that made."""
 
-    start: Inquiry
+    start: Conversation
     told: tuple[object, ...]
-    inquiry: Inquiry
+    inquiry: Conversation
 
-    def leads_to(self, start: Inquiry, told: Sequence[object]) -> bool:
+    def leads_to(self, start: Conversation, told: Sequence[object]) -> bool:
         """Whether another telling begins as this one did and goes on where it ended."""
         same = all(ours is theirs for ours, theirs in zip(self.told, told, strict=False))
         return same and len(self.told) <= len(told) and self.start == start
 
 
 @dataclass(frozen=True)
-class Made:
+class Derived:
     """Something that was made, and the facts that it was made from."""
 
     grounds: tuple[object, ...]
@@ -41,10 +41,10 @@ class Made:
 def made(case: Case, name: str, grounds: tuple[object, ...], make: Callable[[], T], kind: type[T]) -> T:
     """What `make` makes from these facts alone; the very same facts give the very same thing."""
     kept = case.memory.get(name)
-    if isinstance(kept, Made) and isinstance(kept.value, kind) and _are_same(kept.grounds, grounds):
+    if isinstance(kept, Derived) and isinstance(kept.value, kind) and _are_same(kept.grounds, grounds):
         return kept.value
     value = make()
-    case.memory[name] = Made(grounds, value)
+    case.memory[name] = Derived(grounds, value)
     return value
 
 
@@ -52,11 +52,13 @@ def _are_same(ours: Sequence[object], theirs: Sequence[object]) -> bool:
     return len(ours) == len(theirs) and all(one is other for one, other in zip(ours, theirs, strict=True))
 
 
-def grown(case: Case, name: str, start: Inquiry, told: Sequence[T], step: Callable[[Inquiry, T], Inquiry]) -> Inquiry:
+def grown(
+    case: Case, name: str, start: Conversation, told: Sequence[T], step: Callable[[Conversation, T], Conversation]
+) -> Conversation:
     """The conversation after all that was told, `step` by `step`."""
     kept = case.memory.get(name)
-    if not isinstance(kept, Kept) or not kept.leads_to(start, told):
-        kept = Kept(start, (), start)
+    if not isinstance(kept, KeptConversation) or not kept.leads_to(start, told):
+        kept = KeptConversation(start, (), start)
     inquiry = reduce(step, told[len(kept.told) :], kept.inquiry)
-    case.memory[name] = Kept(start, tuple(told), inquiry)
+    case.memory[name] = KeptConversation(start, tuple(told), inquiry)
     return inquiry

@@ -19,33 +19,33 @@ from inquest.core.case.remediating import analyzing, awaiting, executing, verify
 from inquest.core.case.selecting import filters_of, selecting
 from inquest.core.case.steps import (
     LOOK,
-    Ask,
     AskGroup,
+    AskPolicy,
     AskStreams,
+    BeginCase,
+    BindProposal,
+    CallModel,
     ChooseByCode,
     Execute,
-    ExecutionSeen,
-    LookAgain,
-    LookUp,
-    Open,
+    ExecuteUndo,
+    Observed,
+    ObservedExecution,
     PlanUndo,
-    Propose,
-    Record,
+    RecheckTarget,
+    RecordFact,
     RequestApproval,
     ResolveContext,
-    Rule,
-    RunBatch,
     RunStreams,
+    RunToolBatch,
     SeekTarget,
     Step,
     TakeSnapshot,
-    Undo,
-    View,
+    ValidateSelection,
     Wait,
 )
 
 
-def next_step(case: Case, view: View) -> Step:
+def next_step(case: Case, view: Observed) -> Step:
     """What comes next; asked only while the case is open."""
     ended = _stopped(case, view)
     if ended is None:
@@ -53,10 +53,10 @@ def next_step(case: Case, view: View) -> Step:
     late = case.phase if ended.reason is Reason.TIMED_OUT else None
     # What both invocations said stays for the person who reads how it ended.
     kept = replace(ended, merged=ended.merged or chosen(case).merged)
-    return Record(facts.Closed(kept, view.now, timeout_phase=late))
+    return RecordFact(facts.Closed(kept, view.now, timeout_phase=late))
 
 
-def _stopped(case: Case, view: View) -> outcome.Verdict | None:
+def _stopped(case: Case, view: Observed) -> outcome.Conclusion | None:
     """A person's stop, or time that is spent; what waits for people or Jobs has clocks of its own."""
     if view.cancelled:
         return _cancelled(case)
@@ -67,7 +67,7 @@ def _stopped(case: Case, view: View) -> outcome.Verdict | None:
     return endings.timed_out(case.phase) if _is_spent(case, view) else None
 
 
-def _cancelled(case: Case) -> outcome.Verdict:
+def _cancelled(case: Case) -> outcome.Conclusion:
     undoing = case.last(facts.UndoPlanned) is not None
     if case.phase is Phase.VERIFYING:
         return endings.stopped_undoing(chosen(case)) if undoing else endings.stopped_waiting(chosen(case))
@@ -76,14 +76,14 @@ def _cancelled(case: Case) -> outcome.Verdict:
     return endings.cancelled()
 
 
-def _is_spent(case: Case, view: View) -> bool:
+def _is_spent(case: Case, view: Observed) -> bool:
     """The one budget is what may be used up to the ruling (resources, section 14.1)."""
     if case.phase not in facts.SHARES or case.last(facts.Ruled) is not None:
         return False
     return view.now - case.opened.at > case.opened.pinned.timeout
 
 
-_STEPS: Final[Mapping[Phase, Callable[[Case, View], Step]]] = {
+_STEPS: Final[Mapping[Phase, Callable[[Case, Observed], Step]]] = {
     Phase.PENDING: pending,
     Phase.INVESTIGATING: investigating,
     Phase.SELECTING: selecting,
@@ -95,28 +95,28 @@ _STEPS: Final[Mapping[Phase, Callable[[Case, View], Step]]] = {
 
 __all__ = [
     "LOOK",
-    "Ask",
     "AskGroup",
+    "AskPolicy",
     "AskStreams",
+    "BeginCase",
+    "BindProposal",
+    "CallModel",
     "ChooseByCode",
     "Execute",
-    "ExecutionSeen",
-    "LookAgain",
-    "LookUp",
-    "Open",
+    "ExecuteUndo",
+    "Observed",
+    "ObservedExecution",
     "PlanUndo",
-    "Propose",
-    "Record",
+    "RecheckTarget",
+    "RecordFact",
     "RequestApproval",
     "ResolveContext",
-    "Rule",
-    "RunBatch",
     "RunStreams",
+    "RunToolBatch",
     "SeekTarget",
     "Step",
     "TakeSnapshot",
-    "Undo",
-    "View",
+    "ValidateSelection",
     "Wait",
     "circumstances",
     "context_of",

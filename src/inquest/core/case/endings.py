@@ -17,9 +17,9 @@ from inquest.api.types import (
     SubReason,
     VoidReason,
 )
-from inquest.core.case.outcome import FALSE, NOTHING_RAN, TRUE, Conditions, Verdict, cut_message
-from inquest.core.remediation.guards import Halt
-from inquest.core.remediation.policy import Following, Ruling
+from inquest.core.case.outcome import FALSE, NOTHING_RAN, TRUE, Conclusion, Conditions, cut_message
+from inquest.core.remediation.guards import GuardResult
+from inquest.core.remediation.policy import AfterRuling, Ruling
 
 ANALYSED: Final = {
     "InvestigationComplete": (TRUE, "InvestigationSucceeded"),
@@ -32,7 +32,7 @@ UNASSESSED: Final = {"EffectivenessAssessed": (FALSE, "NotApplicable")}
 
 
 @dataclass(frozen=True)
-class Effect:
+class VerifiedEffect:
     """How the verification of a run ended."""
 
     resolution: Resolution
@@ -43,7 +43,7 @@ class Effect:
     """What was found again, in words; with the resolution Ineffective."""
 
 
-def after_ruling(selected: Verdict, ruling: Ruling, following: Following) -> Verdict:
+def after_ruling(selected: Conclusion, ruling: Ruling, following: AfterRuling) -> Conclusion:
     """Denied, or a dry run: the case ends with the ruling."""
     denied = following.phase is Phase.FAILED
     return replace(
@@ -58,9 +58,9 @@ def after_ruling(selected: Verdict, ruling: Ruling, following: Following) -> Ver
     )
 
 
-def no_workflow_selected() -> Verdict:
+def no_workflow_selected() -> Conclusion:
     """Analyzing without a workflow: the policy is not asked (resources, section 5.1)."""
-    return Verdict(
+    return Conclusion(
         Phase.FAILED,
         "There is no workflow to rule on",
         reason=Reason.NO_WORKFLOW_SELECTED,
@@ -68,10 +68,10 @@ def no_workflow_selected() -> Verdict:
     )
 
 
-def out_of_scope(namespace: str, target: TargetRef) -> Verdict:
+def out_of_scope(namespace: str, target: TargetRef) -> Conclusion:
     """A case outside the operator's namespace named something outside its own (reliability, section 12, tenancy)."""
     where = f" in {target.namespace}" if target.namespace else ", which is in no namespace"
-    return Verdict(
+    return Conclusion(
         Phase.FAILED,
         f"An Investigation in {namespace} may name targets in it only, not {target.display}{where}",
         reason=Reason.REMEDIATION_BLOCKED,
@@ -84,7 +84,9 @@ def out_of_scope(namespace: str, target: TargetRef) -> Verdict:
     )
 
 
-def signal_resolved(selected: Verdict, message: str = "The Signal was resolved before anything was done") -> Verdict:
+def signal_resolved(
+    selected: Conclusion, message: str = "The Signal was resolved before anything was done"
+) -> Conclusion:
     """Nothing is left to do, and nothing was done."""
     return replace(
         selected,
@@ -97,7 +99,7 @@ def signal_resolved(selected: Verdict, message: str = "The Signal was resolved b
     )
 
 
-def halted(selected: Verdict, halt: Halt) -> Verdict:
+def halted(selected: Conclusion, halt: GuardResult) -> Conclusion:
     """A guard ended the case right before the execution (resources, section 9.4)."""
     why = "RemediationBlocked" if halt.reason is Reason.REMEDIATION_BLOCKED else "NotApplicable"
     return replace(
@@ -127,7 +129,7 @@ _VOID_WORDS: Final = {
 }
 
 
-def not_approved(selected: Verdict, state: ApprovalState, message: str, void: VoidReason | None) -> Verdict:
+def not_approved(selected: Conclusion, state: ApprovalState, message: str, void: VoidReason | None) -> Conclusion:
     """Rejected, expired or void (resources, section 6.3)."""
     if void is VoidReason.SIGNAL_RESOLVED:
         return signal_resolved(selected, "The Signal was resolved while the request waited")
@@ -141,12 +143,12 @@ def not_approved(selected: Verdict, state: ApprovalState, message: str, void: Vo
     )
 
 
-def execution_gone(selected: Verdict) -> Verdict:
+def execution_gone(selected: Conclusion) -> Conclusion:
     """The execution is not there any more, and nobody knows what it did."""
     return execution_failed(selected, "the execution is gone", ran=True)
 
 
-def execution_failed(selected: Verdict, message: str, *, ran: bool) -> Verdict:
+def execution_failed(selected: Conclusion, message: str, *, ran: bool) -> Conclusion:
     """The Job failed; where its code ran the cluster may be half changed (resources, section 8.5)."""
     return replace(
         selected,
@@ -160,12 +162,12 @@ def execution_failed(selected: Verdict, message: str, *, ran: bool) -> Verdict:
     )
 
 
-def execution_timed_out(selected: Verdict, message: str, *, ran: bool) -> Verdict:
+def execution_timed_out(selected: Conclusion, message: str, *, ran: bool) -> Conclusion:
     """The Job had no answer in the time of its workflow, and is stopped (resources, section 14.1)."""
     return replace(execution_failed(selected, message, ran=ran), reason=Reason.TIMED_OUT)
 
 
-def verified(selected: Verdict, effect: Effect) -> Verdict:
+def verified(selected: Conclusion, effect: VerifiedEffect) -> Conclusion:
     """The run was looked at to its end (resources, section 12.4)."""
     word = "NotApplicable" if effect.rolled_back else "Disabled"
     helped = effect.resolution is not Resolution.INEFFECTIVE
@@ -182,14 +184,14 @@ def verified(selected: Verdict, effect: Effect) -> Verdict:
     )
 
 
-def taken_back(selected: Verdict, message: str) -> Verdict:
+def taken_back(selected: Conclusion, message: str) -> Conclusion:
     """The run failed half way and its undo has taken back what it had done (resources, section 8.5)."""
-    undone = verified(selected, Effect(Resolution.INCONCLUSIVE, None, None, rolled_back=True))
+    undone = verified(selected, VerifiedEffect(Resolution.INCONCLUSIVE, None, None, rolled_back=True))
     said = f"The workflow failed and was taken back by its undo workflow: {message}"
     return replace(undone, message=said, conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), **UNASSESSED})
 
 
-def not_taken_back(ended: Verdict, why: str) -> Verdict:
+def not_taken_back(ended: Conclusion, why: str) -> Conclusion:
     """The run should have been taken back and was not: a person has to look at what it left."""
     return replace(
         ended,
@@ -200,18 +202,18 @@ def not_taken_back(ended: Verdict, why: str) -> Verdict:
     )
 
 
-def stopped_undoing(selected: Verdict) -> Verdict:
+def stopped_undoing(selected: Conclusion) -> Conclusion:
     """Cancelled while the undo ran: its Job goes, and the target may be half way between two states."""
     return not_taken_back(_unverified(selected, "Did not help: the workflow ran"), "its undo was cancelled")
 
 
-def stopped_undoing_half() -> Verdict:
+def stopped_undoing_half() -> Conclusion:
     """The same after a run that failed half way: only a person knows now what its target is like."""
     failed = replace(stopped_running(), message="Cancelled after the workflow had failed")
     return not_taken_back(failed, "its undo was cancelled")
 
 
-def _told(effect: Effect) -> str:
+def _told(effect: VerifiedEffect) -> str:
     """What it came to stands first, for those who read the beginning alone."""
     taken_back = " and was taken back by its undo workflow" if effect.rolled_back else ""
     if effect.resolution is Resolution.INEFFECTIVE:
@@ -224,11 +226,11 @@ def _told(effect: Effect) -> str:
     return f"Not verified: the workflow ran, and {_why_not(effect)}"
 
 
-def _figures(effect: Effect) -> str:
+def _figures(effect: VerifiedEffect) -> str:
     return ", ".join((str(effect.reason), "no score" if effect.score is None else f"score {effect.score:.2f}"))
 
 
-def _why_not(effect: Effect) -> str:
+def _why_not(effect: VerifiedEffect) -> str:
     if effect.reason is None:
         return "verification is switched off"
     return f"{_UNTOLD.get(effect.reason, 'nothing that was looked at tells')}: whether it helped is not known"
@@ -242,28 +244,28 @@ _UNTOLD: Final = {
 }
 
 
-def stopped_running() -> Verdict:
+def stopped_running() -> Conclusion:
     """Cancelled while the Job runs: it goes, and how far it came is not taken back (behaviours, section 14.3)."""
     said = "Cancelled while the workflow ran: its Job is deleted, and what it had done until then stays"
     return replace(cancelled(), message=said)
 
 
-def stopped_waiting(selected: Verdict) -> Verdict:
+def stopped_waiting(selected: Conclusion) -> Conclusion:
     """Cancelled while verifying: the change has been made, so the word Cancelled would hide it (resources, 3.5)."""
     return _unverified(selected, "Verification was cancelled; the change stays")
 
 
-def unverifiable(selected: Verdict) -> Verdict:
+def unverifiable(selected: Conclusion) -> Conclusion:
     """The execution went away while its effect was looked at: the change has been made, nobody knows what it did."""
     return _unverified(selected, "The workflow ran, but its execution is gone: whether it helped is not known")
 
 
-def _unverified(selected: Verdict, message: str) -> Verdict:
-    ended = verified(selected, Effect(Resolution.INCONCLUSIVE, None, None))
+def _unverified(selected: Conclusion, message: str) -> Conclusion:
+    ended = verified(selected, VerifiedEffect(Resolution.INCONCLUSIVE, None, None))
     return replace(ended, message=message, conditions={**ended.conditions, **UNASSESSED})
 
 
-def tampered(detail: str) -> Verdict:
+def tampered(detail: str) -> Conclusion:
     """What was recorded and what is there do not fit: nothing is executed."""
     said = detail.removeprefix("Journal tampered: ")
     return replace(internal_error(said), message=f"Journal tampered: {said}"[:1024], sub_reason=None)
@@ -282,7 +284,7 @@ def _failed(word: str, ready: str = "Failed") -> Conditions:
 _ANALYSIS_WORDS: Final = {"InvestigationFailed": "AnalysisFailed"}
 
 
-def model_unavailable(detail: str, *, permanent: bool) -> Verdict:
+def model_unavailable(detail: str, *, permanent: bool) -> Conclusion:
     """No endpoint of a model answers; what was gathered stays."""
     sub = SubReason.PERMANENT_ERROR if permanent else SubReason.MAX_RETRIES_EXCEEDED
     word = "PermanentError" if permanent else "TransientError"
@@ -293,7 +295,7 @@ def model_unavailable(detail: str, *, permanent: bool) -> Verdict:
 _NO_ANSWER: Final = "No model endpoint answers: "
 
 
-def fault_in(verdict: Verdict) -> str:
+def fault_in(verdict: Conclusion) -> str:
     """Why a model gave no verdict, as a diagnosis may say it: the class alone, never an error's text (12.4)."""
     if verdict.reason is not Reason.MODEL_UNAVAILABLE:
         return verdict.message
@@ -301,18 +303,18 @@ def fault_in(verdict: Verdict) -> str:
     return word if re.fullmatch("[A-Z][A-Za-z]{1,62}", word) else str(Reason.MODEL_UNAVAILABLE)
 
 
-def catalogue_unavailable(detail: str) -> Verdict:
+def catalogue_unavailable(detail: str) -> Conclusion:
     """A service that the case cannot do without does not answer, after its retries."""
     return _infrastructure(Reason.API_ERROR, SubReason.MAX_RETRIES_EXCEEDED, f"The catalogue does not answer: {detail}")
 
 
-def internal_error(detail: str, sub: SubReason = SubReason.MAX_RESTARTS_EXCEEDED) -> Verdict:
+def internal_error(detail: str, sub: SubReason = SubReason.MAX_RESTARTS_EXCEEDED) -> Conclusion:
     """The runner was lost too often, or failed in itself."""
     return _infrastructure(Reason.INTERNAL_ERROR, sub, f"Internal error: {detail}")
 
 
-def _infrastructure(reason: Reason, sub: SubReason, message: str) -> Verdict:
-    return Verdict(
+def _infrastructure(reason: Reason, sub: SubReason, message: str) -> Conclusion:
+    return Conclusion(
         phase=Phase.FAILED,
         message=cut_message(message),
         reason=reason,
@@ -324,9 +326,9 @@ def _infrastructure(reason: Reason, sub: SubReason, message: str) -> Verdict:
     )
 
 
-def timed_out(phase: Phase) -> Verdict:
+def timed_out(phase: Phase) -> Conclusion:
     """The time ran out and there is no reply at all."""
-    return Verdict(
+    return Conclusion(
         phase=Phase.FAILED,
         message=f"Timed out in {phase.value}: the time budget was spent without a verdict",
         reason=Reason.TIMED_OUT,
@@ -334,9 +336,9 @@ def timed_out(phase: Phase) -> Verdict:
     )
 
 
-def queue_timeout(waited: str) -> Verdict:
+def queue_timeout(waited: str) -> Conclusion:
     """It waited too long for a runner; the work never began."""
-    return Verdict(
+    return Conclusion(
         phase=Phase.FAILED,
         message=f"Waited {waited} for a runner and never started",
         reason=Reason.QUEUE_TIMEOUT,
@@ -344,9 +346,9 @@ def queue_timeout(waited: str) -> Verdict:
     )
 
 
-def cancelled(by: str = "") -> Verdict:
+def cancelled(by: str = "") -> Conclusion:
     """A person stopped it; evidence and usage stay, late results are ignored."""
-    return Verdict(
+    return Conclusion(
         phase=Phase.CANCELLED,
         message=f"Cancelled by {by}" if by else "Cancelled",
         reason=Reason.CANCELLED,

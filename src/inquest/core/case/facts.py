@@ -10,27 +10,27 @@ from typing import ClassVar, Final
 from inquest.api.investigation import InvestigationSpec
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.api.types import ApprovalState, EffectivenessReason, Phase, VoidReason
-from inquest.core.case.outcome import Verdict
+from inquest.core.case.outcome import Conclusion
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.diagnosis.diagnosis import Diagnosis
-from inquest.core.diagnosis.playbooks import Playbook
-from inquest.core.evidence.evidence import Caution, Evidence, Finding, Gap, Health
+from inquest.core.diagnosis.playbooks import PlaybookMatch
+from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding, Gap, Health
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.history import REPEAT_THRESHOLD, History
-from inquest.core.history.lessons import Memory
+from inquest.core.history.lessons import Lessons
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
-from inquest.core.llm.planning.prepare import Brief, Habits
-from inquest.core.llm.reply.verdicts import SelectionReply
+from inquest.core.llm.planning.prepare import Preparation, RcaOptions
+from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.remediation.policy import Ruling
 from inquest.core.remediation.proposal import Drift, Proposal
-from inquest.core.selection.selection import Validation
+from inquest.core.selection.selection import SelectionCheck
 from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS
 
 # --- what a case was started with ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Pinned:
+class CaseOptions:
     """Settings as they were when the case was opened; other settings touch later cases only."""
 
     model: str
@@ -48,7 +48,7 @@ class Pinned:
     verify: bool
     home: str = ""
     """The operator's namespace: only a case that was opened there may look into others."""
-    habits: Habits = field(default_factory=Habits)
+    habits: RcaOptions = field(default_factory=RcaOptions)
     """How invocation 1 goes about its work."""
     model_withheld: str = ""
     """Why there is no model although one is configured."""
@@ -89,7 +89,7 @@ class Opened(Fact):
     namespace: str
     name: str
     spec: InvestigationSpec
-    pinned: Pinned
+    pinned: CaseOptions
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class SnapshotTaken(Fact):
     snapshot: Snapshot
     findings: tuple[Finding, ...]
     health: Health
-    playbooks: tuple[Playbook, ...] = ()
+    playbooks: tuple[PlaybookMatch, ...] = ()
     """Those that match, the best first."""
-    memory: Memory = field(default_factory=Memory)
+    memory: Lessons = field(default_factory=Lessons)
     """What cases like this one taught."""
 
 
@@ -121,7 +121,7 @@ class Briefed(Fact):
     """Everything was decided that is decided before the first turn of invocation 1."""
 
     SLOT: ClassVar[str] = "Context"
-    brief: Brief
+    brief: Preparation
     at: datetime
 
 
@@ -215,10 +215,10 @@ class Tried(Fact):
     SLOT: ClassVar[str] = "Selected"
     number: int
     """1 to 3."""
-    reply: SelectionReply
-    validation: Validation
+    reply: SelectionVerdict
+    validation: SelectionCheck
     at: datetime
-    cautions: tuple[Caution, ...] = ()
+    cautions: tuple[CaseWarning, ...] = ()
     """What was wrong with the reply itself."""
 
 
@@ -236,7 +236,7 @@ class Selected(Fact):
     """Outcome 1: a workflow that policy may rule on."""
 
     SLOT: ClassVar[str] = "Selected"
-    verdict: Verdict
+    verdict: Conclusion
     proposal: Proposal
     at: datetime
 
@@ -347,7 +347,7 @@ class Closed(Fact):
     """The end; nothing of the case is decided or executed after it."""
 
     SLOT: ClassVar[str] = "Closed"
-    verdict: Verdict
+    verdict: Conclusion
     at: datetime
     timeout_phase: Phase | None = None
     next_allowed: datetime | None = None

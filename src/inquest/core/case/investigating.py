@@ -13,7 +13,16 @@ from inquest.api.types import Phase, SourceType
 from inquest.core.case import endings, facts
 from inquest.core.case.case import Case, gaps_of, is_outside, names_of, signal_of, snapshot_of
 from inquest.core.case.conversations import grown, made
-from inquest.core.case.steps import Ask, Open, Record, ResolveContext, RunBatch, Step, TakeSnapshot, View
+from inquest.core.case.steps import (
+    BeginCase,
+    CallModel,
+    Observed,
+    RecordFact,
+    ResolveContext,
+    RunToolBatch,
+    Step,
+    TakeSnapshot,
+)
 from inquest.core.case.streaming import Streams, answers_to, are_wanted, have_begun
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import infrastructure_sentence
@@ -21,19 +30,29 @@ from inquest.core.diagnosis.claims import check_claims
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
 from inquest.core.diagnosis.health import doubts_of, has_recovered, settling
 from inquest.core.diagnosis.playbooks import SHOWN
-from inquest.core.evidence.evidence import Caution, Evidence, Gap
+from inquest.core.evidence.evidence import CaseWarning, Evidence, Gap
 from inquest.core.history.lessons import memory_section
-from inquest.core.llm.conversation import AskModel, Budgets, Concluded, Inquiry, Move, RunTools, Slot, Spent, Turn
+from inquest.core.llm.conversation import (
+    AskModel,
+    Budgets,
+    BudgetSpent,
+    Concluded,
+    Conversation,
+    Move,
+    RunTools,
+    Slot,
+    Turn,
+)
 from inquest.core.llm.loop import begin, next_move, with_results, with_slot
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.planning import visible_plan
-from inquest.core.llm.planning.prepare import Brief, brief, tools_of_snapshot
+from inquest.core.llm.planning.prepare import Preparation, brief, tools_of_snapshot
 from inquest.core.llm.prompts.history import history_section
 from inquest.core.llm.prompts.rca import RcaContext, Repeats, first_message, reads_of, snapshot_room, system_prompt
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
-from inquest.core.llm.reply.verdicts import RcaReply
+from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.streams import RUN_STREAMS, StreamFinding
-from inquest.core.llm.tool_calls import Known
+from inquest.core.llm.tool_calls import PrefetchedCall
 from inquest.core.signals.incident import IncidentWindow, incident_window
 from inquest.core.text import visible
 
@@ -43,21 +62,21 @@ KEPT_TOKENS: Final = 0.2
 KEPT_TIME: Final = timedelta(minutes=3)
 """What invocation 1 leaves for invocation 2 (design, settled on purpose), as far as the budgets are that large."""
 SPENT: Final[Mapping[str, str]] = {
-    Spent.TURNS: "All turns were used before the root cause was established",
-    Spent.CALLS: "All tool calls were used before the root cause was established",
-    Spent.TOKENS: "The token budget was used before the root cause was established",
-    Spent.TIME: "The time was used before the root cause was established",
-    Spent.CONTEXT: "The model cannot read more than it has read already",
-    Spent.STAGNATION: "The model asked for what it knew already, again and again",
+    BudgetSpent.TURNS: "All turns were used before the root cause was established",
+    BudgetSpent.CALLS: "All tool calls were used before the root cause was established",
+    BudgetSpent.TOKENS: "The token budget was used before the root cause was established",
+    BudgetSpent.TIME: "The time was used before the root cause was established",
+    BudgetSpent.CONTEXT: "The model cannot read more than it has read already",
+    BudgetSpent.STAGNATION: "The model asked for what it knew already, again and again",
 }
 """What a partial answer is marked with (behaviours, section 12.3)."""
 
 
-def pending(case: Case, view: View) -> Step:
-    return Open()
+def pending(case: Case, view: Observed) -> Step:
+    return BeginCase()
 
 
-def investigating(case: Case, view: View) -> Step:
+def investigating(case: Case, view: Observed) -> Step:
     resolved = case.first(facts.ContextResolved)
     if resolved is None:
         outside = is_outside(case, case.target)
@@ -67,8 +86,8 @@ def investigating(case: Case, view: View) -> Step:
     if case.first(facts.SnapshotTaken) is None:
         return TakeSnapshot(case.target)
     if not case.opened.pinned.model:
-        return Record(facts.Diagnosed(_by_detectors(case), view.now))
-    return _inquire(case, view) if _is_briefed(case) else Record(facts.Briefed(_brief(case, view), view.now))
+        return RecordFact(facts.Diagnosed(_by_detectors(case), view.now))
+    return _inquire(case, view) if _is_briefed(case) else RecordFact(facts.Briefed(_brief(case, view), view.now))
 
 
 def _is_briefed(case: Case) -> bool:
@@ -76,15 +95,15 @@ def _is_briefed(case: Case) -> bool:
     return case.first(facts.Briefed) is not None or case.first(facts.Turned) is not None
 
 
-def _brief(case: Case, view: View) -> Brief:
+def _brief(case: Case, view: Observed) -> Preparation:
     taken = snapshot_of(case)
     signal, habits = case.opened.spec.signal, case.opened.pinned.habits
     tools, books = view.tools[Invocation.RCA], taken.playbooks[:SHOWN]
     return brief(signal, taken.snapshot, taken.findings, tools, habits, now=view.now, playbooks=books)
 
 
-def _out_of_scope(case: Case, view: View, ref: TargetRef) -> Step:
-    return Record(facts.Closed(endings.out_of_scope(case.opened.namespace, ref), view.now))
+def _out_of_scope(case: Case, view: Observed, ref: TargetRef) -> Step:
+    return RecordFact(facts.Closed(endings.out_of_scope(case.opened.namespace, ref), view.now))
 
 
 def _by_detectors(case: Case) -> Diagnosis:
@@ -102,7 +121,7 @@ def _by_detectors(case: Case) -> Diagnosis:
     )
 
 
-def _inquire(case: Case, view: View) -> Step:
+def _inquire(case: Case, view: Observed) -> Step:
     elapsed = (view.now - case.opened.at).total_seconds()
     loop = loop_inquiry(case, view)
     move = next_move(loop, elapsed=elapsed)
@@ -117,8 +136,8 @@ def _inquire(case: Case, view: View) -> Step:
     if not move.asked:
         # No answer at all: not even the last question could be asked (resources, section 14.1).
         late = endings.timed_out(Phase.INVESTIGATING)
-        return Record(facts.Closed(late, view.now, timeout_phase=Phase.INVESTIGATING))
-    return Record(facts.Diagnosed(_marked(_diagnosed(case, move), move.spent), view.now))
+        return RecordFact(facts.Closed(late, view.now, timeout_phase=Phase.INVESTIGATING))
+    return RecordFact(facts.Diagnosed(_marked(_diagnosed(case, move), move.spent), view.now))
 
 
 def _better(first: Move, second: Move) -> Move:
@@ -133,12 +152,12 @@ def _marked(diagnosis: Diagnosis, spent: str) -> Diagnosis:
     if not spent:
         return diagnosis
     # Not `word: text`: a word that holds "token" before a colon is what the redactor takes for a secret's name.
-    caution = Caution(str(spent), f"{SPENT.get(spent, 'A budget was spent')} ({spent})")
+    caution = CaseWarning(str(spent), f"{SPENT.get(spent, 'A budget was spent')} ({spent})")
     return replace(diagnosis, warnings=(*diagnosis.warnings, caution))
 
 
 def moved(invocation: Invocation, move: AskModel | RunTools) -> Step:
-    return Ask(invocation, move) if isinstance(move, AskModel) else RunBatch(invocation, move)
+    return CallModel(invocation, move) if isinstance(move, AskModel) else RunToolBatch(invocation, move)
 
 
 def _diagnosed(case: Case, concluded: Concluded) -> Diagnosis:
@@ -148,7 +167,7 @@ def _diagnosed(case: Case, concluded: Concluded) -> Diagnosis:
         why = f"the model gave no verdict ({concluded.spent or 'no reply'})"
         return replace(diagnosis_without_verdict(findings, case.evidence, why, "rca_incomplete"), needs_review=True)
     reply = concluded.reading.reply
-    if not isinstance(reply, RcaReply):
+    if not isinstance(reply, RcaVerdict):
         why = "the model's reply could not be read"
         prose = visible_plan.without_plan(case.all(facts.Turned)[-1].reply.text)
         found = diagnosis_without_verdict(findings, case.evidence, why, "llm_parsing_error", prose=prose)
@@ -160,19 +179,19 @@ def _diagnosed(case: Case, concluded: Concluded) -> Diagnosis:
     )
 
 
-def rca_inquiry(case: Case, view: View | None = None) -> Inquiry:
+def rca_inquiry(case: Case, view: Observed | None = None) -> Conversation:
     """The conversation that makes the verdict of invocation 1: the one about what the streams found, once they have."""
     loop = loop_inquiry(case, view)
     return _synthesis(case, loop) or loop
 
 
-def rca_turns(case: Case, view: View | None = None) -> tuple[Turn, ...]:
+def rca_turns(case: Case, view: Observed | None = None) -> tuple[Turn, ...]:
     """The turns of invocation 1 that came before that conversation."""
     loop = loop_inquiry(case, view)
     return loop.turns if _synthesis(case, loop) else ()
 
 
-def rca_usage(case: Case, view: View | None = None) -> Usage:
+def rca_usage(case: Case, view: Observed | None = None) -> Usage:
     """Tokens that invocation 1 took, streams included."""
     loop = loop_inquiry(case, view)
     last = _synthesis(case, loop)
@@ -185,30 +204,30 @@ def stream_findings(case: Case) -> tuple[StreamFinding, ...]:
     return _streams(case, loop_inquiry(case)).findings if have_begun(case) else ()
 
 
-def _synthesis(case: Case, loop: Inquiry) -> Inquiry | None:
+def _synthesis(case: Case, loop: Conversation) -> Conversation | None:
     """The conversation about what the streams found; None while there is none."""
     looking = _streams(case, loop) if have_begun(case) else None
     return looking.synthesis() if looking is not None and looking.step(0.0) is None else None
 
 
-def _streams(case: Case, loop: Inquiry) -> Streams:
+def _streams(case: Case, loop: Conversation) -> Streams:
     briefed = case.first(facts.Briefed)
-    return Streams(case, loop, rca_context(case, briefed.brief if briefed is not None else Brief(())))
+    return Streams(case, loop, rca_context(case, briefed.brief if briefed is not None else Preparation(())))
 
 
-def loop_inquiry(case: Case, view: View | None = None) -> Inquiry:
+def loop_inquiry(case: Case, view: Observed | None = None) -> Conversation:
     """The one loop as the journal has it; the view is asked only for journals without a brief."""
     briefed = case.first(facts.Briefed)
     offered_now = view.tools.get(Invocation.RCA, ()) if view is not None else ()
-    known = briefed.brief if briefed is not None else Brief(offered_now)
+    known = briefed.brief if briefed is not None else Preparation(offered_now)
     # All that the prompt may be made of: what comes later must not change what was asked.
     grounds = (case.opened, snapshot_of(case), case.first(facts.ContextResolved), known.tools, briefed)
-    start = made(case, "the prompt of invocation 1", grounds, lambda: _begun(case, known), Inquiry)
+    start = made(case, "the prompt of invocation 1", grounds, lambda: _begun(case, known), Conversation)
     told = grown(case, Invocation.RCA, start, _slots(case), with_slot)
     return with_results(told, answers_to(told)) if have_begun(case) and told.pending else told
 
 
-def _begun(case: Case, known: Brief) -> Inquiry:
+def _begun(case: Case, known: Preparation) -> Conversation:
     """Invocation 1 before its first turn."""
     pinned, context = case.opened.pinned, rca_context(case, known)
     return begin(
@@ -231,7 +250,7 @@ def _begun(case: Case, known: Brief) -> Inquiry:
     )
 
 
-def _known(case: Case, known: Brief) -> list[tuple[Known, str]]:
+def _known(case: Case, known: Preparation) -> list[tuple[PrefetchedCall, str]]:
     """Calls that the snapshot answers, with what it read."""
     texts = {item.id: item.text for item in snapshot_of(case).snapshot.evidence}
     return [(one, visible(texts[one.evidence])) for one in known.known]
@@ -242,7 +261,7 @@ def urgency_of(case: Case) -> int:
     return -case.opened.spec.signal.severity.rank
 
 
-def _budgets(pinned: facts.Pinned) -> Budgets:
+def _budgets(pinned: facts.CaseOptions) -> Budgets:
     """What invocation 1 may use; what it must leave to invocation 2 is taken off before."""
     ends = pinned.limit(Phase.SELECTING)
     return Budgets(
@@ -259,7 +278,7 @@ def _budgets(pinned: facts.Pinned) -> Budgets:
     )
 
 
-def _insisted(case: Case, known: Brief) -> tuple[str, ...]:
+def _insisted(case: Case, known: Preparation) -> tuple[str, ...]:
     """Planned tools, but for those whose first answer the snapshot gave already."""
     there = tools_of_snapshot(snapshot_of(case).snapshot) | {one.tool for one in known.known}
     return tuple(score.tool for score in known.plan.selected if not score.secondary and score.tool not in there)
@@ -280,7 +299,7 @@ def _slots(case: Case) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def rca_context(case: Case, known: Brief) -> RcaContext:
+def rca_context(case: Case, known: Preparation) -> RcaContext:
     """What the prompt of invocation 1 is made of."""
     signal, taken, pinned = signal_of(case), snapshot_of(case), case.opened.pinned
     first = case.first(facts.ContextResolved)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from inquest.core.case.facts import FACTS, Fact
-from inquest.errors import OutOfTurn
+from inquest.errors import InvalidTransition
 
 F = TypeVar("F", bound=Fact)
 
@@ -24,7 +24,7 @@ def load(payload: Mapping[str, Any]) -> Fact:
     """The fact of a slot's payload; OutOfTurn for a name that this version does not know."""
     name = str(payload.get("fact"))
     if name not in FACTS:
-        raise OutOfTurn(payload.get("fact"), "journal")
+        raise InvalidTransition(payload.get("fact"), "journal")
     fact: Fact = _adapter(name).validate_python(payload["body"])
     return fact
 

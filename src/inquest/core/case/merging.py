@@ -9,11 +9,11 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.api.types import HumanReviewReason, Outcome, SubReason
 from inquest.core.diagnosis.diagnosis import Diagnosis
-from inquest.core.evidence.evidence import Caution
+from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.llm.reply.contradictions import contradictions_of
 from inquest.core.llm.reply.diagnosis import contradictory
-from inquest.core.llm.reply.verdicts import Choice, SelectionReply
-from inquest.core.selection.selection import WORKFLOW_NOT_FOUND, Attempt, exhausted_message, last_reason
+from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
+from inquest.core.selection.selection import WORKFLOW_NOT_FOUND, SelectionAttempt, exhausted_message, last_reason
 
 CONFIDENCE_GATE: Final = 0.7
 """Least confidence of the workflow itself; pinned when a case opens, and no setting moves it."""
@@ -24,7 +24,7 @@ FLOOR: Final = 0.8
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedResult:
     """Both invocations in one; `rca` stays what invocation 1 said (pipeline, 2.7)."""
 
     rca: Diagnosis
@@ -38,8 +38,8 @@ class Merged:
     actionable: bool | None = None
     target: TargetRef | None = None
     """What invocation 2 named; section 9 of the pipeline makes the final one of it."""
-    workflow: Choice | None = None
-    alternatives: tuple[Choice, ...] = ()
+    workflow: WorkflowChoice | None = None
+    alternatives: tuple[WorkflowChoice, ...] = ()
     rationale: str = ""
     reasoning: str = ""
     declined: bool = False
@@ -51,7 +51,7 @@ class Merged:
     review_message: str = ""
     aside: str = ""
     """What a person must read besides, whatever the reason of the review."""
-    warnings: tuple[Caution, ...] = ()
+    warnings: tuple[CaseWarning, ...] = ()
 
     @property
     def model_confidence(self) -> float | None:
@@ -89,16 +89,16 @@ class Merged:
 
 def merge(
     rca: Diagnosis,
-    selection: SelectionReply | None = None,
+    selection: SelectionVerdict | None = None,
     *,
     signal_severity: str = "",
-    warnings: Sequence[Caution] = (),
-) -> Merged:
+    warnings: Sequence[CaseWarning] = (),
+) -> MergedResult:
     """`mergePhase1Fallbacks`, right with and without a second reply; `warnings` are those of invocation 2."""
-    second = selection or SelectionReply()
+    second = selection or SelectionVerdict()
     resolved = rca.outcome == "problem_resolved" and second.choice is None
     reason = ("" if resolved else second.review_reason) or rca.review_reason
-    merged = Merged(
+    merged = MergedResult(
         rca=rca,
         summary=second.summary or rca.summary,
         severity=second.severity or rca.severity or signal_severity or "unknown",
@@ -119,13 +119,13 @@ def merge(
     return _with_contradictions(merged, rca)
 
 
-def _merged_actionable(rca: Diagnosis, second: SelectionReply) -> bool | None:
+def _merged_actionable(rca: Diagnosis, second: SelectionVerdict) -> bool | None:
     # Only a "no" is carried over: what invocation 1 wanted done says nothing about the selection.
     carried = False if rca.actionable is False else None
     return carried if second.actionable is None else second.actionable
 
 
-def _with_contradictions(merged: Merged, rca: Diagnosis) -> Merged:
+def _with_contradictions(merged: MergedResult, rca: Diagnosis) -> MergedResult:
     workflow = merged.workflow is not None
     conflicts = contradictions_of(merged.outcome, merged.actionable, workflow=workflow)
     overruled = contradictions_of(rca.outcome, rca.actionable, workflow=True) if workflow else ()
@@ -135,12 +135,12 @@ def _with_contradictions(merged: Merged, rca: Diagnosis) -> Merged:
     return _warned(merged, contradictory(found))
 
 
-def _warned(merged: Merged, warning: Caution) -> Merged:
+def _warned(merged: MergedResult, warning: CaseWarning) -> MergedResult:
     return replace(merged, warnings=tuple(dict.fromkeys((*merged.warnings, warning))))
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class SelectionFacts:
     """What code knows beside the replies."""
 
     root_verified: bool = True
@@ -159,53 +159,53 @@ class Circumstances:
     """False: invocation 1 gave no verdict on its reserved turn."""
     selection_verdict: bool = True
     """False: invocation 2 gave no verdict on its reserved turn."""
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[SelectionAttempt, ...] = ()
     exhausted: bool = False
     """No attempt at the catalogue was valid and none is left."""
     gate: float = CONFIDENCE_GATE
 
 
-Rule = Callable[[Merged, Circumstances], Merged]
+Rule = Callable[[MergedResult, SelectionFacts], MergedResult]
 
 
-def normalise(merged: Merged, seen: Circumstances) -> Merged:
+def normalise(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """Apply every rule, from top to bottom."""
     for rule in RULES:
         merged = rule(merged, seen)
     return merged
 
 
-def _resolved_warning(merged: Merged, seen: Circumstances) -> Merged:
+def _resolved_warning(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N2."""
     if merged.outcome != "problem_resolved":
         return merged
-    return _warned(merged, Caution("ProblemResolved", f"Problem self-resolved: {merged.summary}"))
+    return _warned(merged, CaseWarning("ProblemResolved", f"Problem self-resolved: {merged.summary}"))
 
 
-def _not_actionable_floor(merged: Merged, seen: Circumstances) -> Merged:
+def _not_actionable_floor(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N3: the floor, and the warning where nothing is said to be resolved."""
     if not merged.floored:
         return merged
     lifted = replace(merged, confidence=max(merged.confidence or 0.0, FLOOR))
     if not merged.not_actionable:
         return lifted
-    return _warned(lifted, Caution("NotActionable", f"Alert not actionable: {merged.summary}"))
+    return _warned(lifted, CaseWarning("NotActionable", f"Alert not actionable: {merged.summary}"))
 
 
-def _still_active(merged: Merged, seen: Circumstances) -> Merged:
+def _still_active(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """A finding that is still active blocks a resolved word (pipeline, 5.3)."""
     if not merged.resolved or not seen.active_findings:
         return merged
     text = f"Human review recommended, still active: {'; '.join(seen.active_findings)}"
-    return _warned(merged, Caution("FindingActive", text))
+    return _warned(merged, CaseWarning("FindingActive", text))
 
 
-def _asked_by_the_model(merged: Merged, seen: Circumstances) -> Merged:
+def _asked_by_the_model(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N4: a flag or a reason of the model is kept; a reason alone is a request."""
     return replace(merged, needs_review=merged.needs_review or bool(merged.review_reason))
 
 
-def _unknown_cleared(merged: Merged, seen: Circumstances) -> Merged:
+def _unknown_cleared(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """A review that is asked for starts no correction; an id that nobody knows goes, by name (pipeline, 8.1)."""
     last = seen.attempts[-1] if seen.attempts else None
     if not merged.needs_review or last is None or last.reason != WORKFLOW_NOT_FOUND:
@@ -213,49 +213,49 @@ def _unknown_cleared(merged: Merged, seen: Circumstances) -> Merged:
     return replace(merged, workflow=None, aside="; ".join(last.errors))
 
 
-def _inconclusive(merged: Merged, seen: Circumstances) -> Merged:
+def _inconclusive(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N5."""
     return _reviewed(merged, "investigation_inconclusive") if merged.outcome == "inconclusive" else merged
 
 
-def _insufficient(merged: Merged, seen: Circumstances) -> Merged:
+def _insufficient(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N6."""
     if merged.outcome != "insufficient_data":
         return merged
     return _reviewed(merged, "investigation_inconclusive", SubReason.INSUFFICIENT_DATA)
 
 
-def _unreadable(merged: Merged, seen: Circumstances) -> Merged:
+def _unreadable(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """R3: a reply that stayed unusable."""
     return merged if seen.readable else _reviewed(merged, "llm_parsing_error")
 
 
-def _unverified(merged: Merged, seen: Circumstances) -> Merged:
+def _unverified(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N7, R4: nothing is built on a target that was not verified."""
     if seen.root_verified or merged.nothing_to_do:
         return merged
     return _reviewed(merged, "rca_incomplete", message=seen.unverified_why)
 
 
-def _ambiguous(merged: Merged, seen: Circumstances) -> Merged:
+def _ambiguous(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N8: the workflow goes, people are told the groups."""
     if not seen.ambiguous_groups:
         return merged
     why = f"the target's kind is served by {', '.join(seen.ambiguous_groups)}"
     cleared = replace(
-        _warned(merged, Caution("AmbiguousKind", f"Ambiguous kind: {why}")), workflow=None, alternatives=()
+        _warned(merged, CaseWarning("AmbiguousKind", f"Ambiguous kind: {why}")), workflow=None, alternatives=()
     )
     return _reviewed(cleared, "rca_incomplete", SubReason.AMBIGUOUS_KIND, why)
 
 
-def _declined(merged: Merged, seen: Circumstances) -> Merged:
+def _declined(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N9."""
     if not merged.declined or merged.nothing_to_do:
         return merged
     return _reviewed(merged, "no_matching_workflows")
 
 
-def _exhausted(merged: Merged, seen: Circumstances) -> Merged:
+def _exhausted(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N10: the selection is cleared; alternatives and attempts stay for people."""
     if not seen.exhausted:
         return merged
@@ -263,19 +263,19 @@ def _exhausted(merged: Merged, seen: Circumstances) -> Merged:
     return _reviewed(cleared, last_reason(seen.attempts), message=exhausted_message(seen.attempts))
 
 
-def _spent_in_rca(merged: Merged, seen: Circumstances) -> Merged:
+def _spent_in_rca(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N11, invocation 1."""
     if seen.rca_verdict:
         return merged
     return _reviewed(merged, "rca_incomplete", message="the investigation ended without a verdict")
 
 
-def _spent_in_selection(merged: Merged, seen: Circumstances) -> Merged:
+def _spent_in_selection(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N11, invocation 2."""
     return merged if seen.selection_verdict else _reviewed(merged, "investigation_inconclusive")
 
 
-def _silent(merged: Merged, seen: Circumstances) -> Merged:
+def _silent(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """N13: silence without a summary; with one nothing is set and D5 applies."""
     said = merged.workflow or merged.needs_review or merged.outcome or merged.nothing_to_do
     return merged if said or merged.summary else _reviewed(merged, "llm_parsing_error")
@@ -301,7 +301,7 @@ RULES: Final[tuple[Rule, ...]] = (
 """N1 is the merge's, N12 is `rca.diagnose`; the order of the review reasons is that of pipeline 5.1."""
 
 
-def _reviewed(merged: Merged, reason: str, sub: SubReason | None = None, message: str = "") -> Merged:
+def _reviewed(merged: MergedResult, reason: str, sub: SubReason | None = None, message: str = "") -> MergedResult:
     """Ask for a person, unless a rule before has done so."""
     if merged.needs_review:
         return merged
@@ -363,7 +363,7 @@ _FROM_WARNINGS: Final = (
 """What a flag without a reason means, by words that one warning holds; the first row that hits."""
 
 
-def review_row(merged: Merged) -> Row:
+def review_row(merged: MergedResult) -> Row:
     """Reason, sub-reason and outcome of a review request; unknown words are a request of its own kind."""
     word = merged.review_reason.strip().lower().replace("-", "_").replace(" ", "_")
     reason, sub, outcome = _REVIEW.get(word or _word_in(merged.texts), OTHER)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from inquest.api.types import Actionability, HumanReviewReason, Outcome, Phase, Reason, Resolution, SubReason
-from inquest.core.case.merging import OTHER, RESOLVED_GATE, Circumstances, Merged, normalise, review_row
+from inquest.core.case.merging import OTHER, RESOLVED_GATE, MergedResult, SelectionFacts, normalise, review_row
 
 MAX_MESSAGE: Final = 1024
 
@@ -23,7 +23,7 @@ Conditions = Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Conclusion:
     """How an investigation ends, or goes on to the ruling, in the words of the status."""
 
     phase: Phase
@@ -37,13 +37,13 @@ class Verdict:
     resolution: Resolution | None = None
     actionability: Actionability | None = None
     conditions: Conditions = field(default_factory=dict)
-    merged: Merged | None = None
+    merged: MergedResult | None = None
     """The normalised reply that was decided on; absent for the ends outside the nine."""
 
 
-def decide(merged: Merged, seen: Circumstances | None = None) -> Verdict:
+def decide(merged: MergedResult, seen: SelectionFacts | None = None) -> Conclusion:
     """Normalise, then the first row that fits; every verdict has a message."""
-    seen = seen or Circumstances()
+    seen = seen or SelectionFacts()
     merged = normalise(merged, seen)
     verdict = next(make(merged, seen) for fits, make in DECISIONS if fits(merged, seen))
     said = MESSAGES[_outcome(verdict)](merged, seen)
@@ -52,7 +52,7 @@ def decide(merged: Merged, seen: Circumstances | None = None) -> Verdict:
     return replace(verdict, message=cut_message(message), conditions=conditions, merged=merged)
 
 
-def wished(merged: Merged, seen: Circumstances) -> Verdict:
+def wished(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     """A person chose the workflow: what a model or a gate would have a person asked for has been answered."""
     verdict = _selected(merged, seen)
     conditions = {**verdict.conditions, "TargetVerified": _target_condition(merged, seen)}
@@ -60,7 +60,7 @@ def wished(merged: Merged, seen: Circumstances) -> Verdict:
     return replace(verdict, message=message, conditions=conditions, merged=merged)
 
 
-def _outcome(verdict: Verdict) -> Outcome:
+def _outcome(verdict: Conclusion) -> Outcome:
     return verdict.outcome or Outcome.HUMAN_REVIEW_REQUESTED
 
 
@@ -68,19 +68,19 @@ def cut_message(text: str) -> str:
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
 
 
-Test = Callable[[Merged, Circumstances], bool]
-Make = Callable[[Merged, Circumstances], Verdict]
+Test = Callable[[MergedResult, SelectionFacts], bool]
+Make = Callable[[MergedResult, SelectionFacts], Conclusion]
 
 
-def _is_review_with_workflow(merged: Merged, seen: Circumstances) -> bool:
+def _is_review_with_workflow(merged: MergedResult, seen: SelectionFacts) -> bool:
     return merged.needs_review and merged.workflow is not None
 
 
-def _is_review(merged: Merged, seen: Circumstances) -> bool:
+def _is_review(merged: MergedResult, seen: SelectionFacts) -> bool:
     return merged.needs_review
 
 
-def _is_resolved(merged: Merged, seen: Circumstances) -> bool:
+def _is_resolved(merged: MergedResult, seen: SelectionFacts) -> bool:
     tests = (
         merged.workflow is None,
         (merged.confidence or 0.0) >= RESOLVED_GATE,
@@ -95,24 +95,24 @@ BLOCKING: Final = ("inconclusive", "no workflows matched", "human review recomme
 """Words of a warning that keep a problem from being called resolved."""
 
 
-def _is_not_actionable(merged: Merged, seen: Circumstances) -> bool:
+def _is_not_actionable(merged: MergedResult, seen: SelectionFacts) -> bool:
     return merged.workflow is None and merged.not_actionable
 
 
-def _is_without_workflow(merged: Merged, seen: Circumstances) -> bool:
+def _is_without_workflow(merged: MergedResult, seen: SelectionFacts) -> bool:
     return merged.workflow is None
 
 
-def _is_below_gate(merged: Merged, seen: Circumstances) -> bool:
+def _is_below_gate(merged: MergedResult, seen: SelectionFacts) -> bool:
     figure = merged.workflow.confidence if merged.workflow else None
     return figure is None or figure < seen.gate
 
 
-def _is_selected(merged: Merged, seen: Circumstances) -> bool:
+def _is_selected(merged: MergedResult, seen: SelectionFacts) -> bool:
     return True
 
 
-def _failed_review(merged: Merged, seen: Circumstances) -> Verdict:
+def _failed_review(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     return replace(
         _completed_review(merged, seen),
         phase=Phase.FAILED,
@@ -121,9 +121,9 @@ def _failed_review(merged: Merged, seen: Circumstances) -> Verdict:
     )
 
 
-def _completed_review(merged: Merged, seen: Circumstances) -> Verdict:
+def _completed_review(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     reason, sub, outcome = review_row(merged)
-    return Verdict(
+    return Conclusion(
         phase=Phase.COMPLETED,
         message="",
         outcome=outcome,
@@ -137,17 +137,17 @@ def _completed_review(merged: Merged, seen: Circumstances) -> Verdict:
     )
 
 
-def _resolved(merged: Merged, seen: Circumstances) -> Verdict:
+def _resolved(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     return _not_needed(Outcome.PROBLEM_RESOLVED, SubReason.PROBLEM_RESOLVED)
 
 
-def _not_actionable(merged: Merged, seen: Circumstances) -> Verdict:
+def _not_actionable(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     verdict = _not_needed(Outcome.NOT_ACTIONABLE, SubReason.NOT_ACTIONABLE)
     return replace(verdict, actionability=Actionability.NOT_ACTIONABLE)
 
 
-def _not_needed(outcome: Outcome, sub: SubReason) -> Verdict:
-    return Verdict(
+def _not_needed(outcome: Outcome, sub: SubReason) -> Conclusion:
+    return Conclusion(
         phase=Phase.COMPLETED,
         message="",
         outcome=outcome,
@@ -158,16 +158,16 @@ def _not_needed(outcome: Outcome, sub: SubReason) -> Verdict:
     )
 
 
-def _no_match(merged: Merged, seen: Circumstances) -> Verdict:
+def _no_match(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     return _completed_review(replace(merged, review_reason="no_matching_workflows", sub_reason=None), seen)
 
 
-def _low_confidence(merged: Merged, seen: Circumstances) -> Verdict:
+def _low_confidence(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     return _failed_review(replace(merged, review_reason="low_confidence", sub_reason=None), seen)
 
 
-def _selected(merged: Merged, seen: Circumstances) -> Verdict:
-    return Verdict(
+def _selected(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
+    return Conclusion(
         phase=Phase.ANALYZING,
         message="",
         outcome=Outcome.WORKFLOW_SELECTED,
@@ -224,7 +224,7 @@ def _completed(why_no_workflow: str) -> Conditions:
     }
 
 
-def _target_condition(merged: Merged, seen: Circumstances) -> tuple[str, str]:
+def _target_condition(merged: MergedResult, seen: SelectionFacts) -> tuple[str, str]:
     if seen.ambiguous_groups:
         return FALSE, "AmbiguousKind"
     if seen.root_verified:
@@ -235,14 +235,14 @@ def _target_condition(merged: Merged, seen: Circumstances) -> tuple[str, str]:
 # --- messages (resources, 4.5) -----------------------------------------------------------------------
 
 
-Say = Callable[[Merged, Circumstances], str]
+Say = Callable[[MergedResult, SelectionFacts], str]
 
 
-def _warnings(merged: Merged) -> str:
+def _warnings(merged: MergedResult) -> str:
     return "; ".join(warning.text for warning in merged.warnings)
 
 
-def _say_selected(merged: Merged, seen: Circumstances) -> str:
+def _say_selected(merged: MergedResult, seen: SelectionFacts) -> str:
     return "Investigation complete, starting analysis"
 
 
@@ -251,11 +251,11 @@ def selected_message(workflow_id: str, confidence: float) -> str:
     return f"Workflow {workflow_id} selected with confidence {confidence:.0%}"
 
 
-def _say_resolved(merged: Merged, seen: Circumstances) -> str:
+def _say_resolved(merged: MergedResult, seen: SelectionFacts) -> str:
     return merged.rca.analysis or _warnings(merged) or "Problem self-resolved. No remediation required."
 
 
-def _say_inconclusive(merged: Merged, seen: Circumstances) -> str:
+def _say_inconclusive(merged: MergedResult, seen: SelectionFacts) -> str:
     gaps = f"not read: {', '.join(seen.gaps)}" if seen.gaps else ""
     both = merged.sub_reason is SubReason.INSUFFICIENT_DATA
     parts = [merged.summary, gaps] if both else [merged.summary or gaps]
@@ -263,25 +263,25 @@ def _say_inconclusive(merged: Merged, seen: Circumstances) -> str:
     return f"Investigation inconclusive: {said or 'root cause could not be determined'}"
 
 
-def _say_no_match(merged: Merged, seen: Circumstances) -> str:
+def _say_no_match(merged: MergedResult, seen: SelectionFacts) -> str:
     parts = ("Investigation completed: no matching workflows found", _warnings(merged), merged.reasoning)
     return "; ".join(part for part in parts if part)
 
 
-def _say_incomplete(merged: Merged, seen: Circumstances) -> str:
+def _say_incomplete(merged: MergedResult, seen: SelectionFacts) -> str:
     verified = seen.root_verified and not seen.ambiguous_groups
     first = "" if verified else "no verified target"
     why = merged.review_message or seen.unverified_why or merged.rca.stopped
     return f"Root cause analysis incomplete: {'; '.join(part for part in (first, why) if part) or 'a person is asked'}"
 
 
-def _say_invalid(merged: Merged, seen: Circumstances) -> str:
+def _say_invalid(merged: MergedResult, seen: SelectionFacts) -> str:
     tries = (f"Attempt {one.number}: {', '.join(one.errors) or 'valid'}" for one in seen.attempts)
     said = "; ".join(tries) or merged.review_message or merged.review_reason or _warnings(merged)
     return f"Workflow validation failed: {said}"
 
 
-def _say_low(merged: Merged, seen: Circumstances) -> str:
+def _say_low(merged: MergedResult, seen: SelectionFacts) -> str:
     figure = merged.workflow.confidence if merged.workflow else None
     if figure is None:
         first = f"Workflow confidence unknown, threshold {seen.gate:.2f} (low_confidence)"
@@ -298,12 +298,12 @@ def _below(figure: float, gate: float) -> str:
     return text if text != f"{gate:.2f}" else f"{figure:.4f}"
 
 
-def _say_requested(merged: Merged, seen: Circumstances) -> str:
+def _say_requested(merged: MergedResult, seen: SelectionFacts) -> str:
     said = merged.review_reason or _warnings(merged) or merged.summary or "the model asked for a person"
     return f"Human review requested: {said}"
 
 
-def _say_not_actionable(merged: Merged, seen: Circumstances) -> str:
+def _say_not_actionable(merged: MergedResult, seen: SelectionFacts) -> str:
     return merged.rca.analysis or _warnings(merged) or "Alert not actionable. No remediation warranted."
 
 
@@ -320,7 +320,7 @@ MESSAGES: Final[Mapping[Outcome, Say]] = {
 }
 
 
-def signal_resolved() -> Verdict:
+def signal_resolved() -> Conclusion:
     """The Signal was resolved before the case was."""
     verdict = _not_needed(Outcome.PROBLEM_RESOLVED, SubReason.SIGNAL_RESOLVED)
     return replace(verdict, outcome=None, message="The Signal was resolved; nothing is left to do")

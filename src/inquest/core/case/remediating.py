@@ -12,46 +12,46 @@ from inquest.core.case import endings, facts
 from inquest.core.case.case import Case, chosen, diagnosis_of, gaps_of, resolved_of, signal_of
 from inquest.core.case.steps import (
     LOOK,
+    AskPolicy,
     Execute,
-    ExecutionSeen,
+    ExecuteUndo,
+    Observed,
+    ObservedExecution,
     PlanUndo,
-    Record,
+    RecordFact,
     RequestApproval,
-    Rule,
     Step,
-    Undo,
-    View,
     Wait,
 )
-from inquest.core.remediation.approval import HELD, Stand, Standing
+from inquest.core.remediation.approval import HELD, ApprovalCheck, ApprovalStanding
 from inquest.core.remediation.execution import undo_is_due
-from inquest.core.remediation.policy import Question, Tally, what_follows
+from inquest.core.remediation.policy import PolicyInput, Tally, after_ruling
 
 
-def analyzing(case: Case, view: View) -> Step:
+def analyzing(case: Case, view: Observed) -> Step:
     ruled, selected = case.last(facts.Ruled), case.last(facts.Selected)
     if selected is None:
-        return Record(facts.Closed(endings.no_workflow_selected(), view.now))
+        return RecordFact(facts.Closed(endings.no_workflow_selected(), view.now))
     if view.signal_resolved:
-        return Record(facts.Closed(endings.signal_resolved(selected.verdict), view.now))
+        return RecordFact(facts.Closed(endings.signal_resolved(selected.verdict), view.now))
     if ruled is None:
-        return Rule(question_of(case, selected))
-    following = what_follows(ruled.ruling, dry_run=case.opened.pinned.dry_run)
+        return AskPolicy(question_of(case, selected))
+    following = after_ruling(ruled.ruling, dry_run=case.opened.pinned.dry_run)
     if following.reason is not None:
-        return Record(facts.Closed(endings.after_ruling(selected.verdict, ruled.ruling, following), view.now))
+        return RecordFact(facts.Closed(endings.after_ruling(selected.verdict, ruled.ruling, following), view.now))
     if view.frozen:
         return Wait(view.now + LOOK)
     # Nobody is asked about what would be refused anyway (behaviours, section 15.5).
     return _unless_halted(case, view, RequestApproval() if following.phase is Phase.AWAITING_APPROVAL else Execute())
 
 
-def question_of(case: Case, selected: facts.Selected) -> Question:
+def question_of(case: Case, selected: facts.Selected) -> PolicyInput:
     """All that the policy may look at (resources, section 5.2); the threshold is added where it is asked."""
     signal, resolved, diagnosis = signal_of(case), resolved_of(case), diagnosis_of(case)
     proposal, merged = selected.proposal, selected.verdict.merged
     pin = proposal.pin
     undo = {"undo": proposal.undo.id} if proposal.undo else {}
-    return Question(
+    return PolicyInput(
         signal_type=signal.signal_name or signal.name,
         severity=str(signal.severity),
         target=signal.target,
@@ -59,7 +59,7 @@ def question_of(case: Case, selected: facts.Selected) -> Question:
         confidence=proposal.confidence,
         action_type=pin.action_type,
         workflow={"id": pin.id, "version": pin.version, "engine": pin.engine, **undo},
-        environment=signal.environment or Question.environment,
+        environment=signal.environment or PolicyInput.environment,
         priority=signal.priority,
         detected=resolved.context.labels,
         custom_labels=signal.custom_labels,
@@ -76,23 +76,23 @@ def question_of(case: Case, selected: facts.Selected) -> Question:
         cluster_name=signal.cluster_name or "",
         namespace=case.opened.namespace,
         signal_source=str(signal.source.type),
-        risk_tolerance=signal.risk_tolerance or Question.risk_tolerance,
+        risk_tolerance=signal.risk_tolerance or PolicyInput.risk_tolerance,
     )
 
 
-def _unless_halted(case: Case, view: View, step: Step) -> Step:
+def _unless_halted(case: Case, view: Observed, step: Step) -> Step:
     """Right before an effect: the guards, read anew."""
     if view.halt is not None and view.halt.phase is not None:
-        return Record(facts.Closed(endings.halted(chosen(case), view.halt), view.now, drift=view.halt.drift))
+        return RecordFact(facts.Closed(endings.halted(chosen(case), view.halt), view.now, drift=view.halt.drift))
     return step
 
 
-def awaiting(case: Case, view: View) -> Step:
+def awaiting(case: Case, view: Observed) -> Step:
     decided = case.last(facts.ApprovalDecided)
     if decided is None:
         return _look_at_request(case, view)
     if decided.state is not ApprovalState.APPROVED:
-        return Record(
+        return RecordFact(
             facts.Closed(endings.not_approved(chosen(case), decided.state, decided.reason, decided.void), view.now)
         )
     if view.frozen or (view.stand is not None and view.stand.standing in HELD):
@@ -100,100 +100,100 @@ def awaiting(case: Case, view: View) -> Step:
     return _use(case, view)
 
 
-def _use(case: Case, view: View) -> Step:
+def _use(case: Case, view: Observed) -> Step:
     """An approval counts at the moment of use: right, proposal and target are asked anew (reliability, section 11)."""
-    stand = view.stand or Stand(Standing.VOIDED, "the decided request is gone")
+    stand = view.stand or ApprovalCheck(ApprovalStanding.VOIDED, "the decided request is gone")
     is_halted = view.halt is not None and view.halt.phase is not None
-    if is_halted or stand.standing is Standing.STANDS:
+    if is_halted or stand.standing is ApprovalStanding.STANDS:
         return _unless_halted(case, view, Execute())
-    if stand.standing in (Standing.TAMPERED, Standing.USED):
-        return Record(facts.Closed(endings.tampered(stand.message), view.now))
+    if stand.standing in (ApprovalStanding.TAMPERED, ApprovalStanding.USED):
+        return RecordFact(facts.Closed(endings.tampered(stand.message), view.now))
     void = endings.not_approved(chosen(case), ApprovalState.VOIDED, stand.message, stand.void)
-    return Record(facts.Closed(void, view.now, drift=stand.drift))
+    return RecordFact(facts.Closed(void, view.now, drift=stand.drift))
 
 
-def _look_at_request(case: Case, view: View) -> Step:
+def _look_at_request(case: Case, view: Observed) -> Step:
     stand = view.stand
     if stand is None:
         return RequestApproval()
     state = _STATES.get(stand.standing)
     if state is not None:
-        return Record(view_decision(view, stand, state))
-    if stand.standing in (Standing.TAMPERED, Standing.USED):
-        return Record(facts.Closed(endings.tampered(stand.message), view.now))
-    if stand.standing is Standing.NOT_APPROVED and _is_over(case, view):
+        return RecordFact(view_decision(view, stand, state))
+    if stand.standing in (ApprovalStanding.TAMPERED, ApprovalStanding.USED):
+        return RecordFact(facts.Closed(endings.tampered(stand.message), view.now))
+    if stand.standing is ApprovalStanding.NOT_APPROVED and _is_over(case, view):
         why = f"Approval request expired: {stand.message}"
-        return Record(facts.ApprovalDecided(ApprovalState.EXPIRED, "", why, None))
-    return _until_answered(case, view) if stand.standing is Standing.PENDING else Wait(view.now + LOOK)
+        return RecordFact(facts.ApprovalDecided(ApprovalState.EXPIRED, "", why, None))
+    return _until_answered(case, view) if stand.standing is ApprovalStanding.PENDING else Wait(view.now + LOOK)
 
 
-def _until_answered(case: Case, view: View) -> Step:
+def _until_answered(case: Case, view: Observed) -> Step:
     """Silence is told once, when a good part of the time is gone (resources, section 6.3)."""
     asked = case.last(facts.ApprovalRequested)
     due = asked.escalates_at if asked is not None and case.last(facts.ApprovalEscalated) is None else None
     if due is None:
         return Wait(view.now + LOOK)
-    return Record(facts.ApprovalEscalated(view.now)) if due <= view.now else Wait(min(due, view.now + LOOK))
+    return RecordFact(facts.ApprovalEscalated(view.now)) if due <= view.now else Wait(min(due, view.now + LOOK))
 
 
-def _is_over(case: Case, view: View) -> bool:
+def _is_over(case: Case, view: Observed) -> bool:
     """A decision that does not count cannot be made again: without this nothing would ever end the request."""
     asked = case.last(facts.ApprovalRequested)
     return asked is not None and view.now > asked.expires_at
 
 
-_STATES: Final[Mapping[Standing, ApprovalState]] = {
-    Standing.STANDS: ApprovalState.APPROVED,
-    Standing.REJECTED: ApprovalState.REJECTED,
-    Standing.EXPIRED: ApprovalState.EXPIRED,
-    Standing.VOIDED: ApprovalState.VOIDED,
+_STATES: Final[Mapping[ApprovalStanding, ApprovalState]] = {
+    ApprovalStanding.STANDS: ApprovalState.APPROVED,
+    ApprovalStanding.REJECTED: ApprovalState.REJECTED,
+    ApprovalStanding.EXPIRED: ApprovalState.EXPIRED,
+    ApprovalStanding.VOIDED: ApprovalState.VOIDED,
 }
 
 
-def view_decision(view: View, stand: Stand, state: ApprovalState) -> facts.ApprovalDecided:
+def view_decision(view: Observed, stand: ApprovalCheck, state: ApprovalState) -> facts.ApprovalDecided:
     """What is written down of a decision; who and when come from the request as read."""
     return facts.ApprovalDecided(state, view.decided_by, stand.message, view.decided_at, stand.void, stand.drift)
 
 
-def executing(case: Case, view: View) -> Step:
+def executing(case: Case, view: Observed) -> Step:
     seen = view.execution
     if seen is None:
-        return Record(facts.Closed(endings.execution_gone(chosen(case)), view.now))
+        return RecordFact(facts.Closed(endings.execution_gone(chosen(case)), view.now))
     if seen.phase is ExecutionPhase.FAILED:
         # What never ran has changed nothing.
         is_due, failed = seen.ran and _undo_is_due(case, seen, failed=True), _failed(case, view, seen)
-        return _undone_first(case, view, failed) if is_due else Record(failed)
+        return _undone_first(case, view, failed) if is_due else RecordFact(failed)
     if seen.phase is ExecutionPhase.ROLLED_BACK:
-        return Record(facts.Closed(endings.taken_back(chosen(case), seen.message), view.now))
+        return RecordFact(facts.Closed(endings.taken_back(chosen(case), seen.message), view.now))
     if seen.phase is ExecutionPhase.VERIFYING or seen.phase in VERIFIED_EXECUTIONS:
-        return Record(facts.ExecutionVerifying(view.now))
+        return RecordFact(facts.ExecutionVerifying(view.now))
     return Wait(view.now + LOOK)
 
 
-def _failed(case: Case, view: View, seen: ExecutionSeen) -> facts.Closed:
+def _failed(case: Case, view: Observed, seen: ObservedExecution) -> facts.Closed:
     if not seen.late:
         return facts.Closed(endings.execution_failed(chosen(case), seen.message, ran=seen.ran), view.now)
     late = endings.execution_timed_out(chosen(case), seen.message, ran=seen.ran)
     return facts.Closed(late, view.now, timeout_phase=Phase.EXECUTING)
 
 
-def verifying(case: Case, view: View) -> Step:
+def verifying(case: Case, view: Observed) -> Step:
     seen = view.execution
     if seen is None or seen.phase is ExecutionPhase.FAILED:
-        return Record(facts.Closed(endings.unverifiable(chosen(case)), view.now))
+        return RecordFact(facts.Closed(endings.unverifiable(chosen(case)), view.now))
     rolled_back = seen.phase is ExecutionPhase.ROLLED_BACK
     done = replace(seen.done or _UNKNOWN, rolled_back=True) if rolled_back else seen.done
     if done is None:
         return Wait(view.now + LOOK)
     ended = facts.Closed(endings.verified(chosen(case), done), view.now, score=done.score, assessed=done.reason)
     is_due = not rolled_back and _undo_is_due(case, seen, failed=False)
-    return _undone_first(case, view, ended) if is_due else Record(ended)
+    return _undone_first(case, view, ended) if is_due else RecordFact(ended)
 
 
-_UNKNOWN: Final = endings.Effect(Resolution.INCONCLUSIVE, None, None)
+_UNKNOWN: Final = endings.VerifiedEffect(Resolution.INCONCLUSIVE, None, None)
 
 
-def _undo_is_due(case: Case, seen: ExecutionSeen, *, failed: bool) -> bool:
+def _undo_is_due(case: Case, seen: ObservedExecution, *, failed: bool) -> bool:
     """By the rule of the workflow that was ruled on, and only where its undo was pinned then (resources, 8.2)."""
     selected = case.last(facts.Selected)
     undoing = selected.proposal.undoing if selected else None
@@ -206,7 +206,7 @@ UNDO_WITHIN: Final = timedelta(minutes=10)
 """After a failure: what a run left half done has no hash to be held against, and somebody may have mended it since."""
 
 
-def _is_late(view: View) -> bool:
+def _is_late(view: Observed) -> bool:
     seen = view.execution
     if seen is None or seen.phase is not ExecutionPhase.FAILED:
         return False
@@ -217,20 +217,20 @@ _NOT_OURS: Final = frozenset({EffectivenessReason.SPEC_DRIFT, EffectivenessReaso
 """Somebody has changed or deleted the target since: what an undo would take back is not the run's."""
 
 
-def _undone_first(case: Case, view: View, ended: facts.Closed) -> Step:
+def _undone_first(case: Case, view: Observed, ended: facts.Closed) -> Step:
     """Take the run back before the case ends; where that cannot be done a person is asked."""
     left, created, planned = case.last(facts.UndoLeft), case.last(facts.UndoCreated), case.last(facts.UndoPlanned)
     selected = case.last(facts.Selected)
     if left is not None or selected is None:
         why = left.why if left else "there is no proposal"
-        return Record(replace(ended, verdict=endings.not_taken_back(ended.verdict, why)))
+        return RecordFact(replace(ended, verdict=endings.not_taken_back(ended.verdict, why)))
     if planned is None and _is_late(view):
-        return Record(replace(ended, verdict=endings.not_taken_back(ended.verdict, "the run failed too long ago")))
+        return RecordFact(replace(ended, verdict=endings.not_taken_back(ended.verdict, "the run failed too long ago")))
     if planned is None:
         return PlanUndo(selected.proposal.target)
     if created is None:
-        return Wait(view.now + LOOK) if view.frozen else Undo()
+        return Wait(view.now + LOOK) if view.frozen else ExecuteUndo()
     if view.undo is not None and view.undo.phase is not ExecutionPhase.FAILED:
         return Wait(view.now + LOOK)
     why = view.undo.message if view.undo else "its execution is gone"
-    return Record(replace(ended, verdict=endings.not_taken_back(ended.verdict, why)))
+    return RecordFact(replace(ended, verdict=endings.not_taken_back(ended.verdict, why)))

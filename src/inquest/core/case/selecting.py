@@ -39,18 +39,26 @@ from inquest.core.case.concluding import (
 from inquest.core.case.conversations import grown
 from inquest.core.case.endings import catalogue_unavailable
 from inquest.core.case.investigating import moved, rca_inquiry, rca_usage, urgency_of
-from inquest.core.case.merging import Circumstances
-from inquest.core.case.steps import ChooseByCode, LookUp, Propose, Record, ResolveContext, Step, View
+from inquest.core.case.merging import SelectionFacts
+from inquest.core.case.steps import (
+    BindProposal,
+    ChooseByCode,
+    Observed,
+    RecordFact,
+    ResolveContext,
+    Step,
+    ValidateSelection,
+)
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.history.lessons import memory_section
-from inquest.core.llm.conversation import Budgets, Calls, Concluded, Inquiry
+from inquest.core.llm.conversation import Budgets, Calls, Concluded, Conversation
 from inquest.core.llm.loop import begin, correct, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.prompts.history import history_section
 from inquest.core.llm.prompts.selection import SelectionContext, first_message, seven_fields, system_prompt
 from inquest.core.llm.reply.contradictions import contradictions
 from inquest.core.llm.reply.diagnosis import cautions_from
-from inquest.core.llm.reply.verdicts import Choice, SelectionReply
+from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection import selection
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.core.selection.target import target_question
@@ -58,7 +66,7 @@ from inquest.core.selection.target import target_question
 DISCOVERY: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 
 
-def selecting(case: Case, view: View) -> Step:
+def selecting(case: Case, view: Observed) -> Step:
     diagnosis, wish = diagnosis_of(case), case.opened.spec.workflow
     if wish is not None:
         return wished(case, view, wish, filters_of(case))
@@ -66,7 +74,7 @@ def selecting(case: Case, view: View) -> Step:
         return conclude(case, view, None)
     named = named_target(case)
     if named is not None and not case.opened.pinned.model and (why := _out_of_reach(case, named)):
-        return conclude(case, view, SelectionReply(summary=diagnosis.summary, reasoning=why, declined=True))
+        return conclude(case, view, SelectionVerdict(summary=diagnosis.summary, reasoning=why, declined=True))
     if named is not None and not is_near(case, named):
         return conclude(case, view, None, _astray(case, named))
     if (ambiguous := gate(case, view)) is not None:
@@ -103,21 +111,21 @@ def _is_said_missing(case: Case, named: TargetRef) -> bool:
     return missing and snapshot_of(case).snapshot.find(named) is None
 
 
-def _astray(case: Case, named: TargetRef) -> Circumstances:
+def _astray(case: Case, named: TargetRef) -> SelectionFacts:
     return circumstances(case, without_target=f"NotResolved: {named.display} is outside the namespaces of this case")
 
 
-def _choose_by_code(case: Case, view: View) -> Step:
+def _choose_by_code(case: Case, view: Observed) -> Step:
     tried, unchosen = case.last(facts.Tried), case.last(facts.Unchosen)
     if tried is None and unchosen is None:
         return ChooseByCode(filters_of(case))
     if tried is not None:
         return _settle(case, view, tried)
     why = unchosen.why if unchosen else ""
-    return conclude(case, view, SelectionReply(summary=diagnosis_of(case).summary, reasoning=why, declined=True))
+    return conclude(case, view, SelectionVerdict(summary=diagnosis_of(case).summary, reasoning=why, declined=True))
 
 
-def _choose(case: Case, view: View) -> Step:
+def _choose(case: Case, view: Observed) -> Step:
     """Invocation 2: its conversation, then the checks of what it chose."""
     tries = case.all(facts.Tried)
     if tries and _is_the_last(case, tries):
@@ -133,15 +141,15 @@ def _is_the_last(case: Case, tries: Sequence[facts.Tried]) -> bool:
     return failed and (len(tries) >= selection.MAX_TRIES or is_for_a_person(case, tries[-1].reply))
 
 
-def _concluded(case: Case, view: View, move: Concluded) -> Step:
+def _concluded(case: Case, view: Observed, move: Concluded) -> Step:
     reply = move.reading.reply if move.reading else None
-    if not isinstance(reply, SelectionReply):
+    if not isinstance(reply, SelectionVerdict):
         return _without_verdict(case, view, silent=move.reading is None)
     cautions = cautions_from(move.reading.problems if move.reading else (), contradictions(reply))
     if reply.choice is None:
         unread = catalogue_unread(case)
         if unread:
-            return Record(facts.Closed(catalogue_unavailable(unread), view.now))
+            return RecordFact(facts.Closed(catalogue_unavailable(unread), view.now))
         return conclude(case, view, reply, cautions=cautions)
     return _check(case, view, reply, reply.choice, cautions)
 
@@ -154,7 +162,7 @@ def catalogue_unread(case: Case) -> str:
     return f"{away[-1].tool} failed" if away and all(result.error for result in asked) else ""
 
 
-def _without_verdict(case: Case, view: View, *, silent: bool) -> Step:
+def _without_verdict(case: Case, view: Observed, *, silent: bool) -> Step:
     tried = case.last(facts.Tried)
     if tried is None:
         return conclude(case, view, None, circumstances(case, silent=silent, lost=not silent))
@@ -163,10 +171,10 @@ def _without_verdict(case: Case, view: View, *, silent: bool) -> Step:
         return _settle(case, view, tried)
     why = "no verdict within its turns" if silent else "the reply could not be read"
     failed = replace(tried, number=tried.number + 1, validation=selection.unread(why), at=view.now)
-    return Record(replace(failed, reply=replace(tried.reply, choice=None)))
+    return RecordFact(replace(failed, reply=replace(tried.reply, choice=None)))
 
 
-def _check(case: Case, view: View, reply: SelectionReply, choice: Choice, cautions: Cautions) -> Step:
+def _check(case: Case, view: Observed, reply: SelectionVerdict, choice: WorkflowChoice, cautions: Cautions) -> Step:
     """A choice is held against the catalogue, unless that has been done; a third answer stands as it was checked."""
     tried = case.last(facts.Tried)
     number = tried.number + 1 if tried else 1
@@ -174,14 +182,14 @@ def _check(case: Case, view: View, reply: SelectionReply, choice: Choice, cautio
         return _settle(case, view, replace(tried, reply=reply, cautions=cautions))
     if tried is not None and number > selection.MAX_TRIES:
         return _settle(case, view, replace(tried, reply=replace(tried.reply, target=reply.target)))
-    return LookUp(reply, filters_of(case), context_of(case).root.kind, number, cautions)
+    return ValidateSelection(reply, filters_of(case), context_of(case).root.kind, number, cautions)
 
 
-def _is_known(tried: facts.Tried, choice: Choice) -> bool:
+def _is_known(tried: facts.Tried, choice: WorkflowChoice) -> bool:
     return tried.reply.choice is not None and selection.is_same_choice(tried.reply.choice, choice)
 
 
-def selection_inquiry(case: Case, view: View) -> Inquiry:
+def selection_inquiry(case: Case, view: Observed) -> Conversation:
     """The conversation of invocation 2 as the journal has it, corrections of invalid tries included."""
     pinned, used, answer = case.opened.pinned, rca_inquiry(case, view), answer_about_group(case)
     spent = rca_usage(case, view) + (answer.reply.usage if answer else Usage())
@@ -212,7 +220,7 @@ def selection_inquiry(case: Case, view: View) -> Inquiry:
     return grown(case, Invocation.SELECTION, start, case.facts, partial(_told, case))
 
 
-def _told(case: Case, inquiry: Inquiry, fact: facts.Fact) -> Inquiry:
+def _told(case: Case, inquiry: Conversation, fact: facts.Fact) -> Conversation:
     match fact:
         case facts.SelectionTurned(conversation=Invocation.SELECTION):
             return with_reply(inquiry, fact.reply)
@@ -257,7 +265,7 @@ def selection_context(case: Case) -> SelectionContext:
     )
 
 
-def _settle(case: Case, view: View, tried: facts.Tried) -> Step:
+def _settle(case: Case, view: Observed, tried: facts.Tried) -> Step:
     """A choice that was checked: outcome 1 goes on to the policy, everything else ends here."""
     reply = _last_choice(case, tried)
     seeking = sought_target(case, view, reply) if tried.validation.valid else None
@@ -266,11 +274,11 @@ def _settle(case: Case, view: View, tried: facts.Tried) -> Step:
     seen = circumstances(case, without_target=missing_target(case, reply))
     verdict = verdict_of(case, reply, seen, tried.cautions)
     if verdict.phase is Phase.ANALYZING:
-        return Propose(verdict, tried)
+        return BindProposal(verdict, tried)
     return conclude(case, view, reply, seen, tried.cautions)
 
 
-def _last_choice(case: Case, tried: facts.Tried) -> SelectionReply:
+def _last_choice(case: Case, tried: facts.Tried) -> SelectionVerdict:
     """What was chosen last: a try that could not be read chose nothing, and what was said before it stays."""
     tries = (tried, *reversed(case.all(facts.Tried)))
     return next((one.reply for one in tries if one.reply.choice is not None), tried.reply)
@@ -292,7 +300,7 @@ def filters_of(case: Case) -> CatalogueFilters:
 RATIONALE = "chosen by a person"
 
 
-def wished(case: Case, view: View, wish: ChosenWorkflow, filters: CatalogueFilters) -> Step:
+def wished(case: Case, view: Observed, wish: ChosenWorkflow, filters: CatalogueFilters) -> Step:
     """The next step towards what a person asked for; what cannot be done so ends in review."""
     context, tried = context_of(case), case.last(facts.Tried)
     far = next((ref for ref in (context.target, context.root) if not is_near(case, ref)), None)
@@ -302,15 +310,15 @@ def wished(case: Case, view: View, wish: ChosenWorkflow, filters: CatalogueFilte
     if not context.verified:
         return conclude(case, view, None)
     if tried is None:
-        return LookUp(_reply(case, wish), filters, context.root.kind, 1)
+        return ValidateSelection(_reply(case, wish), filters, context.root.kind, 1)
     merged, seen = merged_of(case, tried.reply, tried.cautions), circumstances(case)
     if tried.validation.valid:
-        return Propose(outcome.wished(merged, seen), tried)
+        return BindProposal(outcome.wished(merged, seen), tried)
     refused = outcome.decide(merged, replace(seen, exhausted=True))
-    return Record(facts.Closed(refused, view.now))
+    return RecordFact(facts.Closed(refused, view.now))
 
 
-def _reply(case: Case, wish: ChosenWorkflow) -> SelectionReply:
+def _reply(case: Case, wish: ChosenWorkflow) -> SelectionVerdict:
     """As sure as the diagnosis is: that a person chose it makes no evidence, and the policy reads the figure."""
-    choice = Choice(wish.id, diagnosis_of(case).confidence, RATIONALE, dict(wish.parameters))
-    return SelectionReply(choice=choice)
+    choice = WorkflowChoice(wish.id, diagnosis_of(case).confidence, RATIONALE, dict(wish.parameters))
+    return SelectionVerdict(choice=choice)

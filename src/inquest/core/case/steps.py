@@ -10,13 +10,13 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.api.types import ExecutionPhase
 from inquest.core.case import endings, facts, outcome
-from inquest.core.evidence.evidence import Caution
+from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.llm.conversation import AskModel, RunTools
 from inquest.core.llm.messages import Invocation, ToolSchema
-from inquest.core.llm.reply.verdicts import SelectionReply
-from inquest.core.remediation.approval import Stand
-from inquest.core.remediation.guards import Halt
-from inquest.core.remediation.policy import Question
+from inquest.core.llm.reply.verdicts import SelectionVerdict
+from inquest.core.remediation.approval import ApprovalCheck
+from inquest.core.remediation.guards import GuardResult
+from inquest.core.remediation.policy import PolicyInput
 from inquest.core.selection.catalogue import CatalogueFilters
 
 LOOK: Final = timedelta(seconds=30)
@@ -24,7 +24,7 @@ LOOK: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class ExecutionSeen:
+class ObservedExecution:
     """The execution of the case as it is now."""
 
     phase: ExecutionPhase | None
@@ -32,7 +32,7 @@ class ExecutionSeen:
     ran: bool = False
     late: bool = False
     """It failed because the time of its workflow was over."""
-    done: endings.Effect | None = None
+    done: endings.VerifiedEffect | None = None
     """How the assessment ended, once it has."""
     health_before: float | None = None
     """Of the target, right before the run; None: not known."""
@@ -43,7 +43,7 @@ class ExecutionSeen:
 
 
 @dataclass(frozen=True)
-class View:
+class Observed:
     """All that a decision may look at besides the case; read just before."""
 
     now: datetime
@@ -54,21 +54,21 @@ class View:
     signal_resolved: bool = False
     tools: Mapping[Invocation, tuple[ToolSchema, ...]] = field(default_factory=dict)
     """What each invocation is offered; not asked without a model."""
-    stand: Stand | None = None
+    stand: ApprovalCheck | None = None
     """What the approval request is worth; None where there is none to be seen."""
     decided_by: str = ""
     decided_at: datetime | None = None
-    halt: Halt | None = None
+    halt: GuardResult | None = None
     """A guard that holds, asked only where a person would be asked or an execution would begin."""
-    execution: ExecutionSeen | None = None
-    undo: ExecutionSeen | None = None
+    execution: ObservedExecution | None = None
+    undo: ObservedExecution | None = None
     """The execution that takes it back, once there is one."""
     frozen: str = ""
     """Why no effect may begin: the kill switch or an open window; empty: it may."""
 
 
 @dataclass(frozen=True)
-class Open:
+class BeginCase:
     """Begin the work: pin settings, start the clock."""
 
 
@@ -83,7 +83,7 @@ class ResolveContext:
 
 
 @dataclass(frozen=True)
-class Ask:
+class CallModel:
     """One call of the model."""
 
     invocation: Invocation
@@ -91,7 +91,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class RunBatch:
+class RunToolBatch:
     """One batch of tools."""
 
     invocation: Invocation
@@ -127,7 +127,7 @@ class SeekTarget:
 
 
 @dataclass(frozen=True)
-class LookAgain:
+class RecheckTarget:
     """Read the target once more: somebody says that its problem is over."""
 
     target: TargetRef
@@ -141,29 +141,29 @@ class ChooseByCode:
 
 
 @dataclass(frozen=True)
-class LookUp:
+class ValidateSelection:
     """Look a chosen workflow up and check it."""
 
-    reply: SelectionReply
+    reply: SelectionVerdict
     filters: CatalogueFilters
     target_kind: str
     number: int
-    cautions: tuple[Caution, ...] = ()
+    cautions: tuple[CaseWarning, ...] = ()
 
 
 @dataclass(frozen=True)
-class Propose:
+class BindProposal:
     """Bind the chosen workflow to the target as it is now."""
 
-    verdict: outcome.Verdict
+    verdict: outcome.Conclusion
     tried: facts.Tried
 
 
 @dataclass(frozen=True)
-class Rule:
+class AskPolicy:
     """Ask the policy."""
 
-    question: Question
+    question: PolicyInput
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ class PlanUndo:
 
 
 @dataclass(frozen=True)
-class Undo:
+class ExecuteUndo:
     """Create the execution that takes the run back."""
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordFact:
     """Nothing to do but to write down what code concluded."""
 
     fact: facts.Fact
@@ -203,24 +203,24 @@ class Wait:
 
 
 Step = (
-    Open
+    BeginCase
     | TakeSnapshot
     | ResolveContext
-    | Ask
-    | RunBatch
+    | CallModel
+    | RunToolBatch
     | AskStreams
     | RunStreams
     | AskGroup
     | SeekTarget
-    | LookAgain
+    | RecheckTarget
     | ChooseByCode
-    | LookUp
-    | Propose
-    | Rule
+    | ValidateSelection
+    | BindProposal
+    | AskPolicy
     | RequestApproval
     | Execute
     | PlanUndo
-    | Undo
-    | Record
+    | ExecuteUndo
+    | RecordFact
     | Wait
 )

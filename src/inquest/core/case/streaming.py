@@ -17,11 +17,11 @@ from inquest.core.case.conversations import grown
 from inquest.core.case.steps import AskStreams, RunStreams
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.llm import streams
-from inquest.core.llm.conversation import AskModel, Concluded, Inquiry, Move, RunTools, Slot
+from inquest.core.llm.conversation import AskModel, Concluded, Conversation, Move, RunTools, Slot
 from inquest.core.llm.loop import next_move, with_slot
 from inquest.core.llm.messages import ToolResult
 from inquest.core.llm.prompts import rca
-from inquest.core.llm.reply.verdicts import RcaReply
+from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.streams import RUN_STREAMS, Stream, StreamFinding
 
 OPEN: frozenset[str] = frozenset({"inconclusive", "insufficient_data"})
@@ -34,7 +34,7 @@ def have_begun(case: Case) -> bool:
     return case.first(facts.StreamsTurned) is not None
 
 
-def are_wanted(case: Case, loop: Inquiry, move: Move, *, elapsed: float) -> bool:
+def are_wanted(case: Case, loop: Conversation, move: Move, *, elapsed: float) -> bool:
     """Whether the streams come next: the model asks for them, or it ends without a cause and with budget left."""
     if have_begun(case):
         return True
@@ -43,7 +43,7 @@ def are_wanted(case: Case, loop: Inquiry, move: Move, *, elapsed: float) -> bool
     return is_handed_over(loop) or _is_open(move)
 
 
-def is_handed_over(loop: Inquiry) -> bool:
+def is_handed_over(loop: Conversation) -> bool:
     """Whether the model asks for them."""
     return any(call.name == RUN_STREAMS.name for call in loop.pending)
 
@@ -51,10 +51,10 @@ def is_handed_over(loop: Inquiry) -> bool:
 def _is_open(move: Move) -> bool:
     if not isinstance(move, Concluded) or move.spent or move.reading is None:
         return False
-    return isinstance(move.reading.reply, RcaReply) and move.reading.reply.outcome in OPEN
+    return isinstance(move.reading.reply, RcaVerdict) and move.reading.reply.outcome in OPEN
 
 
-def answers_to(loop: Inquiry) -> tuple[ToolResult, ...]:
+def answers_to(loop: Conversation) -> tuple[ToolResult, ...]:
     """What the calls are told that came with the handing over: none of them is run."""
     return tuple(ToolResult(call.id, call.name, HANDED_OVER, repeat=True) for call in loop.pending)
 
@@ -64,11 +64,11 @@ class Streams:
     """The streams of a case as the journal has them."""
 
     case: Case
-    loop: Inquiry
+    loop: Conversation
     context: rca.RcaContext
 
     @cached_property
-    def talks(self) -> tuple[tuple[Stream, Inquiry], ...]:
+    def talks(self) -> tuple[tuple[Stream, Conversation], ...]:
         """Every stream with its conversation."""
         first = 1 + max((int(item.id[1:]) for item in self._before()), default=0)
         begun = streams.begun(self.context, self.loop, first_evidence=first)
@@ -79,7 +79,7 @@ class Streams:
         earlier = takewhile(lambda fact: not isinstance(fact, facts.StreamsTurned), self.case.facts)
         return iter(replace(Case(), facts=tuple(earlier)).evidence)
 
-    def _told(self, stream: Stream, start: Inquiry) -> Inquiry:
+    def _told(self, stream: Stream, start: Conversation) -> Conversation:
         return grown(self.case, f"stream {stream.domain}", start, _slots(self.case, str(stream.domain)), with_slot)
 
     def step(self, elapsed: float) -> AskStreams | RunStreams | None:
@@ -102,7 +102,7 @@ class Streams:
         )
         return (*ended, *streams.unconfigured(self.talks))
 
-    def synthesis(self) -> Inquiry:
+    def synthesis(self) -> Conversation:
         """The one conversation that makes the verdict of all."""
         start = streams.synthesis(self.context, self.loop, self.talks, self.findings, self.case.evidence)
         after = self.case.facts.index(self.case.all(facts.StreamsTurned)[-1])

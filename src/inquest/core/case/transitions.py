@@ -42,13 +42,13 @@ from inquest.core.case.facts import (
     UndoLeft,
     UndoPlanned,
 )
-from inquest.errors import OutOfTurn
+from inquest.errors import InvalidTransition
 
 STAYS: Final = None
 """The fact belongs here and moves nothing."""
 
 
-PLOT: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
+TRANSITIONS: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
     Phase.PENDING: {Opened: Phase.INVESTIGATING},
     Phase.INVESTIGATING: {
         SnapshotTaken: STAYS,
@@ -124,13 +124,13 @@ def fold(facts: Iterable[Fact]) -> Case:
 def _next_phase(phase: Phase, fact: Fact) -> Phase:
     if isinstance(fact, Closed):
         return _end(phase, fact)
-    row = PLOT[phase]
+    row = TRANSITIONS[phase]
     if type(fact) not in row:
-        raise OutOfTurn(fact, phase)
+        raise InvalidTransition(fact, phase)
     return row[type(fact)] or phase
 
 
 def _end(phase: Phase, fact: Closed) -> Phase:
     if fact.verdict.phase not in ENDS.get(phase, frozenset()):
-        raise OutOfTurn(fact, phase)
+        raise InvalidTransition(fact, phase)
     return fact.verdict.phase

@@ -28,7 +28,7 @@ ALL_DETECTIONS: Final = (
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class RootSurroundings:
     """The root with what was read around it; None says that a read failed."""
 
     target: TargetRef
@@ -50,7 +50,7 @@ class Quota:
     used: str
 
 
-def detected_labels(around: Surroundings) -> DetectedLabels:
+def detected_labels(around: RootSurroundings) -> DetectedLabels:
     """Nothing but the failures when the root could not be read."""
     root = around.root_object
     if root is None:
@@ -70,7 +70,7 @@ def detected_labels(around: Surroundings) -> DetectedLabels:
     )
 
 
-def _failed(around: Surroundings, tool: GitOpsTool | None) -> tuple[Detection, ...]:
+def _failed(around: RootSurroundings, tool: GitOpsTool | None) -> tuple[Detection, ...]:
     lists = {
         Detection.HPA_ENABLED: around.autoscalers,
         Detection.PDB_PROTECTED: around.budgets,
@@ -134,7 +134,7 @@ def _mounts_claims(root: Json) -> bool:
     return not malformed(root) and any("persistentVolumeClaim" in one for one in _pod_of(root).get("volumes") or ())
 
 
-def _is_stateful_set(around: Surroundings) -> bool:
+def _is_stateful_set(around: RootSurroundings) -> bool:
     return any(ref.kind == "StatefulSet" for ref in (around.target, *around.chain))
 
 
@@ -264,7 +264,7 @@ def _parts(labels: DetectedLabels, quota: Mapping[str, Quota]) -> Iterator[str]:
 __all__ = [
     "ALL_DETECTIONS",
     "Quota",
-    "Surroundings",
+    "RootSurroundings",
     "annotations_of",
     "detected_labels",
     "drives",

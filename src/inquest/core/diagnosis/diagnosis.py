@@ -14,7 +14,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import same_object
 from inquest.core.diagnosis.categories import UNKNOWN
 from inquest.core.diagnosis.claims import CheckedClaims, RawClaim, check_claims, overall_confidence
-from inquest.core.evidence.evidence import Caution, Evidence, Finding, Gap, Health
+from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding, Gap, Health
 
 MAX_CAUSES: Final = 5
 MAX_FACTORS: Final = 10
@@ -65,7 +65,7 @@ class Diagnosis:
     actionable: bool | None = None
     needs_review: bool = False
     review_reason: str = ""
-    warnings: tuple[Caution, ...] = ()
+    warnings: tuple[CaseWarning, ...] = ()
     notes: tuple[str, ...] = ()
     """What was asked for and not given; costs nothing."""
     stopped: str = ""

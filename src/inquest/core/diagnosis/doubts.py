@@ -14,7 +14,7 @@ from typing import Final
 
 from inquest.core.cluster.ingress import CARRIER, carrier_entries, carrier_logs
 from inquest.core.cluster.relations import backends_of, is_selected, routes_to
-from inquest.core.evidence.evidence import Observed
+from inquest.core.evidence.evidence import ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 ROUTES: Final = "cluster routes"
@@ -36,7 +36,7 @@ _STAMP: Final = re.compile(r"^\W{0,2}(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d
 _CONTINUED: Final = re.compile(r"^(?:\s|at |Caused by|\.\.\.)")
 
 
-def doubts(snapshot: Snapshot, pods: Collection[Observed]) -> tuple[str, ...]:
+def doubts(snapshot: Snapshot, pods: Collection[ObservedObject]) -> tuple[str, ...]:
     """Sentences; `pods` are those of the target. Empty where nothing speaks against health."""
     return (
         *_of_words(snapshot, pods),
@@ -49,7 +49,7 @@ def doubts(snapshot: Snapshot, pods: Collection[Observed]) -> tuple[str, ...]:
 # --- what the target says -----------------------------------------------------------------------------------
 
 
-def _of_words(snapshot: Snapshot, pods: Collection[Observed]) -> Iterator[str]:
+def _of_words(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[str]:
     names = {(pod.namespace, pod.name) for pod in pods}
     for log in snapshot.logs:
         if (log.namespace, log.pod) in names and not log.previous and tells_of_errors(snapshot, log):
@@ -76,21 +76,21 @@ def _is_older(line: str, begin: datetime) -> bool:
 # --- what carries requests to it --------------------------------------------------------------------------------
 
 
-def _of_routes(snapshot: Snapshot, pods: Collection[Observed]) -> Iterator[str]:
+def _of_routes(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[str]:
     """Gateway routes say themselves that a gateway does not take them up, or cannot reach what they name."""
     for route in snapshot.of_kind("HTTPRoute", "GRPCRoute"):
         if leads_to(snapshot, route, pods) and (word := next(_refusals(route), "")):
             yield f"{route.kind}/{route.name}, which leads to it, is refused: {word}"
 
 
-def _refusals(route: Observed) -> Iterator[str]:
+def _refusals(route: ObservedObject) -> Iterator[str]:
     for parent in (route.object.get("status") or {}).get("parents") or ():
         for each in parent.get("conditions") or ():
             if each.get("type") in ("Accepted", "ResolvedRefs") and each.get("status") == "False":
                 yield f"{each['type']} is False ({each.get('reason', 'no reason')})"
 
 
-def _of_ways(snapshot: Snapshot, pods: Collection[Observed]) -> Iterator[str]:
+def _of_ways(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[str]:
     unread = (what for what in (*(gap.what for gap in snapshot.gaps), *snapshot.cut) if what.startswith(_WAYS))
     yield from (f"requests may come by a way that was not read: {what}" for what in dict.fromkeys(unread))
     ways = _ingresses(snapshot, pods)
@@ -109,12 +109,12 @@ def _is_warned_about(snapshot: Snapshot) -> bool:
     return any(seen.object.get("type") == "Warning" for seen in events)
 
 
-def _ingresses(snapshot: Snapshot, pods: Collection[Observed]) -> Sequence[Observed]:
+def _ingresses(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Sequence[ObservedObject]:
     """Ingresses that lead to the target, or are it."""
     return [seen for seen in snapshot.of_kind("Ingress") if leads_to(snapshot, seen, pods)]
 
 
-def leads_to(snapshot: Snapshot, way: Observed, pods: Collection[Observed]) -> bool:
+def leads_to(snapshot: Snapshot, way: ObservedObject, pods: Collection[ObservedObject]) -> bool:
     """Whether an Ingress or a Gateway route is the target or sends to a Service of it."""
     target = snapshot.target
     if (way.kind, way.name, way.namespace) == (target.kind, target.name, target.namespace or ""):

@@ -25,7 +25,7 @@ from inquest.core.cluster.relations import (
 )
 from inquest.core.cluster.selectors import drives, labels_of, template_of
 from inquest.core.diagnosis.doubts import doubts
-from inquest.core.evidence.evidence import Health, Json, Observed
+from inquest.core.evidence.evidence import Health, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 UNREADY_GRACE: Final = timedelta(seconds=60)
@@ -155,12 +155,12 @@ def _is_of_past(read: str, past: Collection[tuple[str, str]]) -> bool:
     return len(words) == 4 and words[0] == "log" and (words[3], words[1]) in past
 
 
-def concerned_pods(snapshot: Snapshot) -> tuple[Observed, ...]:
+def concerned_pods(snapshot: Snapshot) -> tuple[ObservedObject, ...]:
     """Pods of the target: those it controls, selects, runs or holds; a neighbour in the bag is none of them."""
     return tuple(pod for pod in snapshot.of_kind("Pod") if belongs(snapshot, pod))
 
 
-def belongs(snapshot: Snapshot, pod: Observed) -> bool:
+def belongs(snapshot: Snapshot, pod: ObservedObject) -> bool:
     """Whether the target is about this pod (`relations.is_pod_of`), or its owners control it."""
     family = (snapshot.target, snapshot.root, *snapshot.chain)
     return is_pod_of(pod.object, snapshot.target, family, look_in(snapshot))
@@ -179,7 +179,7 @@ def look_in(snapshot: Snapshot) -> Look:
 # --- issues, one rule each ----------------------------------------------------------------------------
 
 
-def _issues(snapshot: Snapshot, pods: Sequence[Observed]) -> Iterator[str]:
+def _issues(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]:
     for pod in pods:
         if not _is_past(pod.object, snapshot):
             yield from _pod_issues(pod.object, snapshot)
@@ -202,7 +202,7 @@ def _issues(snapshot: Snapshot, pods: Sequence[Observed]) -> Iterator[str]:
 class _Concern:
     """Which objects of the bag the target's health depends on; a sick neighbour is not the target's illness."""
 
-    def __init__(self, snapshot: Snapshot, pods: Sequence[Observed]) -> None:
+    def __init__(self, snapshot: Snapshot, pods: Sequence[ObservedObject]) -> None:
         self._snapshot = snapshot
         self._look = look_in(snapshot)
         self._pods = [pod.object for pod in pods]
@@ -211,39 +211,39 @@ class _Concern:
         self._claims = {(namespace_of(pod), name) for pod in self._pods for name in claims_of(pod)}
         self._nodes = {(pod.get("spec") or {}).get("nodeName") for pod in self._pods}
 
-    def holds(self, seen: Observed) -> bool:
+    def holds(self, seen: ObservedObject) -> bool:
         if self._is_of_target(seen):
             return True
         return _CONCERNS.get(seen.kind, _Concern._is_controlled)(self, seen)
 
-    def is_family(self, seen: Observed) -> bool:
+    def is_family(self, seen: ObservedObject) -> bool:
         """The target or an owner of it."""
         return (seen.kind, seen.name) in self._family
 
-    def _is_of_target(self, seen: Observed) -> bool:
+    def _is_of_target(self, seen: ObservedObject) -> bool:
         """The target, an owner of it, or anything in the namespace that is the target."""
         if self.is_family(seen):
             return True
         return bool(seen.namespace) and seen.namespace == namespace_meant(self._snapshot.target)
 
-    def _is_controlled(self, seen: Observed) -> bool:
+    def _is_controlled(self, seen: ObservedObject) -> bool:
         """It controls pods of the target, or the target controls it."""
         steps = set(lineage(seen.object, self._look))
         return (seen.kind, seen.name) in self._steps or not steps.isdisjoint(self._family)
 
-    def _is_mounted(self, seen: Observed) -> bool:
+    def _is_mounted(self, seen: ObservedObject) -> bool:
         return (seen.namespace, seen.name) in self._claims
 
-    def _is_used(self, seen: Observed) -> bool:
+    def _is_used(self, seen: ObservedObject) -> bool:
         return seen.name in self._nodes
 
-    def _scales(self, seen: Observed) -> bool:
+    def _scales(self, seen: ObservedObject) -> bool:
         return any(drives(seen.object, ref) for ref in (self._snapshot.target, *self._snapshot.chain))
 
-    def _limits(self, seen: Observed) -> bool:
+    def _limits(self, seen: ObservedObject) -> bool:
         return seen.namespace == (self._snapshot.root.namespace or self._snapshot.target.namespace)
 
-    def _serves(self, seen: Observed) -> bool:
+    def _serves(self, seen: ObservedObject) -> bool:
         template = {**template_of(self._root or {}), "metadata": self._template_metadata()}
         ingress = self._look("Ingress", seen.namespace, self._snapshot.target.name) or {}
         is_backend = self._snapshot.target.kind == "Ingress" and seen.name in backends_of(ingress)
@@ -278,7 +278,7 @@ def _is_past(pod: Json, snapshot: Snapshot) -> bool:
     return _was_made_up_for(pod, owner, snapshot) if owner.kind == "Job" else _is_left_over(pod, owner, snapshot)
 
 
-def _is_left_over(pod: Json, owner: Observed, snapshot: Snapshot) -> bool:
+def _is_left_over(pod: Json, owner: ObservedObject, snapshot: Snapshot) -> bool:
     """It ended for good some time ago, as an evicted pod does, and its controller has all the pods it wants."""
     status = pod.get("status") or {}
     ends = [moment(state_of(each, "terminated").get("finishedAt")) for each in all_statuses(status)]
@@ -293,7 +293,7 @@ def _has_all(workload: Json) -> bool:
     return ready >= wanted > 0
 
 
-def _was_made_up_for(pod: Json, job: Observed, snapshot: Snapshot) -> bool:
+def _was_made_up_for(pod: Json, job: ObservedObject, snapshot: Snapshot) -> bool:
     """The job succeeded at another try, or the next run of its schedule did."""
     metadata = pod.get("metadata", {})
     if condition(job.object.get("status") or {}, "Complete").get("status") == "True":
@@ -304,7 +304,7 @@ def _was_made_up_for(pod: Json, job: Observed, snapshot: Snapshot) -> bool:
     return succeeded is not None and born is not None and succeeded > born
 
 
-def _controller(snapshot: Snapshot, found: Json) -> Observed | None:
+def _controller(snapshot: Snapshot, found: Json) -> ObservedObject | None:
     owner = controller_of(found)
     if not owner.get("name"):
         return None
@@ -313,7 +313,7 @@ def _controller(snapshot: Snapshot, found: Json) -> Observed | None:
     )
 
 
-def _is_told_above(seen: Observed, snapshot: Snapshot) -> bool:
+def _is_told_above(seen: ObservedObject, snapshot: Snapshot) -> bool:
     """A revision's Deployment says how many are ready, and since when."""
     return seen.kind == "ReplicaSet" and _controller(snapshot, seen.object) is not None
 
@@ -382,7 +382,7 @@ def _claim_issue(found: Json, now: datetime) -> str:
     return "" if phase == "Bound" else f"{phase or 'no phase'}, not Bound"
 
 
-def _waits_for_its_first_pod(seen: Observed, snapshot: Snapshot) -> bool:
+def _waits_for_its_first_pod(seen: ObservedObject, snapshot: Snapshot) -> bool:
     """A claim that nobody uses yet, of a class that makes the volume where its first pod runs: it has to wait."""
     if seen.kind != "PersistentVolumeClaim" or (seen.object.get("status") or {}).get("phase") != "Pending":
         return False
@@ -447,7 +447,7 @@ def lacks_address(service: Json, now: datetime) -> bool:
     return spec.get("type") == "LoadBalancer" and not given and not spec.get("externalIPs") and old
 
 
-def _serves(found: Observed, service: Observed) -> bool:
+def _serves(found: ObservedObject, service: ObservedObject) -> bool:
     return found.namespace == service.namespace and labels_of(found.object).get(SERVICE_NAME) == service.name
 
 
@@ -513,7 +513,7 @@ def _subject(event: Json) -> tuple[Any, Any]:
     return (about.get("kind"), about.get("name"))
 
 
-def _names_of(snapshot: Snapshot, pods: Sequence[Observed]) -> set[Step]:
+def _names_of(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> set[Step]:
     look = look_in(snapshot)
     names = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
     owners = ((seen, controller_of(seen.object)) for seen in snapshot.of_kind("ReplicaSet", "Job"))
@@ -521,7 +521,7 @@ def _names_of(snapshot: Snapshot, pods: Sequence[Observed]) -> set[Step]:
     return names | made | {step for pod in pods for step in lineage(pod.object, look)}
 
 
-def _well_since(pods: Sequence[Observed]) -> datetime | None:
+def _well_since(pods: Sequence[ObservedObject]) -> datetime | None:
     """When the last pod became ready, None while one is not."""
     statuses = [pod.object.get("status") or {} for pod in pods]
     ready = [condition(status, "Ready") for status in statuses if is_true(status, "Ready")]

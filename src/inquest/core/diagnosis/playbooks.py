@@ -15,7 +15,7 @@ from typing import Any, Final
 from inquest.core.cluster.objects import WINDOW, condition, event_moment, is_recent, moment
 from inquest.core.cluster.pods import all_statuses, state_of, status_word
 from inquest.core.diagnosis.health import concerned_pods, is_about
-from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 SHOWN: Final = 3
@@ -66,7 +66,7 @@ class Trigger:
 
 
 @dataclass(frozen=True)
-class Book:
+class Playbook:
     """One playbook; `fix` has placeholders and is shown only where evidence fills all of them."""
 
     name: str
@@ -99,7 +99,7 @@ class _Seen:
         return self.usual, not self.own, -self.fields
 
 
-def matching(books: Iterable[Book], snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Playbook, ...]:
+def matching(books: Iterable[Playbook], snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[PlaybookMatch, ...]:
     """The playbooks that match: the target's own first, then the most specific trigger, then by name.
 
     What only the taint of a control plane has brought in stands last: it is normal, and in every scheduler's message.
@@ -110,13 +110,13 @@ def matching(books: Iterable[Book], snapshot: Snapshot, findings: Iterable[Findi
     return tuple(_told(book, seen) for seen, book in fired[:NAMED])
 
 
-def _best(book: Book, snapshot: Snapshot, findings: tuple[Finding, ...]) -> _Seen | None:
+def _best(book: Playbook, snapshot: Snapshot, findings: tuple[Finding, ...]) -> _Seen | None:
     fired = [seen for trigger in book.triggers for seen in _fires(trigger, snapshot, findings)]
     return min(fired, key=lambda seen: seen.rank, default=None)
 
 
-def _told(book: Book, seen: _Seen) -> Playbook:
-    return Playbook(book.name, book.steps, book.expected, seen.says, seen.evidence)
+def _told(book: Playbook, seen: _Seen) -> PlaybookMatch:
+    return PlaybookMatch(book.name, book.steps, book.expected, seen.says, seen.evidence)
 
 
 def _fires(trigger: Trigger, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Iterator[_Seen]:
@@ -165,7 +165,7 @@ def _on_objects(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
             yield _Seen(f"{says} of {seen.kind}/{seen.name}", (seen.evidence,), mine, trigger.fields)
 
 
-def _of_object(trigger: Trigger, seen: Observed, now: datetime) -> str:
+def _of_object(trigger: Trigger, seen: ObservedObject, now: datetime) -> str:
     """What of this object the trigger hits; empty where a part of it does not."""
     if not _hits(trigger.kind, seen.kind) or not _lasted(trigger.min_age, _age(seen.object, now)):
         return ""
@@ -178,11 +178,11 @@ def _of_object(trigger: Trigger, seen: Observed, now: datetime) -> str:
     return ", ".join(hits) if hits and all(hits) else ""
 
 
-def _statuses(seen: Observed) -> list[str]:
+def _statuses(seen: ObservedObject) -> list[str]:
     return [status_word(seen.object)] if seen.kind == "Pod" else []
 
 
-def _terminations(seen: Observed, now: datetime) -> list[str]:
+def _terminations(seen: ObservedObject, now: datetime) -> list[str]:
     """Reasons of the last ends; one of long ago says nothing of today."""
     if seen.kind != "Pod":
         return []
@@ -252,7 +252,7 @@ def _on_objects_with_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_S
                 break
 
 
-def _warnings(snapshot: Snapshot) -> Iterator[Observed]:
+def _warnings(snapshot: Snapshot) -> Iterator[ObservedObject]:
     return (event for event in snapshot.of_kind("Event") if event.object.get("type") == "Warning")
 
 
@@ -287,7 +287,7 @@ def _is_over(event: Json, snapshot: Snapshot) -> bool:
     return snapshot.taken_at - at > WINDOW or (since is not None and since >= at)
 
 
-def _timeless(event: Observed) -> str:
+def _timeless(event: ObservedObject) -> str:
     return "" if event_moment(event.object) else " (no time)"
 
 
@@ -295,7 +295,7 @@ def _about(event: Json) -> Json:
     return event.get("involvedObject") or event.get("regarding") or {}
 
 
-def _names(event: Json, pod: Observed) -> bool:
+def _names(event: Json, pod: ObservedObject) -> bool:
     about = _about(event)
     named = (about.get("kind"), about.get("name"), about.get("namespace") or pod.namespace)
     return named == ("Pod", pod.name, pod.namespace)
@@ -314,7 +314,7 @@ def utc(at: datetime | None) -> datetime | None:
 
 
 @dataclass(frozen=True)
-class Playbook:
+class PlaybookMatch:
     """A proven sequence for a known fault, as far as a prompt needs it (behaviours, section 5)."""
 
     name: str

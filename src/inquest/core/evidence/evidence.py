@@ -17,7 +17,7 @@ from inquest.api.refs import TargetRef
 
 
 @dataclass(frozen=True)
-class Caution:
+class CaseWarning:
     """A warning of the status: a code for machines, a text for people; only code makes one."""
 
     code: str
@@ -91,7 +91,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedObject:
     """One object as the API server returned it (redacted), with the evidence it stands in."""
 
     object: Json

@@ -48,7 +48,7 @@ _TOKEN_VOLUME: Final = "kube-api-access-"
 
 
 @dataclass(frozen=True)
-class Listing:
+class ListingText:
     """Text of a listing with what became of it."""
 
     text: str
@@ -74,7 +74,7 @@ def line_of(found: Json) -> str:
     return json.dumps(_brief({**first, **found}), ensure_ascii=False, separators=(",", ":"))
 
 
-def listing(lines: Iterable[str], *, total: int | None = None, cap: int = MAX_LISTING) -> Listing:
+def listing(lines: Iterable[str], *, total: int | None = None, cap: int = MAX_LISTING) -> ListingText:
     """As many whole lines as fit; a first line that does not fit is cut inside."""
     rows = list(lines)
     wanted = max(len(rows), total or 0)
@@ -86,9 +86,9 @@ def listing(lines: Iterable[str], *, total: int | None = None, cap: int = MAX_LI
         shown.append(row)
         room -= len(row) + 1
     if rows and not shown:
-        return Listing(f"{rows[0][:cap]}\n… cut inside the first of {wanted}", 0, wanted)
+        return ListingText(f"{rows[0][:cap]}\n… cut inside the first of {wanted}", 0, wanted)
     marker = [f"… cut: {len(shown)} of {wanted} shown"] if len(shown) < wanted else []
-    return Listing("\n".join((*shown, *marker)) or NONE_FOUND, len(shown), wanted)
+    return ListingText("\n".join((*shown, *marker)) or NONE_FOUND, len(shown), wanted)
 
 
 def tail(text: str, cap: int = MAX_LISTING) -> tuple[str, bool]:

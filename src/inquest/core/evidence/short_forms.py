@@ -38,7 +38,7 @@ _LOG_TOOLS: Final = frozenset({"kubectl_logs", "kubectl_previous_logs", "query_l
 
 
 @dataclass(frozen=True)
-class Line:
+class ShortLine:
     """One line of a short form: where it stood, and how soon it goes when there is no room; higher goes first."""
 
     number: int
@@ -87,7 +87,7 @@ def marker(left_out: int, evidence_id: str) -> str:
 # --- lines --------------------------------------------------------------------------------------------------
 
 
-def _fitted(lines: Iterable[Line], text: str, evidence_id: str, cap: int, note: Callable[[int], str]) -> str:
+def _fitted(lines: Iterable[ShortLine], text: str, evidence_id: str, cap: int, note: Callable[[int], str]) -> str:
     """As many of the lines as the cap holds, in their order, and what is missing."""
     wanted = sorted(lines, key=lambda line: line.number)
     tail = marker(len(text), evidence_id)
@@ -98,7 +98,7 @@ def _fitted(lines: Iterable[Line], text: str, evidence_id: str, cap: int, note: 
     return _text_of(kept, text, evidence_id, note)
 
 
-def _kept(lines: Sequence[Line], room: int) -> list[Line]:
+def _kept(lines: Sequence[ShortLine], room: int) -> list[ShortLine]:
     """The lines without those that go first, until the rest has room."""
     size = sum(len(line.text) + 1 for line in lines)
     gone = set()
@@ -110,7 +110,7 @@ def _kept(lines: Sequence[Line], room: int) -> list[Line]:
     return [line for line in lines if line.number not in gone]
 
 
-def _text_of(kept: Sequence[Line], text: str, evidence_id: str, note: Callable[[int], str]) -> str:
+def _text_of(kept: Sequence[ShortLine], text: str, evidence_id: str, note: Callable[[int], str]) -> str:
     body = "\n".join(line.text for line in kept)
     said = note(len(kept))
     return "\n".join(part for part in (body, said, marker(max(0, len(text) - len(body)), evidence_id)) if part)
@@ -133,11 +133,11 @@ def _is_table(text: str, tool: str) -> bool:
 
 def _table(text: str, evidence_id: str, names: tuple[str, ...], cap: int) -> str:
     head, *rows = text.splitlines()
-    wanted = [Line(0, head, -2)]
+    wanted = [ShortLine(0, head, -2)]
     for number, row in enumerate(rows, start=1):
         rank = _rank(row, names)
         if number <= TABLE_ROWS or rank <= 0:
-            wanted.append(Line(number, row, rank))
+            wanted.append(ShortLine(number, row, rank))
     return _fitted(wanted, text, evidence_id, cap, lambda kept: _omitted(len(rows) - max(0, kept - 1)))
 
 
@@ -167,12 +167,12 @@ def _log(text: str, evidence_id: str, names: tuple[str, ...], cap: int) -> str:
     wanted = []
     for number, line in enumerate(lines):
         if _NOTABLE_LINE.search(line):
-            wanted.append(Line(number, line, 0))
+            wanted.append(ShortLine(number, line, 0))
         elif number < LOG_HEAD:
-            wanted.append(Line(number, line, 2 + LOG_TAIL))
+            wanted.append(ShortLine(number, line, 2 + LOG_TAIL))
         elif number >= last:
             # The nearer to the end, the longer a line stays.
-            wanted.append(Line(number, line, 1 + len(lines) - number))
+            wanted.append(ShortLine(number, line, 1 + len(lines) - number))
     return _fitted(wanted, text, evidence_id, cap, lambda kept: "")
 
 
@@ -252,7 +252,7 @@ def _description(text: str, evidence_id: str, names: tuple[str, ...], cap: int) 
         begun = next((rank for rank, words in enumerate(_FIRST_SECTIONS) if said.startswith(words)), None)
         if line[:1].strip():
             section = begun if begun in (2, 3) else 4
-        wanted.append(Line(number, line, section if section < 4 else (4 if begun is None else begun)))
+        wanted.append(ShortLine(number, line, section if section < 4 else (4 if begun is None else begun)))
     return _fitted(wanted, text, evidence_id, cap, lambda kept: "")
 
 
@@ -372,7 +372,7 @@ def _number(sample: str) -> float:
 
 
 def _other(text: str, evidence_id: str, names: tuple[str, ...], cap: int) -> str:
-    lines = [Line(number, line, 0) for number, line in enumerate(text.splitlines()[:OTHER_LINES])]
+    lines = [ShortLine(number, line, 0) for number, line in enumerate(text.splitlines()[:OTHER_LINES])]
     return _fitted(lines, text, evidence_id, cap, lambda kept: "")
 
 

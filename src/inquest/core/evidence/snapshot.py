@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from inquest.api.refs import TargetRef
-from inquest.core.evidence.evidence import NONE_FOUND, Citation, Evidence, Gap, Observed
+from inquest.core.evidence.evidence import NONE_FOUND, Citation, Evidence, Gap, ObservedObject
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Absent:
 
 
 @dataclass(frozen=True)
-class Listing:
+class CompleteListing:
     """A listing that was answered whole: what is not in it does not exist. An empty namespace means all of them."""
 
     kind: str
@@ -78,13 +78,13 @@ class Snapshot:
     chain: tuple[TargetRef, ...] = ()
     """Owners from the target upwards, the start not included; the last one is the root."""
     root_verified: bool = False
-    objects: tuple[Observed, ...] = ()
+    objects: tuple[ObservedObject, ...] = ()
     logs: tuple[LogTail, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cut: tuple[str, ...] = ()
     """Listings that were cut: what is not in them proves nothing."""
-    listings: tuple[Listing, ...] = ()
+    listings: tuple[CompleteListing, ...] = ()
     absent: tuple[Absent, ...] = ()
     texts: tuple[TextSeen, ...] = ()
     since: datetime | None = None
@@ -97,27 +97,27 @@ class Snapshot:
     """Whether it says that a CPU limit holds something back."""
 
     @cached_property
-    def _by_kind(self) -> Mapping[str, tuple[tuple[int, Observed], ...]]:
+    def _by_kind(self) -> Mapping[str, tuple[tuple[int, ObservedObject], ...]]:
         """With their places, so that several kinds keep the order of the bag."""
-        found: dict[str, list[tuple[int, Observed]]] = {}
+        found: dict[str, list[tuple[int, ObservedObject]]] = {}
         for place, seen in enumerate(self.objects):
             found.setdefault(seen.kind, []).append((place, seen))
         return {kind: tuple(each) for kind, each in found.items()}
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str, str], Observed]:
+    def _by_name(self) -> Mapping[tuple[str, str, str], ObservedObject]:
         return {(seen.kind, seen.namespace, seen.name): seen for seen in reversed(self.objects)}
 
-    def of_kind(self, *kinds: str) -> tuple[Observed, ...]:
+    def of_kind(self, *kinds: str) -> tuple[ObservedObject, ...]:
         """In the order in which they were read."""
         found = [placed for kind in dict.fromkeys(kinds) for placed in self._by_kind.get(kind, ())]
         return tuple(seen for _, seen in sorted(found, key=lambda placed: placed[0]))
 
-    def at(self, kind: str, namespace: str, name: str) -> Observed | None:
+    def at(self, kind: str, namespace: str, name: str) -> ObservedObject | None:
         """The object of this name, the namespace empty for what has none."""
         return self._by_name.get((kind, namespace, name))
 
-    def find(self, ref: TargetRef) -> Observed | None:
+    def find(self, ref: TargetRef) -> ObservedObject | None:
         return self.at(ref.kind, ref.namespace or "", ref.name)
 
     def proves_absent(self, ref: TargetRef) -> str:

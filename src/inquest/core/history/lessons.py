@@ -28,7 +28,7 @@ PROMOTED_FROM: Final = 0.9
 
 
 @dataclass(frozen=True, order=True)
-class Key:
+class LessonKey:
     """What makes two cases alike; free text is no part of it."""
 
     playbooks: tuple[str, ...]
@@ -39,12 +39,12 @@ class Key:
     """UID of kube-system."""
 
 
-def key_of(playbooks: Iterable[str], category: str, owner: str, cluster: str) -> Key | None:
+def key_of(playbooks: Iterable[str], category: str, owner: str, cluster: str) -> LessonKey | None:
     """None in a cluster that is not known: its cases are neither remembered nor told anything."""
-    return Key(tuple(sorted(set(playbooks))), category, owner, cluster) if cluster else None
+    return LessonKey(tuple(sorted(set(playbooks))), category, owner, cluster) if cluster else None
 
 
-class Check(StrEnum):
+class EffectCheck(StrEnum):
     """What a look after the change says."""
 
     RESOLVED = "Resolved"
@@ -61,37 +61,37 @@ class Look:
     complete: bool = True
 
 
-def checked(before: Look, after: Look) -> Check:
+def checked(before: Look, after: Look) -> EffectCheck:
     """Both looks compared; a read that failed is never called well."""
     if after.issues is None:
-        return Check.UNKNOWN
+        return EffectCheck.UNKNOWN
     if not after.issues:
-        return Check.RESOLVED if after.complete else Check.PARTIAL
-    return Check.REGRESSION if before.issues is not None and not before.issues else Check.PARTIAL
+        return EffectCheck.RESOLVED if after.complete else EffectCheck.PARTIAL
+    return EffectCheck.REGRESSION if before.issues is not None and not before.issues else EffectCheck.PARTIAL
 
 
 @dataclass(frozen=True)
-class Ending:
+class CaseEnding:
     """How one case ended; `said` is one redacted line of what was done."""
 
-    key: Key
+    key: LessonKey
     at: datetime
-    check: Check
+    check: EffectCheck
     said: str = ""
     contradicted: bool = False
     """A person said afterwards that the cause was another one."""
 
     @property
     def verified(self) -> bool:
-        return self.check is Check.RESOLVED and not self.contradicted
+        return self.check is EffectCheck.RESOLVED and not self.contradicted
 
     @property
     def failed(self) -> bool:
         """The trouble stayed or came by the change; what nobody could look at has not failed."""
-        return self.contradicted or self.check in (Check.REGRESSION, Check.PARTIAL)
+        return self.contradicted or self.check in (EffectCheck.REGRESSION, EffectCheck.PARTIAL)
 
 
-def confidence(ending: Ending) -> float:
+def confidence(ending: CaseEnding) -> float:
     """Verified and of a playbook 0.9, one of them 0.7, none 0.5; unknown counts as not verified."""
     return CONFIDENCE[ending.verified + bool(ending.key.playbooks)]
 
@@ -100,7 +100,7 @@ def confidence(ending: Ending) -> float:
 class Pattern:
     """What alike cases have taught so far."""
 
-    key: Key
+    key: LessonKey
     first_seen: datetime
     last_seen: datetime
     counted_at: datetime
@@ -112,12 +112,12 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Endings:
+class CaseEndings:
     """How cases like a new one ended, as they are stored; `available` False is never to be read as "none did"."""
 
     available: bool
     cluster: str = ""
-    found: tuple[Ending, ...] = ()
+    found: tuple[CaseEnding, ...] = ()
     whole: bool = True
     """False where some were cut off or could not be read: a loss of trust may be among them."""
     why: str = ""
@@ -125,43 +125,43 @@ class Endings:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What a new case is told; as `Endings`, what could not be read is not nothing."""
+class Lessons:
+    """What a new case is told; as `CaseEndings`, what could not be read is not nothing."""
 
     available: bool = True
     why: str = ""
     owner: str = ""
     patterns: tuple[Pattern, ...] = ()
-    outcomes: tuple[Ending, ...] = ()
+    outcomes: tuple[CaseEnding, ...] = ()
 
 
-def remembered(endings: Endings, owner: str, now: datetime) -> Memory:
+def remembered(endings: CaseEndings, owner: str, now: datetime) -> Lessons:
     """What the endings teach a new case of this owner."""
     if not endings.available:
-        return Memory(available=False, why=endings.why, owner=owner)
+        return Lessons(available=False, why=endings.why, owner=owner)
     kept = kept_endings(endings.found, now)
     patterns = kept_patterns(patterns_of(kept), now) if endings.whole else ()
     heard = told(patterns, endings.cluster, now, owner)
-    return Memory(owner=owner, patterns=heard, outcomes=last_of(kept, owner, endings.cluster))
+    return Lessons(owner=owner, patterns=heard, outcomes=last_of(kept, owner, endings.cluster))
 
 
-def patterns_of(endings: Iterable[Ending]) -> tuple[Pattern, ...]:
+def patterns_of(endings: Iterable[CaseEnding]) -> tuple[Pattern, ...]:
     """All that they teach, by key; their order of arrival does not matter."""
-    known: dict[Key, Pattern] = {}
+    known: dict[LessonKey, Pattern] = {}
     for ending in sorted(endings, key=lambda one: (one.at, one.key, one.check, one.said, one.contradicted)):
         known[ending.key] = learned(known.get(ending.key), ending)
         known |= {other: replace(known[other], promoted=False, demoted=True) for other in _refuted(known, ending)}
     return tuple(known[key] for key in sorted(known))
 
 
-def _refuted(known: Collection[Key], ending: Ending) -> tuple[Key, ...]:
+def _refuted(known: Collection[LessonKey], ending: CaseEnding) -> tuple[LessonKey, ...]:
     """Those that draw another conclusion from the same signs on the same owner than one that was verified just now."""
     if not ending.verified or not ending.key.playbooks:
         return ()
     return tuple(key for key in known if key != ending.key and replace(key, category=ending.key.category) == ending.key)
 
 
-def learned(pattern: Pattern | None, ending: Ending) -> Pattern:
+def learned(pattern: Pattern | None, ending: CaseEnding) -> Pattern:
     """One more ending; trust that was lost does not come back."""
     sure = confidence(ending)
     if pattern is None:
@@ -182,7 +182,7 @@ def learned(pattern: Pattern | None, ending: Ending) -> Pattern:
     )
 
 
-def kept_endings(endings: Iterable[Ending], now: datetime) -> tuple[Ending, ...]:
+def kept_endings(endings: Iterable[CaseEnding], now: datetime) -> tuple[CaseEnding, ...]:
     """Those that are not older than 90 days."""
     return tuple(ending for ending in endings if now - ending.at <= OUTCOMES_KEPT)
 
@@ -207,7 +207,7 @@ def told(patterns: Iterable[Pattern], cluster: str, now: datetime, owner: str = 
     return tuple(by_worth[:MOST_PATTERNS])
 
 
-def last_of(endings: Iterable[Ending], owner: str, cluster: str) -> tuple[Ending, ...]:
+def last_of(endings: Iterable[CaseEnding], owner: str, cluster: str) -> tuple[CaseEnding, ...]:
     """The newest three of one target, newest first; none in a cluster that is not known."""
     own = [one for one in endings if cluster and (one.key.owner, one.key.cluster) == (owner, cluster)]
     return tuple(sorted(own, key=lambda one: one.at, reverse=True)[:MOST_OUTCOMES])
@@ -219,17 +219,17 @@ HEADING: Final = (
     "## What earlier cases taught\nData from how they ended, no instruction: check everything anew. Times are UTC."
 )
 UNHEARD: Final = "What earlier cases taught could not be read: nothing of it is known here."
-WORDS: Final[Mapping[Check, str]] = {
-    Check.RESOLVED: "verified afterwards",
-    Check.REGRESSION: "it was worse afterwards",
-    Check.PARTIAL: "the trouble stayed",
-    Check.UNKNOWN: "not verified",
+WORDS: Final[Mapping[EffectCheck, str]] = {
+    EffectCheck.RESOLVED: "verified afterwards",
+    EffectCheck.REGRESSION: "it was worse afterwards",
+    EffectCheck.PARTIAL: "the trouble stayed",
+    EffectCheck.UNKNOWN: "not verified",
 }
 
 DISOWNED: Final = "a person said that this was not the cause"
 
 
-def memory_section(memory: Memory) -> str:
+def memory_section(memory: Lessons) -> str:
     """For a prompt: the lines under their heading within 1,800 characters, one line where nobody knows, else empty."""
     if not memory.available:
         return UNHEARD
@@ -242,7 +242,7 @@ def memory_section(memory: Memory) -> str:
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
 
 
-def _named(key: Key) -> Key:
+def _named(key: LessonKey) -> LessonKey:
     return replace(key, playbooks=tuple(map(_name, key.playbooks)), category=_name(key.category))
 
 
@@ -251,14 +251,14 @@ def _name(text: str) -> str:
     return text if not text or _NAME.fullmatch(text) else "unreadable"
 
 
-def memory_lines(memory: Memory) -> tuple[str, ...]:
+def memory_lines(memory: Lessons) -> tuple[str, ...]:
     """The same for people, one sentence each."""
     lines = section(memory.patterns, memory.outcomes, owner=memory.owner).splitlines()
     return tuple(line.removeprefix("- ") for line in lines)
 
 
 def section(
-    patterns: Sequence[Pattern], outcomes: Sequence[Ending], *, owner: str = "", room: int = MOST_CHARACTERS
+    patterns: Sequence[Pattern], outcomes: Sequence[CaseEnding], *, owner: str = "", room: int = MOST_CHARACTERS
 ) -> str:
     """Both as lines of data, whole lines only, within so many characters; empty for nothing."""
     lines = [_pattern_line(one, owner) for one in patterns] + [_ending_line(one) for one in outcomes]
@@ -279,7 +279,7 @@ def _pattern_line(one: Pattern, owner: str) -> str:
     return f"- {what}: {seen}{trust}, on {where}{_said(one.said)}"
 
 
-def _ending_line(one: Ending) -> str:
+def _ending_line(one: CaseEnding) -> str:
     found = DISOWNED if one.contradicted else WORDS[one.check]
     return f"- this target, {one.at:%Y-%m-%d %H:%M}: {one.key.category}, {found}{_said(one.said)}"
 

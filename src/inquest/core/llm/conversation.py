@@ -25,7 +25,7 @@ FIRST_MAX_TOKENS: Final = 8_192
 TRUNCATED_MAX_TOKENS: Final = 16_384
 
 
-class Spent(StrEnum):
+class BudgetSpent(StrEnum):
     """Why a turn was the reserved one; each budget has its own word (behaviours, section 12.3)."""
 
     NOTHING = ""
@@ -92,7 +92,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenResult:
     """A result that has been given once, for replay."""
 
     evidence: str
@@ -102,7 +102,7 @@ class Seen:
     """Evidence that holds the rest of it."""
 
 
-class Form(IntEnum):
+class ShownAs(IntEnum):
     """How much of an exchange is still shown (behaviours, section 10.1)."""
 
     WHOLE = 0
@@ -111,7 +111,7 @@ class Form(IntEnum):
 
 
 @dataclass(frozen=True)
-class Run:
+class ToolRun:
     """A call to be made; id and boundary are fixed here, so that a second run after a crash gives the same text."""
 
     call: ToolCall
@@ -127,14 +127,14 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Same:
+class RepeatedCall:
     """A call equal to an earlier one of its batch, which runs once."""
 
     call: ToolCall
     of: str
 
 
-Planned = Run | Answered | Same
+Planned = ToolRun | Answered | RepeatedCall
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class AskModel:
 class RunTools:
     """Run these, in parallel; what the batch holds besides is answered without."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ToolRun, ...]
     seconds: float | None = None
     """After so many seconds a call that has not answered is a failed one."""
 
@@ -183,7 +183,7 @@ Slot = ModelReply | tuple[ToolResult, ...]
 
 
 @dataclass(frozen=True)
-class Inquiry:
+class Conversation:
     """One conversation; everything below `schema_characters` is made by folding and never set by hand."""
 
     invocation: Invocation
@@ -214,13 +214,13 @@ class Inquiry:
     turn_limit: int = 0
     pending: tuple[ToolCall, ...] = ()
     runs: int = 0
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    seen: Mapping[str, SeenResult] = field(default_factory=dict)
     digests: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     failures: Mapping[str, int] = field(default_factory=dict)
     blocked: frozenset[str] = frozenset()
     stagnant: int = 0
     overspent: bool = False
-    forms: Mapping[int, Form] = field(default_factory=dict)
+    forms: Mapping[int, ShownAs] = field(default_factory=dict)
     """Number of a turn, from 1, to what is left of it; whole where it is absent."""
     cuts: Mapping[str, int] = field(default_factory=dict)
     """Id of a call to the characters that are left of its result, where nothing else could give way."""
@@ -247,7 +247,7 @@ class Inquiry:
     @property
     def evicted(self) -> frozenset[str]:
         """Calls whose results are no longer shown."""
-        gone = (turn for number, turn in enumerate(self.turns, start=1) if self.forms.get(number) is Form.GONE)
+        gone = (turn for number, turn in enumerate(self.turns, start=1) if self.forms.get(number) is ShownAs.GONE)
         return frozenset(result.call_id for turn in gone for result in turn.results if gives_way(result))
 
 
@@ -256,12 +256,12 @@ def gives_way(result: ToolResult) -> bool:
     return result.evidence is not None or result.repeat
 
 
-def saying(inquiry: Inquiry, *messages: Message) -> Inquiry:
+def saying(inquiry: Conversation, *messages: Message) -> Conversation:
     """The conversation with these messages at its end."""
     return replace(inquiry, messages=(*inquiry.messages, *messages))
 
 
-def recorded(inquiry: Inquiry, results: tuple[ToolResult, ...]) -> Inquiry:
+def recorded(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """The last turn with the answers to its calls."""
     *before, last = inquiry.turns
     return replace(inquiry, turns=(*before, replace(last, results=results)))

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Effect(StrEnum):
+class CommandEffect(StrEnum):
     """What a command does."""
 
     READ = "read"
@@ -25,7 +25,7 @@ class Effect(StrEnum):
 class Command:
     """One line, judged; `namespace` is empty where none is named."""
 
-    effect: Effect
+    effect: CommandEffect
     namespace: str = ""
     high_risk: bool = False
 
@@ -88,7 +88,7 @@ _RISKY_KINDS: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class _Line:
+class _CommandLine:
     """The words and flags of a command, as kubectl takes them apart."""
 
     words: tuple[str, ...]
@@ -113,15 +113,15 @@ def judged(text: str) -> Command:
     try:
         words = shlex.split(text.strip())
     except ValueError:
-        return Command(Effect.WRITE)
+        return Command(CommandEffect.WRITE)
     line = _parsed(words[1:] if words[:1] == ["kubectl"] else words)
-    effect = next((effect for rule, effect in _RULES if rule(line)), Effect.REFUSED)
-    if effect is Effect.READ and (_COMPOSITE.search(text) or line.unknown):
-        effect = Effect.WRITE
-    return Command(effect, line.value("-n", "--namespace"), effect is Effect.WRITE and _is_risky(line))
+    effect = next((effect for rule, effect in _RULES if rule(line)), CommandEffect.REFUSED)
+    if effect is CommandEffect.READ and (_COMPOSITE.search(text) or line.unknown):
+        effect = CommandEffect.WRITE
+    return Command(effect, line.value("-n", "--namespace"), effect is CommandEffect.WRITE and _is_risky(line))
 
 
-def _parsed(words: list[str]) -> _Line:
+def _parsed(words: list[str]) -> _CommandLine:
     rest, plain, flags, unknown = list(words), [], [], False
     while rest:
         word = rest.pop(0)
@@ -134,7 +134,7 @@ def _parsed(words: list[str]) -> _Line:
         found, known = _flags(word, rest, _BARE_OF.get(plain[0] if plain else "", frozenset()))
         flags += found
         unknown = unknown or not known
-    return _Line(tuple(plain), tuple(flags), unknown)
+    return _CommandLine(tuple(plain), tuple(flags), unknown)
 
 
 def _flags(word: str, rest: list[str], bare: frozenset[str]) -> tuple[list[tuple[str, str]], bool]:
@@ -162,38 +162,38 @@ def _short_flags(letters: str, rest: list[str], bare: frozenset[str]) -> tuple[l
 # --- rules, the first that holds decides ------------------------------------------------------------------
 
 
-def _is_refused(line: _Line) -> bool:
+def _is_refused(line: _CommandLine) -> bool:
     follows = line.verb == "logs" and line.has("-f")
     return line.verb in _REFUSED or line.has(*_IDENTITY) or follows or _names_blocked(line)
 
 
-def _names_blocked(line: _Line) -> bool:
+def _names_blocked(line: _CommandLine) -> bool:
     """A Secret by any word that stands where a kind may stand: behind the verb, and before a slash."""
     kinds = (*line.words[1:3], *(word for word in line.words[3:] if "/" in word))
     return any(_BLOCKED.match(piece) for word in kinds for piece in word.split(","))
 
 
-def _reads(line: _Line) -> bool:
+def _reads(line: _CommandLine) -> bool:
     return line.verb in _READS or line.words[:1] == ("top",)
 
 
-def _only_tries(line: _Line) -> bool:
+def _only_tries(line: _CommandLine) -> bool:
     return _is_write(line) and line.value("--dry-run") in ("client", "server")
 
 
-def _is_write(line: _Line) -> bool:
+def _is_write(line: _CommandLine) -> bool:
     return line.verb in _WRITES or (line.words[:1] or ("",))[0] in _WRITES
 
 
 _RULES: Final = (
-    (_is_refused, Effect.REFUSED),
-    (_reads, Effect.READ),
-    (_only_tries, Effect.READ),
-    (_is_write, Effect.WRITE),
+    (_is_refused, CommandEffect.REFUSED),
+    (_reads, CommandEffect.READ),
+    (_only_tries, CommandEffect.READ),
+    (_is_write, CommandEffect.WRITE),
 )
 
 
-def _is_risky(line: _Line) -> bool:
+def _is_risky(line: _CommandLine) -> bool:
     deletes_much = line.verb == "delete" and any(_RISKY_KINDS.match(word) for word in line.words[1:2])
     wide = line.has("--all", "-A", "--all-namespaces", "--force") or line.value("--grace-period") == "0"
     return deletes_much or wide or line.verb in ("drain", "taint")
@@ -214,6 +214,8 @@ def _label(found: Command) -> str:
 
 
 def _words(found: Command) -> Iterator[str]:
-    yield {Effect.READ: "reads", Effect.WRITE: "changes", Effect.REFUSED: "not for an agent"}[found.effect]
+    yield {CommandEffect.READ: "reads", CommandEffect.WRITE: "changes", CommandEffect.REFUSED: "not for an agent"}[
+        found.effect
+    ]
     if found.high_risk:
         yield "high risk"

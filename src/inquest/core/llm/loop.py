@@ -10,14 +10,14 @@ from typing import Final
 from inquest.core.llm.conversation import (
     AskModel,
     Budgets,
+    BudgetSpent,
     Calls,
     Concluded,
-    Inquiry,
+    Conversation,
     Move,
-    Run,
     RunTools,
     Slot,
-    Spent,
+    ToolRun,
     Turn,
     saying,
 )
@@ -32,7 +32,7 @@ from inquest.core.llm.messages import (
     Usage,
 )
 from inquest.core.llm.planning.tools import capped
-from inquest.core.llm.tool_calls import Known, all_tools, knowing, plan_calls, submit_names, submit_tools
+from inquest.core.llm.tool_calls import PrefetchedCall, all_tools, knowing, plan_calls, submit_names, submit_tools
 from inquest.core.llm.tool_results import after_batch
 from inquest.core.llm.verdicts import assistant, judge, second_reading, verdict_call
 from inquest.core.llm.window import TOKENS_PER_CHARACTER, estimate, rendered, schema_characters, squeezed, within_window
@@ -63,10 +63,10 @@ def begin(
     insist: tuple[str, ...] = (),
     names: tuple[str, ...] = (),
     urgency: int = 0,
-    known: Iterable[tuple[Known, str]] = (),
-) -> Inquiry:
+    known: Iterable[tuple[PrefetchedCall, str]] = (),
+) -> Conversation:
     """A conversation in which nothing has been said yet; `known` are calls that need no run, with their answers."""
-    begun = Inquiry(
+    begun = Conversation(
         invocation,
         model,
         opening,
@@ -85,28 +85,30 @@ def begin(
     return knowing(replace(begun, schema_characters=schema_characters(begun)), known)
 
 
-def fold(inquiry: Inquiry, slots: Iterable[Slot]) -> Inquiry:
+def fold(inquiry: Conversation, slots: Iterable[Slot]) -> Conversation:
     """Apply kept replies and results in their order; calls without an answer at the end stay pending (14.3)."""
     return reduce(with_slot, slots, inquiry)
 
 
-def next_move(inquiry: Inquiry, *, elapsed: float = 0.0) -> Move:
+def next_move(inquiry: Conversation, *, elapsed: float = 0.0) -> Move:
     """What to do now; `elapsed` is the time in seconds that the phase has used."""
     left = inquiry.budgets.end - elapsed
     if inquiry.concluded is not None:
         return inquiry.concluded
     if inquiry.pending:
-        runs = (plan for plan in plan_calls(inquiry, inquiry.pending) if isinstance(plan, Run))
+        runs = (plan for plan in plan_calls(inquiry, inquiry.pending) if isinstance(plan, ToolRun))
         return RunTools(tuple(runs), max(0.0, left))
     if left <= 0:
-        return Concluded(inquiry.first_reading, inquiry.spent or Spent.TIME, asked=inquiry.first_reading is not None)
+        return Concluded(
+            inquiry.first_reading, inquiry.spent or BudgetSpent.TIME, asked=inquiry.first_reading is not None
+        )
     if inquiry.first_reading is not None:
         return _asking(inquiry, inquiry.spent, left, only_submit=True)
     reason = spent_budget(inquiry, elapsed=elapsed)
     return _asking(_reserving(inquiry, reason), reason, left, only_submit=bool(reason))
 
 
-def with_reply(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+def with_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """Take in a reply: a verdict, calls to make, or a text to be read."""
     if inquiry.concluded is not None or inquiry.pending:
         raise ValueError("a reply was not asked for")
@@ -120,35 +122,35 @@ def with_reply(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
     return _calling(counted, reply) if calling else judge(counted, reply)
 
 
-def with_results(inquiry: Inquiry, results: tuple[ToolResult, ...]) -> Inquiry:
+def with_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """Take in the results of a batch's runs; every call of the batch is answered, in order."""
     return after_batch(inquiry, results)
 
 
-def correct(inquiry: Inquiry, message: str, *, turns: int = CORRECTION_TURNS) -> Inquiry:
+def correct(inquiry: Conversation, message: str, *, turns: int = CORRECTION_TURNS) -> Conversation:
     """Go on after a verdict that the catalogue refused: same conversation, turns of its own (pipeline, section 8.2)."""
     limit = len(inquiry.turns) + turns
     said = within_window(saying(inquiry, Message("user", message)))
     return replace(said, concluded=None, spent="", turn_limit=limit, stagnant=0)
 
 
-def spent_budget(inquiry: Inquiry, *, elapsed: float = 0.0) -> Spent:
+def spent_budget(inquiry: Conversation, *, elapsed: float = 0.0) -> BudgetSpent:
     """The first budget, in the order of pipeline 6.2, that leaves room for one more call only."""
-    checks: tuple[tuple[bool, Spent], ...] = (
-        (len(inquiry.turns) + 1 >= inquiry.turn_limit, Spent.TURNS),
-        (inquiry.budgets.seconds - elapsed < inquiry.budgets.last_call_seconds, Spent.TIME),
-        (inquiry.budgets.tokens - inquiry.usage.total < _answer_reserve(inquiry), Spent.TOKENS),
-        (estimate(inquiry) > inquiry.ceiling, Spent.CONTEXT),
-        (inquiry.overspent, Spent.CALLS),
-        (inquiry.stagnant >= inquiry.budgets.stagnant_turns, Spent.STAGNATION),
+    checks: tuple[tuple[bool, BudgetSpent], ...] = (
+        (len(inquiry.turns) + 1 >= inquiry.turn_limit, BudgetSpent.TURNS),
+        (inquiry.budgets.seconds - elapsed < inquiry.budgets.last_call_seconds, BudgetSpent.TIME),
+        (inquiry.budgets.tokens - inquiry.usage.total < _answer_reserve(inquiry), BudgetSpent.TOKENS),
+        (estimate(inquiry) > inquiry.ceiling, BudgetSpent.CONTEXT),
+        (inquiry.overspent, BudgetSpent.CALLS),
+        (inquiry.stagnant >= inquiry.budgets.stagnant_turns, BudgetSpent.STAGNATION),
     )
-    return next((word for hit, word in checks if hit), Spent.NOTHING)
+    return next((word for hit, word in checks if hit), BudgetSpent.NOTHING)
 
 
 # --- replies -------------------------------------------------------------------------------------------------------
 
 
-def with_slot(inquiry: Inquiry, slot: Slot) -> Inquiry:
+def with_slot(inquiry: Conversation, slot: Slot) -> Conversation:
     """Take in what one slot of the journal kept."""
     return with_reply(inquiry, slot) if isinstance(slot, ModelReply) else with_results(inquiry, slot)
 
@@ -165,12 +167,12 @@ def _own_id(call: ToolCall, turn: int) -> ToolCall:
     return call if call.id.startswith(f"{turn}-") else replace(call, id=f"{turn}-{call.id}"[:40])
 
 
-def _as_asked(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+def _as_asked(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """The endpoint may have answered the shorter form only."""
     return (squeezed(inquiry) or inquiry) if reply.squeezed else inquiry
 
 
-def _counting(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+def _counting(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """A turn, its tokens, and what the endpoint's figure says about our estimate, which is only ever raised."""
     usage = reply.usage if reply.usage.total or reply.finish_reason == "failed" else _estimated_usage(inquiry, reply)
     seen = usage.prompt / max(1.0, estimate(inquiry))
@@ -182,19 +184,19 @@ def _counting(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
     )
 
 
-def _estimated_usage(inquiry: Inquiry, reply: ModelReply) -> Usage:
+def _estimated_usage(inquiry: Conversation, reply: ModelReply) -> Usage:
     written = len(reply.text) + sum(len(call.arguments) for call in reply.tool_calls)
     return Usage(prompt=estimate(inquiry), completion=int(written * TOKENS_PER_CHARACTER))
 
 
-def _calling(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+def _calling(inquiry: Conversation, reply: ModelReply) -> Conversation:
     return saying(replace(inquiry, pending=reply.tool_calls), assistant(reply))
 
 
 # --- requests ------------------------------------------------------------------------------------------------------
 
 
-def _asking(inquiry: Inquiry, reason: str, left: float, *, only_submit: bool) -> AskModel:
+def _asking(inquiry: Conversation, reason: str, left: float, *, only_submit: bool) -> AskModel:
     def shorter() -> ModelRequest | None:
         less = squeezed(inquiry)
         return _request(less, only_submit=only_submit) if less is not None else None
@@ -208,7 +210,7 @@ def _asking(inquiry: Inquiry, reason: str, left: float, *, only_submit: bool) ->
     )
 
 
-def _request(inquiry: Inquiry, *, only_submit: bool) -> ModelRequest:
+def _request(inquiry: Conversation, *, only_submit: bool) -> ModelRequest:
     """Earlier messages are byte for byte those of the request before, so that providers can cache them."""
     tools = submit_tools(inquiry.invocation) if only_submit else all_tools(inquiry)
     return ModelRequest(
@@ -222,14 +224,14 @@ def _request(inquiry: Inquiry, *, only_submit: bool) -> ModelRequest:
     )
 
 
-def _reserving(inquiry: Inquiry, reason: str) -> Inquiry:
+def _reserving(inquiry: Conversation, reason: str) -> Conversation:
     if not reason:
         return inquiry
     text = RESERVED.format(reason=reason, tools=submit_names(inquiry))
     return saying(inquiry, Message("user", text))
 
 
-def _answer_reserve(inquiry: Inquiry) -> int:
+def _answer_reserve(inquiry: Conversation) -> int:
     """What the verdict's turn will take: the conversation once more, and the answer."""
     last = inquiry.turns[-1].reply.usage.prompt if inquiry.turns else 0
     return last + inquiry.max_tokens

@@ -16,7 +16,7 @@ from typing import Any, Final
 from inquest.api.investigation import Investigation
 from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal, Urgency
-from inquest.core.diagnosis.playbooks import Book
+from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.evidence.evidence import digest_of
 from inquest.core.llm.kubectl_commands import labelled
 from inquest.core.llm.messages import Message, ModelReply, ModelRequest
@@ -57,7 +57,7 @@ class ActionWords:
 
 
 @dataclass(frozen=True)
-class Topic:
+class AdviceTopic:
     """What is asked for: equal topics have equal answers."""
 
     name: str
@@ -67,10 +67,10 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Question:
+class AdviceRequest:
     """A topic, the catalogue of this moment, and the model: the key of the cache."""
 
-    topic: Topic
+    topic: AdviceTopic
     actions: tuple[ActionWords, ...]
     """By name, so that equal catalogues are equal however they were listed."""
     model: str
@@ -101,12 +101,12 @@ class Advice:
 # --- the question -----------------------------------------------------------------------------------------
 
 
-def question_of(topic: Topic, actions: Iterable[ActionWords], model: str) -> Question:
+def question_of(topic: AdviceTopic, actions: Iterable[ActionWords], model: str) -> AdviceRequest:
     """What is asked about a topic."""
-    return Question(topic, tuple(sorted(actions, key=lambda each: each.name)), model)
+    return AdviceRequest(topic, tuple(sorted(actions, key=lambda each: each.name)), model)
 
 
-def request(question: Question) -> ModelRequest:
+def request(question: AdviceRequest) -> ModelRequest:
     """One call without tools; urgency behind every investigation's."""
     topic = question.topic
     facts = f"signal: {topic.name}\nseverity: {topic.severity}"
@@ -115,11 +115,11 @@ def request(question: Question) -> ModelRequest:
     return ModelRequest(question.model, messages, (), max_tokens=MAX_TOKENS, phase=PHASE, urgency=9)
 
 
-def topic_of(name: str, severity: str, text: str, target: TargetRef, owner: TargetRef) -> Topic:
+def topic_of(name: str, severity: str, text: str, target: TargetRef, owner: TargetRef) -> AdviceTopic:
     """The Signal without what is anybody's own."""
     names = sorted({target.name, owner.name}, key=len, reverse=True)
     namespaces = sorted({ref.namespace for ref in (target, owner) if ref.namespace}, key=len, reverse=True)
-    return Topic(name, severity, normalised(text, names, namespaces))
+    return AdviceTopic(name, severity, normalised(text, names, namespaces))
 
 
 def normalised(text: str, names: Iterable[str] = (), namespaces: Iterable[str] = ()) -> str:
@@ -161,7 +161,7 @@ _FIGURES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str
 
 
 @dataclass(frozen=True)
-class _Said:
+class _ReplyParts:
     """The parts of a reply, as words."""
 
     diagnosis: str = ""
@@ -219,7 +219,7 @@ _HALF: Final = re.compile(
 _WHOLE: Final = re.compile(r"(?i)(?:^|\s)(?:-{3,}(?=\s|$)|[*#]*+remediate\s*+\**+\s*+:).*$", re.DOTALL)
 
 
-def _structured(text: str) -> _Said | None:
+def _structured(text: str) -> _ReplyParts | None:
     """A JSON object of the same parts."""
     body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     if not body.startswith("{"):
@@ -230,7 +230,7 @@ def _structured(text: str) -> _Said | None:
         return None
     words = {str(key).lower(): value for key, value in found.items()}
     parts = {part: _word(words.get(label)) for label, part in _LABELS.items()}
-    return _Said(**parts)
+    return _ReplyParts(**parts)
 
 
 def _word(value: Any) -> str:
@@ -239,7 +239,7 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _labelled(text: str) -> _Said:
+def _labelled(text: str) -> _ReplyParts:
     """Three labelled parts, a line of dashes, the sentinel; a part goes on until the next label."""
     parts: dict[str, list[str]] = {}
     current = ""
@@ -252,7 +252,7 @@ def _labelled(text: str) -> _Said:
             current = ""
         elif current:
             parts[current].append(line)
-    return _Said(**{part: " ".join(" ".join(lines).split()) for part, lines in parts.items()})
+    return _ReplyParts(**{part: " ".join(" ".join(lines).split()) for part, lines in parts.items()})
 
 
 def _is_yes(text: str) -> bool:
@@ -268,7 +268,7 @@ def _shown(text: str, most: int) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class AdvicePlace:
     """Where the advice would be followed."""
 
     target: TargetRef
@@ -277,44 +277,44 @@ class Place:
     """The owner follows a source: what is changed in the cluster would be undone."""
 
 
-def place_of(signal: Signal, inv: Investigation | None) -> Place:
+def place_of(signal: Signal, inv: Investigation | None) -> AdvicePlace:
     """Where the Signal points, and who owns what is there, as triage and the case found it."""
     target, root = signal.spec.target, signal.status.root_owner
     owner = TargetRef(kind=root.kind, name=root.name, namespace=root.namespace) if root else target
     labels = inv.status.context.detected_labels if inv is not None and inv.status.context else None
-    return Place(target, owner, git_ops=bool(labels and labels.git_ops_managed))
+    return AdvicePlace(target, owner, git_ops=bool(labels and labels.git_ops_managed))
 
 
 FROM_SOURCE: Final = frozenset({"GitRevertCommit", "HelmRollback"})
 """Action types that change the source rather than the cluster."""
 
 
-def fitting(advice: Advice, place: Place) -> Advice:
+def fitting(advice: Advice, place: AdvicePlace) -> Advice:
     """The advice, its action left out where what is known of the place contradicts it."""
     if advice.with_action and any(rule(advice.with_action, place) for rule in _CONTRADICTIONS):
         return replace(advice, with_action="", prompt="")
     return advice
 
 
-def _is_of_another_kind(action: str, place: Place) -> bool:
+def _is_of_another_kind(action: str, place: AdvicePlace) -> bool:
     wanted = next((kind for kind in ("Deployment", "Node") if action.endswith(kind)), "")
     return bool(wanted) and place.owner.kind != wanted
 
 
-def _would_be_undone(action: str, place: Place) -> bool:
+def _would_be_undone(action: str, place: AdvicePlace) -> bool:
     return place.git_ops and action not in FROM_SOURCE
 
 
 _CONTRADICTIONS: Final = (_is_of_another_kind, _would_be_undone)
 
 
-def filled(text: str, place: Place) -> str:
+def filled(text: str, place: AdvicePlace) -> str:
     """A text with the names of this Signal."""
     namespace = place.owner.namespace or place.target.namespace or "the cluster"
     return text.replace(NAME, place.owner.name).replace(NAMESPACE, namespace)
 
 
-def advised(action: str, place: Place) -> str:
+def advised(action: str, place: AdvicePlace) -> str:
     """What to do, with the names of this Signal; every command says whether it changes something."""
     return labelled(filled(action, place))
 
@@ -323,7 +323,7 @@ def advised(action: str, place: Place) -> str:
 
 
 @dataclass(frozen=True)
-class Known:
+class CaseSoFar:
     """What an investigation has found so far, as its status says it."""
 
     category: str = ""
@@ -335,15 +335,15 @@ class Known:
     actions: tuple[str, ...] = ()
 
 
-def known_of(inv: Investigation | None, books: Iterable[Book]) -> Known:
+def known_of(inv: Investigation | None, books: Iterable[Playbook]) -> CaseSoFar:
     """What a case has found so far: its first finding, and the playbook of that category before others that match."""
     if inv is None or not inv.status.findings:
-        return Known()
+        return CaseSoFar()
     status, first = inv.status, inv.status.findings[0]
     matching = [book for book in books if book.name in status.playbooks]
     matching.sort(key=lambda book: (book.name != first.category, status.playbooks.index(book.name)))
     chosen = status.selected_workflow
-    return Known(
+    return CaseSoFar(
         category=first.category or "",
         summary=first.summary or "",
         facts=_facts(first.object, first.field or "", first.value or ""),
@@ -358,7 +358,7 @@ def _facts(ref: TargetRef | None, path: str, value: str) -> dict[str, str]:
     return {"OBJECT": ref.display if ref else "", "FIELD": path, "VALUE": value, "CONTAINER": container}
 
 
-def without_model(known: Known, actions: Iterable[str]) -> Advice | None:
+def without_model(known: CaseSoFar, actions: Iterable[str]) -> Advice | None:
     """From a finding and the playbook that matches; None where neither says anything."""
     if not known.summary:
         return None

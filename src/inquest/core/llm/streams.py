@@ -14,12 +14,12 @@ from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.evidence.short_forms import reread
-from inquest.core.llm.conversation import Budgets, Calls, Concluded, Inquiry
+from inquest.core.llm.conversation import Budgets, Calls, Concluded, Conversation
 from inquest.core.llm.loop import begin
 from inquest.core.llm.messages import Invocation, Message, ToolSchema, Usage
 from inquest.core.llm.prompts import rca
 from inquest.core.llm.prompts.streams import stream_prompt, synthesis_prompt
-from inquest.core.llm.reply.verdicts import StreamReply
+from inquest.core.llm.reply.verdicts import StreamVerdict
 from inquest.core.llm.tool_calls import boundary_of
 from inquest.core.text import filtered, frame, section
 
@@ -108,7 +108,7 @@ class StreamFinding:
 # --- beginning ----------------------------------------------------------------------------------------------
 
 
-def begun(context: rca.RcaContext, loop: Inquiry, *, first_evidence: int) -> Iterator[tuple[Stream, Inquiry]]:
+def begun(context: rca.RcaContext, loop: Conversation, *, first_evidence: int) -> Iterator[tuple[Stream, Conversation]]:
     """The streams that have a tool to look with; calls, tokens and known answers are those of the one investigation."""
     left = loop.budgets.calls - loop.calls.total
     for stream in STREAMS:
@@ -123,11 +123,11 @@ def begun(context: rca.RcaContext, loop: Inquiry, *, first_evidence: int) -> Ite
 def _begun(
     stream: Stream,
     context: rca.RcaContext,
-    loop: Inquiry,
+    loop: Conversation,
     tools: tuple[ToolSchema, ...],
     calls: int,
     first_evidence: int,
-) -> Inquiry:
+) -> Conversation:
     budgets = replace(
         loop.budgets,
         turns=calls + TURNS_BESIDE_CALLS,
@@ -152,10 +152,10 @@ def _begun(
 # --- ending -------------------------------------------------------------------------------------------------
 
 
-def finding_of(stream: Stream, talk: Inquiry, ended: Concluded, known: Collection[str]) -> StreamFinding:
+def finding_of(stream: Stream, talk: Conversation, ended: Concluded, known: Collection[str]) -> StreamFinding:
     """What a stream said, if it can be read; evidence that is not there is not named."""
     reply, made = ended.reading.reply if ended.reading else None, talk.calls.total
-    if not isinstance(reply, StreamReply):
+    if not isinstance(reply, StreamVerdict):
         said = f"no answer ({ended.spent})" if ended.reading is None else "the answer could not be read"
         return StreamFinding(stream.domain, (), f"no finding: {said}", 0.0, calls=made)
     return StreamFinding(
@@ -168,7 +168,7 @@ def finding_of(stream: Stream, talk: Inquiry, ended: Concluded, known: Collectio
     )
 
 
-def unconfigured(talks: Iterable[tuple[Stream, Inquiry]]) -> tuple[StreamFinding, ...]:
+def unconfigured(talks: Iterable[tuple[Stream, Conversation]]) -> tuple[StreamFinding, ...]:
     """Streams that had nothing to look with: a gap, not a failure."""
     ran = {stream.domain for stream, _ in talks}
     why = "no finding: not configured"
@@ -180,11 +180,11 @@ def unconfigured(talks: Iterable[tuple[Stream, Inquiry]]) -> tuple[StreamFinding
 
 def synthesis(
     context: rca.RcaContext,
-    loop: Inquiry,
-    talks: tuple[tuple[Stream, Inquiry], ...],
+    loop: Conversation,
+    talks: tuple[tuple[Stream, Conversation], ...],
     findings: tuple[StreamFinding, ...],
     evidence: Iterable[Evidence],
-) -> Inquiry:
+) -> Conversation:
     """The conversation that makes the verdict: no tool but the one through which it comes."""
     known = {item.id: item for item in evidence}
     told = section("What four looks found", *(_told(found, known, loop) for found in findings))
@@ -210,7 +210,7 @@ def _rest(budgets: Budgets, used: Usage) -> Budgets:
     return replace(budgets, turns=SYNTHESIS_TURNS, tokens=max(1, budgets.tokens - used.total))
 
 
-def _together(loop: Inquiry, talks: tuple[tuple[Stream, Inquiry], ...]) -> Calls:
+def _together(loop: Conversation, talks: tuple[tuple[Stream, Conversation], ...]) -> Calls:
     by_tool = dict(loop.calls.by_tool)
     for _, talk in talks:
         for tool, count in talk.calls.by_tool.items():
@@ -218,7 +218,7 @@ def _together(loop: Inquiry, talks: tuple[tuple[Stream, Inquiry], ...]) -> Calls
     return Calls(loop.calls.total + sum(talk.calls.total for _, talk in talks), by_tool)
 
 
-def _told(found: StreamFinding, known: dict[str, Evidence], loop: Inquiry) -> str:
+def _told(found: StreamFinding, known: dict[str, Evidence], loop: Conversation) -> str:
     """A finding as data, with what it rests on in its short form (behaviours, section 10.1)."""
     head = f"- {found.domain}: {found.hypothesis} (confidence {found.confidence:.2f}, {found.calls} calls)"
     signals = (f"  - {signal}" for signal in found.signals)
@@ -226,6 +226,6 @@ def _told(found: StreamFinding, known: dict[str, Evidence], loop: Inquiry) -> st
     return "\n".join((filtered("\n".join((head, *signals))), *texts))
 
 
-def _shown(item: Evidence, loop: Inquiry) -> str:
+def _shown(item: Evidence, loop: Conversation) -> str:
     text = reread(item.shown or item.text, item.id, tool=item.tool, names=loop.names)
     return f"{item.id} {item.tool}\n" + frame(text, item.id, item.tool, boundary_of(loop.seed, f"synthesis/{item.id}"))

@@ -10,7 +10,16 @@ from itertools import chain, combinations
 from typing import Any, Final
 
 from inquest.core.evidence.short_forms import marker
-from inquest.core.llm.conversation import BEFORE, Answered, Calls, Inquiry, Planned, Run, Same, Seen
+from inquest.core.llm.conversation import (
+    BEFORE,
+    Answered,
+    Calls,
+    Conversation,
+    Planned,
+    RepeatedCall,
+    SeenResult,
+    ToolRun,
+)
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.text import frame
@@ -22,12 +31,12 @@ TRUNCATED: Final = "[truncated]"
 EXEMPT_PREFIX: Final = "todo_"
 
 
-def plan_calls(inquiry: Inquiry, calls: tuple[ToolCall, ...]) -> tuple[Planned, ...]:
+def plan_calls(inquiry: Conversation, calls: tuple[ToolCall, ...]) -> tuple[Planned, ...]:
     """What becomes of each call, in order."""
     return planned(inquiry, calls)[0]
 
 
-def planned(inquiry: Inquiry, calls: tuple[ToolCall, ...]) -> tuple[tuple[Planned, ...], Inquiry]:
+def planned(inquiry: Conversation, calls: tuple[ToolCall, ...]) -> tuple[tuple[Planned, ...], Conversation]:
     """What becomes of each call, and the conversation with all of them counted."""
     plans: list[Planned] = []
     batch: dict[str, str] = {}
@@ -37,13 +46,13 @@ def planned(inquiry: Inquiry, calls: tuple[ToolCall, ...]) -> tuple[tuple[Planne
     return tuple(plans), inquiry
 
 
-def _plan_one(inquiry: Inquiry, call: ToolCall, batch: dict[str, str]) -> tuple[Planned, Inquiry]:
+def _plan_one(inquiry: Conversation, call: ToolCall, batch: dict[str, str]) -> tuple[Planned, Conversation]:
     """Repeats are free; all else counts, what is refused too (pipeline, section 6.4)."""
     key = key_of(inquiry, call)
     if key in inquiry.seen:
         return Answered(_replay(inquiry, call, inquiry.seen[key])), inquiry
     if key in batch:
-        return Same(call, batch[key]), inquiry
+        return RepeatedCall(call, batch[key]), inquiry
     counted = replace(inquiry, calls=_counted(inquiry.calls, call))
     refused = next((result for rule in REFUSALS if (result := rule(counted, call)) is not None), None)
     if refused is not None:
@@ -53,9 +62,9 @@ def _plan_one(inquiry: Inquiry, call: ToolCall, batch: dict[str, str]) -> tuple[
     return _run(counted, call), replace(counted, runs=counted.runs + 1)
 
 
-def _run(inquiry: Inquiry, call: ToolCall) -> Run:
+def _run(inquiry: Conversation, call: ToolCall) -> ToolRun:
     evidence_id = f"E{inquiry.first_evidence + inquiry.runs}"
-    return Run(call, evidence_id, boundary_of(inquiry.seed, evidence_id))
+    return ToolRun(call, evidence_id, boundary_of(inquiry.seed, evidence_id))
 
 
 def boundary_of(seed: str, evidence_id: str) -> str:
@@ -79,28 +88,28 @@ def _is_next_page(call: ToolCall) -> bool:
 # --- refusals -------------------------------------------------------------------------------------------------
 
 
-def _above_total(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+def _above_total(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
     most = inquiry.budgets.calls
     if inquiry.calls.total <= most or call.name.startswith(EXEMPT_PREFIX):
         return None
     return error_result(call, f"limit reached: {most} tool calls", "give your verdict from what is known")
 
 
-def _not_offered(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+def _not_offered(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
     names = [tool.name for tool in all_tools(inquiry)]
     if call.name in names:
         return None
     return error_result(call, f"tool not found: {call.name}", f"offered: {', '.join(names)}")
 
 
-def _unreadable(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+def _unreadable(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
     if arguments_of(call) is not None:
         return None
     hint = "write one complete JSON object that fits the tool's schema"
     return error_result(call, "arguments: not a JSON object", hint)
 
 
-def _hopeless(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+def _hopeless(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
     key = key_of(inquiry, call)
     if key in inquiry.blocked:
         return replace(error_result(call, "[unavailable] not run again", "it is recorded as a gap"), repeat=True)
@@ -109,14 +118,14 @@ def _hopeless(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
     return replace(error_result(call, "repeated failure: not run again", "do something else"), repeat=True)
 
 
-def _above_tool(inquiry: Inquiry, call: ToolCall) -> ToolResult | None:
+def _above_tool(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
     most = inquiry.budgets.calls_per_tool
     if inquiry.calls.by_tool.get(call.name, 0) <= most or call.name.startswith(EXEMPT_PREFIX) or _is_next_page(call):
         return None
     return error_result(call, f"limit reached: {most} calls of {call.name}", "use another tool, or give your verdict")
 
 
-REFUSALS: Final[tuple[Callable[[Inquiry, ToolCall], ToolResult | None], ...]] = (
+REFUSALS: Final[tuple[Callable[[Conversation, ToolCall], ToolResult | None], ...]] = (
     _above_total,
     _not_offered,
     _unreadable,
@@ -136,7 +145,7 @@ def error_text(error: str, hint: str = "") -> str:
     return json.dumps(shown, ensure_ascii=False)
 
 
-def _replay(inquiry: Inquiry, call: ToolCall, seen: Seen) -> ToolResult:
+def _replay(inquiry: Conversation, call: ToolCall, seen: SeenResult) -> ToolResult:
     head = f"{_when(seen)}\n"
     room = REPLAY_CHARACTERS - len(head) - 200
     boundary = boundary_of(inquiry.seed, f"{seen.evidence}/{call.id}")
@@ -144,7 +153,7 @@ def _replay(inquiry: Inquiry, call: ToolCall, seen: Seen) -> ToolResult:
     return ToolResult(call.id, call.name, text, repeat=True)
 
 
-def _fitted(inquiry: Inquiry, seen: Seen, room: int) -> str:
+def _fitted(inquiry: Conversation, seen: SeenResult, room: int) -> str:
     """What is cut says so; where the rest can be read, it says how."""
     if len(seen.text) <= room:
         return seen.text
@@ -154,7 +163,7 @@ def _fitted(inquiry: Inquiry, seen: Seen, room: int) -> str:
     return f"{kept}\n{note}"
 
 
-def _when(seen: Seen) -> str:
+def _when(seen: SeenResult) -> str:
     if seen.turn != BEFORE:
         return f"already returned as {seen.evidence} in turn {seen.turn}"
     rest = f"; its warning events are {seen.beside}" if seen.beside else ""
@@ -169,12 +178,12 @@ def submit_tools(invocation: Invocation) -> tuple[ToolSchema, ...]:
     return SUBMIT_TOOLS[invocation]
 
 
-def all_tools(inquiry: Inquiry) -> tuple[ToolSchema, ...]:
+def all_tools(inquiry: Conversation) -> tuple[ToolSchema, ...]:
     """Everything that is offered on an ordinary turn."""
     return (*inquiry.tools, *submit_tools(inquiry.invocation))
 
 
-def submit_names(inquiry: Inquiry) -> str:
+def submit_names(inquiry: Conversation) -> str:
     """The submit tools in words."""
     return " or ".join(tool.name for tool in submit_tools(inquiry.invocation))
 
@@ -212,7 +221,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def key_of(inquiry: Inquiry, call: ToolCall) -> str:
+def key_of(inquiry: Conversation, call: ToolCall) -> str:
     """Equal for calls that ask the same: defaults filled, nulls and surplus keys out, the kind's word resolved."""
     arguments = arguments_of(call)
     if arguments is None:
@@ -233,7 +242,7 @@ def _resolved(arguments: Mapping[str, Any], known: Mapping[str, Any] | None) -> 
 
 
 @dataclass(frozen=True)
-class Known:
+class PrefetchedCall:
     """A call that would read again what stands in this evidence."""
 
     tool: str
@@ -245,11 +254,11 @@ class Known:
     """Evidence that holds the rest of what the call would give; empty: there is no rest."""
 
 
-def knowing(inquiry: Inquiry, known: Iterable[tuple[Known, str]]) -> Inquiry:
+def knowing(inquiry: Conversation, known: Iterable[tuple[PrefetchedCall, str]]) -> Conversation:
     """The conversation in which these calls are repeats; each with the text of its evidence."""
     offered = {tool.name for tool in inquiry.tools}
     seen = {
-        key_of(inquiry, call): Seen(one.evidence, BEFORE, text, one.beside)
+        key_of(inquiry, call): SeenResult(one.evidence, BEFORE, text, one.beside)
         for one, text in known
         if one.tool in offered
         for call in _spellings(one)
@@ -257,7 +266,7 @@ def knowing(inquiry: Inquiry, known: Iterable[tuple[Known, str]]) -> Inquiry:
     return replace(inquiry, seen={**inquiry.seen, **seen})
 
 
-def _spellings(one: Known) -> Iterator[ToolCall]:
+def _spellings(one: PrefetchedCall) -> Iterator[ToolCall]:
     sizes = range(len(one.optional) + 1)
     for left_out in chain.from_iterable(combinations(one.optional, size) for size in sizes):
         said = {key: value for key, value in one.arguments.items() if key not in left_out}

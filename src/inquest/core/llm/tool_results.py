@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
-from inquest.core.llm.conversation import Answered, Inquiry, Planned, Run, Same, Seen, recorded, saying
+from inquest.core.llm.conversation import (
+    Answered,
+    Conversation,
+    Planned,
+    RepeatedCall,
+    SeenResult,
+    ToolRun,
+    recorded,
+    saying,
+)
 from inquest.core.llm.messages import Message, ToolCall, ToolResult
 from inquest.core.llm.tool_calls import canonical, error_result, key_of, planned, submit_names
 from inquest.core.llm.window import within_window
@@ -20,7 +29,7 @@ NUDGE: Final = (
 )
 
 
-def after_batch(inquiry: Inquiry, results: tuple[ToolResult, ...]) -> Inquiry:
+def after_batch(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """Every call of the pending batch is answered, in order; `results` are those of its runs."""
     plans, state = planned(inquiry, inquiry.pending)
     state = replace(state, usage=sum((result.usage for result in results), state.usage))
@@ -36,15 +45,15 @@ def _answer(plan: Planned, given: Mapping[str, ToolResult], answered: list[ToolR
     match plan:
         case Answered(result):
             return result
-        case Same(call, of):
+        case RepeatedCall(call, of):
             first = next(result for result in answered if result.call_id == of)
             text = f"same call as {of} in this message"
             return replace(first, call_id=call.id, content=text, evidence=None, repeat=True)
-        case Run(call):
+        case ToolRun(call):
             return given.get(call.id) or error_result(call, "no answer came", "")
 
 
-def _settle(inquiry: Inquiry, call: ToolCall, result: ToolResult) -> tuple[Inquiry, ToolResult]:
+def _settle(inquiry: Conversation, call: ToolCall, result: ToolResult) -> tuple[Conversation, ToolResult]:
     """What a result means for the next calls: failures are counted, successes are remembered."""
     key = key_of(inquiry, call)
     if result.repeat:
@@ -56,7 +65,7 @@ def _settle(inquiry: Inquiry, call: ToolCall, result: ToolResult) -> tuple[Inqui
     return _settle_success(inquiry, key, result, result.evidence)
 
 
-def _settle_failure(inquiry: Inquiry, key: str, result: ToolResult) -> tuple[Inquiry, ToolResult]:
+def _settle_failure(inquiry: Conversation, key: str, result: ToolResult) -> tuple[Conversation, ToolResult]:
     count = inquiry.failures.get(key, 0) + 1
     blocked = inquiry.blocked | {key} if result.terminal else inquiry.blocked
     if count >= inquiry.budgets.identical_failures:
@@ -64,8 +73,10 @@ def _settle_failure(inquiry: Inquiry, key: str, result: ToolResult) -> tuple[Inq
     return replace(inquiry, failures={**inquiry.failures, key: count}, blocked=blocked), result
 
 
-def _settle_success(inquiry: Inquiry, key: str, result: ToolResult, evidence: Evidence) -> tuple[Inquiry, ToolResult]:
-    seen = Seen(evidence.id, len(inquiry.turns), evidence.shown or evidence.text)
+def _settle_success(
+    inquiry: Conversation, key: str, result: ToolResult, evidence: Evidence
+) -> tuple[Conversation, ToolResult]:
+    seen = SeenResult(evidence.id, len(inquiry.turns), evidence.shown or evidence.text)
     resolved = ToolCall(result.call_id, result.tool, canonical(evidence.arguments))
     remembered = replace(inquiry, seen={**inquiry.seen, key: seen, key_of(inquiry, resolved): seen})
     digest = f"{result.tool} {evidence.digest}"
@@ -76,7 +87,7 @@ def _settle_success(inquiry: Inquiry, key: str, result: ToolResult, evidence: Ev
     return replace(remembered, digests={**inquiry.digests, digest: (first, count + 1)}), result
 
 
-def _weighed(inquiry: Inquiry, results: tuple[ToolResult, ...]) -> Inquiry:
+def _weighed(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """Whether the turn brought anything new, and whether all of it still fits (behaviours, section 12.2)."""
     said = recorded(saying(inquiry, *(tool_message(result) for result in results)), results)
     if all(result.repeat for result in results):
@@ -86,7 +97,7 @@ def _weighed(inquiry: Inquiry, results: tuple[ToolResult, ...]) -> Inquiry:
     return within_window(said)
 
 
-def _nudged(inquiry: Inquiry) -> Inquiry:
+def _nudged(inquiry: Conversation) -> Conversation:
     known = ", ".join(dict.fromkeys(f"{seen.evidence}" for seen in inquiry.seen.values())) or "none"
     return saying(inquiry, Message("user", NUDGE.format(known=known, tools=submit_names(inquiry))))
 

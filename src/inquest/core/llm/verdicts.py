@@ -6,11 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from inquest.core.llm.conversation import FIRST_MAX_TOKENS, TRUNCATED_MAX_TOKENS, Concluded, Inquiry, recorded, saying
+from inquest.core.llm.conversation import (
+    FIRST_MAX_TOKENS,
+    TRUNCATED_MAX_TOKENS,
+    Concluded,
+    Conversation,
+    recorded,
+    saying,
+)
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult
 from inquest.core.llm.reply.reading import Reading, corrective_message, read
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
-from inquest.core.llm.reply.verdicts import RcaReply
+from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.tool_calls import arguments_of, canonical, error_result, submit_names
 from inquest.core.llm.tool_results import tool_message
 
@@ -32,7 +39,7 @@ def verdict_call(reply: ModelReply) -> ToolCall | None:
     return next((call for call in reply.tool_calls if call.name in names), None)
 
 
-def judge(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+def judge(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """Read a reply that has to be the verdict; the first cut one is asked for again (pipeline, section 3.9)."""
     if _is_cut(reply) and not inquiry.truncated:
         inquiry = replace(inquiry, truncated=True, max_tokens=_next_max_tokens(reply))
@@ -48,7 +55,7 @@ def judge(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
     return _ask_again(inquiry, reply, reading)
 
 
-def second_reading(inquiry: Inquiry, reply: ModelReply, first: Reading) -> Inquiry:
+def second_reading(inquiry: Conversation, reply: ModelReply, first: Reading) -> Conversation:
     """The new reply counts if it is usable and no worse than the first; another tool gets one reminder."""
     reading = read(inquiry.invocation, reply)
     if reply.tool_calls and not verdict_call(reply) and not reading.usable:
@@ -58,7 +65,7 @@ def second_reading(inquiry: Inquiry, reply: ModelReply, first: Reading) -> Inqui
     return _conclude(answered, reading if _is_better(inquiry, reading, first) else first)
 
 
-def _is_better(inquiry: Inquiry, reading: Reading, first: Reading) -> bool:
+def _is_better(inquiry: Conversation, reading: Reading, first: Reading) -> bool:
     if not reading.usable:
         return False
     if inquiry.checked:
@@ -66,7 +73,7 @@ def _is_better(inquiry: Inquiry, reading: Reading, first: Reading) -> bool:
     return not first.usable or len(reading.problems) <= len(first.problems)
 
 
-def _conclude(inquiry: Inquiry, reading: Reading) -> Inquiry:
+def _conclude(inquiry: Conversation, reading: Reading) -> Conversation:
     if _may_be_symptom(inquiry, reading):
         asked = Message("user", SYMPTOM.format(tools=submit_names(inquiry)))
         return replace(saying(inquiry, asked), first_reading=reading, checked=True)
@@ -76,7 +83,7 @@ def _conclude(inquiry: Inquiry, reading: Reading) -> Inquiry:
 # --- the symptom check (pipeline, section 6.5) --------------------------------------------------------------------
 
 
-def _may_be_symptom(inquiry: Inquiry, reading: Reading) -> bool:
+def _may_be_symptom(inquiry: Conversation, reading: Reading) -> bool:
     """One turn, where there is one: the target is of the very kind that the signal complains about."""
     if not inquiry.signal_kind or inquiry.checked or inquiry.spent or len(inquiry.turns) >= inquiry.turn_limit:
         return False
@@ -85,39 +92,39 @@ def _may_be_symptom(inquiry: Inquiry, reading: Reading) -> bool:
 
 def _target_kind(reading: Reading) -> str:
     reply = reading.reply
-    return reply.target.kind.lower() if isinstance(reply, RcaReply) and reply.target is not None else ""
+    return reply.target.kind.lower() if isinstance(reply, RcaVerdict) and reply.target is not None else ""
 
 
 # --- what is asked for again ---------------------------------------------------------------------------------------
 
 
-def _unfinished(inquiry: Inquiry) -> tuple[str, ...]:
+def _unfinished(inquiry: Conversation) -> tuple[str, ...]:
     """Planned tools that were not called, where this model must call them and there are turns for it."""
     if inquiry.spent or len(inquiry.turns) + INSIST_UNTIL >= inquiry.turn_limit:
         return ()
     return tuple(name for name in inquiry.insist if not inquiry.calls.by_tool.get(name))
 
 
-def _ask_for_the_rest(inquiry: Inquiry, reply: ModelReply, missing: tuple[str, ...]) -> Inquiry:
+def _ask_for_the_rest(inquiry: Conversation, reply: ModelReply, missing: tuple[str, ...]) -> Conversation:
     answered = _answer_verdict(inquiry, reply, lambda call: error_result(call, "not taken yet", "finish your plan"))
     return saying(answered, Message("user", UNFINISHED.format(missing=", ".join(missing))))
 
 
-def _ask_for_the_whole(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+def _ask_for_the_whole(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """The cut text stays in view; cut arguments go with it as text, for as arguments an endpoint refuses them."""
     cut = "\n".join(part for part in (reply.text, *(call.arguments for call in reply.tool_calls)) if part)
     said = saying(inquiry, Message("assistant", cut)) if cut else inquiry
     return saying(said, Message("user", TRUNCATED.format(tools=submit_names(inquiry))))
 
 
-def _ask_again(inquiry: Inquiry, reply: ModelReply, reading: Reading) -> Inquiry:
+def _ask_again(inquiry: Conversation, reply: ModelReply, reading: Reading) -> Conversation:
     """The one corrective turn of an invocation (pipeline, section 3.8)."""
     asked = Message("user", corrective_message(inquiry.invocation, reading))
     answered = _answer_verdict(inquiry, reply, _received)
     return replace(saying(answered, asked), first_reading=reading, corrected=True)
 
 
-def _remind(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
+def _remind(inquiry: Conversation, reply: ModelReply) -> Conversation:
     names = submit_names(inquiry)
     refused = tuple(
         error_result(call, f"tool not offered now: {call.name}", f"call {names}") for call in reply.tool_calls
@@ -130,7 +137,7 @@ def _remind(inquiry: Inquiry, reply: ModelReply) -> Inquiry:
 # --- answers to submit calls ----------------------------------------------------------------------------------------
 
 
-def _answer_verdict(inquiry: Inquiry, reply: ModelReply, answer: Callable[[ToolCall], ToolResult]) -> Inquiry:
+def _answer_verdict(inquiry: Conversation, reply: ModelReply, answer: Callable[[ToolCall], ToolResult]) -> Conversation:
     """No call stays without an answer: the verdict gets its own, the others of its batch are skipped."""
     chosen = verdict_call(reply)
     results = tuple(answer(call) if call is chosen else _skipped(call) for call in reply.tool_calls)

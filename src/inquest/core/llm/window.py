@@ -12,7 +12,7 @@ from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.evidence.short_forms import reread
-from inquest.core.llm.conversation import Form, Inquiry, Turn, gives_way
+from inquest.core.llm.conversation import Conversation, ShownAs, Turn, gives_way
 from inquest.core.llm.messages import Invocation, Message, ToolCall, ToolResult
 from inquest.core.llm.tool_calls import all_tools, arguments_of, boundary_of, canonical
 from inquest.core.text import frame
@@ -30,13 +30,13 @@ EVICTED_FOR_GOOD: Final = "[evicted, call it again if you need it]"
 CUT: Final = "[truncated to fit context budget]"
 
 
-def estimate(inquiry: Inquiry) -> int:
+def estimate(inquiry: Conversation) -> int:
     """Tokens that the next request would take; high on purpose, and raised by reported usage."""
     text = sum(_characters(message) for message in (*inquiry.opening, *rendered(inquiry)))
     return int((text + inquiry.schema_characters) * TOKENS_PER_CHARACTER * inquiry.correction)
 
 
-def schema_characters(inquiry: Inquiry) -> int:
+def schema_characters(inquiry: Conversation) -> int:
     """Of all that is offered; the same on every turn."""
     return sum(len(tool.description) + len(canonical(tool.parameters)) for tool in all_tools(inquiry))
 
@@ -48,7 +48,7 @@ def _characters(message: Message) -> int:
 # --- what is shown ---------------------------------------------------------------------------------------------
 
 
-def rendered(inquiry: Inquiry) -> Iterator[Message]:
+def rendered(inquiry: Conversation) -> Iterator[Message]:
     """The messages as the next request holds them."""
     if not inquiry.forms and not inquiry.cuts:
         yield from inquiry.messages
@@ -67,32 +67,32 @@ def rendered(inquiry: Inquiry) -> Iterator[Message]:
             yield _shown(inquiry, message, *answers.get(message.tool_call_id, (0, None)))
 
 
-def _shown(inquiry: Inquiry, message: Message, number: int, result: ToolResult | None) -> Message:
+def _shown(inquiry: Conversation, message: Message, number: int, result: ToolResult | None) -> Message:
     if result is None or not gives_way(result):
         return message
-    form, room = inquiry.forms.get(number, Form.WHOLE), inquiry.cuts.get(result.call_id)
-    if form is Form.GONE:
+    form, room = inquiry.forms.get(number, ShownAs.WHOLE), inquiry.cuts.get(result.call_id)
+    if form is ShownAs.GONE:
         return replace(message, content=_gone(inquiry, result))
-    if result.evidence is None or (form is Form.WHOLE and room is None):
+    if result.evidence is None or (form is ShownAs.WHOLE and room is None):
         return message
-    short = _in_short(inquiry, result.evidence, None if form is Form.REREAD else room)
+    short = _in_short(inquiry, result.evidence, None if form is ShownAs.REREAD else room)
     # What only says that it is the same as before is shorter than any form of it.
     return replace(message, content=short) if len(short) < len(message.content) else message
 
 
-def _gone(inquiry: Inquiry, result: ToolResult) -> str:
+def _gone(inquiry: Conversation, result: ToolResult) -> str:
     if inquiry.invocation is not Invocation.RCA:
         return EVICTED_FOR_GOOD
     return EVICTED.format(id=result.evidence.id if result.evidence else _repeated_id(inquiry, result))
 
 
-def _repeated_id(inquiry: Inquiry, result: ToolResult) -> str:
+def _repeated_id(inquiry: Conversation, result: ToolResult) -> str:
     """A replay names the evidence that it replayed."""
     known = (seen.evidence for seen in inquiry.seen.values())
     return next((name for name in known if f" {name} " in result.content[:80]), "")
 
 
-def _in_short(inquiry: Inquiry, evidence: Evidence, room: int | None) -> str:
+def _in_short(inquiry: Conversation, evidence: Evidence, room: int | None) -> str:
     boundary = boundary_of(inquiry.seed, f"{evidence.id}/again")
     return _framed(evidence.shown or evidence.text, evidence.id, evidence.tool, boundary, room, inquiry.names)
 
@@ -107,7 +107,7 @@ def _framed(text: str, evidence_id: str, tool: str, boundary: str, room: int | N
 # --- what gives way ---------------------------------------------------------------------------------------------
 
 
-def within_window(inquiry: Inquiry) -> Inquiry:
+def within_window(inquiry: Conversation) -> Conversation:
     """The conversation in a form that fits the ceiling, as far as that can be."""
     if estimate(inquiry) <= inquiry.ceiling:
         return inquiry
@@ -115,7 +115,7 @@ def within_window(inquiry: Inquiry) -> Inquiry:
     return _cut(shorter, inquiry.ceiling)
 
 
-def squeezed(inquiry: Inquiry) -> Inquiry | None:
+def squeezed(inquiry: Conversation) -> Conversation | None:
     """The conversation after the endpoint found it too long: half of it, and never as long again.
 
     None when nothing can give way.
@@ -127,13 +127,13 @@ def squeezed(inquiry: Inquiry) -> Inquiry | None:
     return replace(shorter, narrowed=max(1, before * 3 // 4))
 
 
-def _folded(inquiry: Inquiry, target: int) -> Inquiry:
+def _folded(inquiry: Conversation, target: int) -> Conversation:
     """Exchanges of nothing but repeats first; then the largest, to their short form, then altogether."""
     for wanted, form in _STEPS:
         for number in _largest_first(inquiry):
             if estimate(inquiry) <= target:
                 return inquiry
-            if wanted(inquiry.turns[number - 1]) and inquiry.forms.get(number, Form.WHOLE) < form:
+            if wanted(inquiry.turns[number - 1]) and inquiry.forms.get(number, ShownAs.WHOLE) < form:
                 inquiry = replace(inquiry, forms={**inquiry.forms, number: form})
     return inquiry
 
@@ -142,14 +142,14 @@ def _is_repetition(turn: Turn) -> bool:
     return all(result.repeat for result in turn.results)
 
 
-_STEPS: Final[tuple[tuple[Callable[[Turn], bool], Form], ...]] = (
-    (_is_repetition, Form.GONE),
-    (lambda turn: True, Form.REREAD),
-    (lambda turn: True, Form.GONE),
+_STEPS: Final[tuple[tuple[Callable[[Turn], bool], ShownAs], ...]] = (
+    (_is_repetition, ShownAs.GONE),
+    (lambda turn: True, ShownAs.REREAD),
+    (lambda turn: True, ShownAs.GONE),
 )
 
 
-def _largest_first(inquiry: Inquiry) -> list[int]:
+def _largest_first(inquiry: Conversation) -> list[int]:
     """Numbers of the turns that may give way; of equal ones the oldest first."""
     last = len(inquiry.turns) - PINNED_TURNS
     free = [
@@ -164,7 +164,7 @@ def _size(turn: Turn) -> int:
     return sum(len(result.content) for result in turn.results)
 
 
-def _is_cited(inquiry: Inquiry, turn: Turn) -> bool:
+def _is_cited(inquiry: Conversation, turn: Turn) -> bool:
     """A finding rests on what was read here."""
     made = {result.evidence.id for result in turn.results if result.evidence is not None}
     read = {_read_id(call) for call in turn.reply.tool_calls}
@@ -175,7 +175,7 @@ def _read_id(call: ToolCall) -> str:
     return str((arguments_of(call) or {}).get("id", "")) if call.name == "read_evidence" else ""
 
 
-def _cut(inquiry: Inquiry, target: int) -> Inquiry:
+def _cut(inquiry: Conversation, target: int) -> Conversation:
     """The largest results that are left, those of the last turns too: nobody could be asked otherwise."""
     while (excess := estimate(inquiry) - target) > 0:
         found = _largest_result(inquiry)
@@ -187,14 +187,14 @@ def _cut(inquiry: Inquiry, target: int) -> Inquiry:
     return inquiry
 
 
-def _largest_result(inquiry: Inquiry) -> tuple[str, int] | None:
+def _largest_result(inquiry: Conversation) -> tuple[str, int] | None:
     sizes = [
         (inquiry.cuts.get(result.call_id, len(result.evidence.shown)), result.call_id)
         for number, turn in enumerate(inquiry.turns, start=1)
         for result in turn.results
         if result.evidence is not None
         and len(result.content) > KEPT_CHARACTERS
-        and inquiry.forms.get(number, Form.WHOLE) is Form.WHOLE
+        and inquiry.forms.get(number, ShownAs.WHOLE) is ShownAs.WHOLE
     ]
     size, call_id = max(sizes, default=(0, ""))
     return (call_id, size) if size > KEPT_CHARACTERS else None

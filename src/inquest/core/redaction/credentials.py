@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from inquest.core.redaction.marks import MARK, places, replaced
+from inquest.core.redaction.mask import MARK, places, replaced
 
 # --- private keys -----------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from inquest.core.redaction.marks import MARK
+from inquest.core.redaction.mask import MARK
 
 Walk = Callable[[Any], Any]
 """An object redacted by its structure; shape and keys stay."""

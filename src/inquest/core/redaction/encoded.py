@@ -14,7 +14,7 @@ from math import log2
 from typing import Final
 
 from inquest.core.redaction.credentials import token_in
-from inquest.core.redaction.marks import replaced
+from inquest.core.redaction.mask import replaced
 
 IsClean = Callable[[str], bool | None]
 """Whether a token decodes to a text without a secret; None for what does not decode to text."""

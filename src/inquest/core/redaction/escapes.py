@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Final
 
-from inquest.core.redaction.marks import places
+from inquest.core.redaction.mask import places
 from inquest.core.text import INVISIBLE, without_colours
 
 _LAYERS: Final = 4

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from inquest.core.redaction.marks import REDACTED
+from inquest.core.redaction.mask import REDACTED
 
 LONGEST_KEY: Final = 128
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from inquest.core.redaction.encoded import decoded
 from inquest.core.redaction.keys import LONGEST_KEY, is_harmless, is_sensitive, plain_letters, says_password
-from inquest.core.redaction.marks import MARK, places, replaced
+from inquest.core.redaction.mask import MARK, places, replaced
 
 HINTS: Final = (
     *("pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "dsn", "string", "sig", "sess", ".sid"),

@@ -1,7 +1,7 @@
 """The one gate on every way out (pipeline, section 17; reliability, section 10.2).
 
 Structure first, then text rules, then encoded text again, then known values. What fails does not pass. Nothing else
-in the house makes `Redacted` values. It is plain computation: above 32 KB callers run it in a thread.
+in the product makes `Redacted` values. It is plain computation: above 32 KB callers run it in a thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from inquest.core.redaction.encoded import decoded, may_hide, runs, without_opaq
 from inquest.core.redaction.escapes import FORMS, differing, uncoloured
 from inquest.core.redaction.keys import is_harmless, is_sensitive
 from inquest.core.redaction.keyvalues import hints_in, lowered, without_blocks, without_values
-from inquest.core.redaction.marks import MARK, REDACTED, WITHHELD, places
+from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, places
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
 from inquest.core.redaction.structure import SCALARS, EnvValues, Leaves, is_identity
@@ -45,14 +45,14 @@ class Redactor:
 
     def __init__(self, known: Iterable[str] = (), *, env_values: EnvValues = "sensitive") -> None:
         self._values = frozenset(known)
-        self._known = Known(self._values)
+        self._known = KnownSecrets(self._values)
         self._env_values = env_values
 
     def learn(self, value: str) -> None:
         """One more value to mask from now on; what was known before stays known, for old texts may still hold it."""
         if value not in self._values:
             self._values |= {value}
-            self._known = Known(self._values)
+            self._known = KnownSecrets(self._values)
 
     def text(self, text: str) -> Redacted[str]:
         return seal(self._guarded(text))
@@ -222,7 +222,7 @@ MIN_KNOWN: Final = 4
 """Shorter known values would mask ordinary words."""
 
 
-class Known:
+class KnownSecrets:
     """Masks known values, the longest first: one may hold another."""
 
     def __init__(self, values: Iterable[str]) -> None:

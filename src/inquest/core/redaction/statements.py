@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from inquest.core.redaction.keys import is_harmless, is_sensitive
-from inquest.core.redaction.marks import places, replaced
+from inquest.core.redaction.mask import places, replaced
 
 _Span = tuple[int, int]
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from inquest.core.redaction.keys import LONGEST_KEY, is_harmless, is_secret_file, is_sensitive, says_password
-from inquest.core.redaction.marks import MARK
+from inquest.core.redaction.mask import MARK
 
 SCALARS: Final = (int, float, bool, type(None))
 """Asked first, because asking whether a value is a mapping costs more than anything else here."""

@@ -29,7 +29,7 @@ from inquest.core.remediation.proposal import (
     Parent,
     Proposal,
     child_metadata,
-    explained,
+    explain_drift,
     proposal_digest,
     time_of,
 )
@@ -41,7 +41,7 @@ MAX_EVIDENCE: Final = 10
 
 
 @dataclass(frozen=True)
-class Asking:
+class ApprovalTerms:
     """Of whom an approval is asked; no part of the digest, which is of the action."""
 
     expires_at: datetime
@@ -57,7 +57,7 @@ class Asking:
         return self.requester if 0 < len(self.requester) <= MAX_REQUESTER else None
 
 
-def asks_less(found: ApprovalSpec, wanted: Asking) -> bool:
+def asks_less(found: ApprovalSpec, wanted: ApprovalTerms) -> bool:
     """Whether a request that stands there already is easier to get through than the one that would be made now."""
     separate = wanted.separate_requester and not (found.separate_requester and found.requested_by == wanted.named)
     return found.required_approvals < wanted.required_approvals or found.expires_at > wanted.expires_at or separate
@@ -69,7 +69,7 @@ def digest_of_request(spec: ApprovalSpec) -> str:
 
 
 @dataclass(frozen=True)
-class Account:
+class DiagnosisSummary:
     """What the approver is told about the diagnosis."""
 
     summary: str = ""
@@ -83,8 +83,8 @@ def approval_request(
     parent: Parent,
     proposal: Proposal,
     found: Ruling,
-    account: Account,
-    asking: Asking,
+    account: DiagnosisSummary,
+    asking: ApprovalTerms,
 ) -> Manifest:
     """The request, complete and without a decision; its preview must have been redacted."""
     spec = ApprovalSpec(
@@ -112,7 +112,7 @@ def approval_request(
     return RemediationApprovalRequest(metadata=metadata, spec=spec).to_object()
 
 
-def _cited(account: Account) -> tuple[CitedEvidence, ...]:
+def _cited(account: DiagnosisSummary) -> tuple[CitedEvidence, ...]:
     """Supported claims; where there is none, what else the diagnosis names."""
     supported = [claim for claim in account.claims if claim.verdict is ClaimVerdict.SUPPORTED]
     cited = [_citation(claim, claim.evidence[0]) for claim in supported if claim.evidence]
@@ -131,7 +131,7 @@ def _proposed(alternatives: Iterable[AlternativeWorkflow]) -> tuple[ProposedAlte
     )
 
 
-class Standing(StrEnum):
+class ApprovalStanding(StrEnum):
     """What a request is worth at this moment."""
 
     PENDING = "Pending"
@@ -152,12 +152,12 @@ class Standing(StrEnum):
     STANDS = "Approved"
 
 
-HELD: Final = frozenset({Standing.WAIT, Standing.UNREAD})
+HELD: Final = frozenset({ApprovalStanding.WAIT, ApprovalStanding.UNREAD})
 """Decided, and acted on as soon as what hinders it is over."""
 
 
 @dataclass(frozen=True)
-class ApprovalView:
+class ApprovalInput:
     """All that the question may look at; everything is read from the API server just before."""
 
     spec: ApprovalSpec
@@ -199,92 +199,98 @@ class ApprovalView:
 
 
 @dataclass(frozen=True)
-class Stand:
+class ApprovalCheck:
     """The answer, with a sentence and, where it is void, the word and what differs."""
 
-    standing: Standing
+    standing: ApprovalStanding
     message: str = ""
     void: VoidReason | None = None
     drift: Drift | None = None
 
 
-Check = Callable[[ApprovalView], Stand | None]
+ApprovalRule = Callable[[ApprovalInput], ApprovalCheck | None]
 
 
-def approval_stands(view: ApprovalView) -> Stand:
+def check_approval(view: ApprovalInput) -> ApprovalCheck:
     """The first check that fails decides; none does: the approval may be used, once."""
-    return next((found for check in APPROVAL_CHECKS if (found := check(view))), Stand(Standing.STANDS))
+    return next((found for check in APPROVAL_CHECKS if (found := check(view))), ApprovalCheck(ApprovalStanding.STANDS))
 
 
-def check_overtaken(view: ApprovalView) -> Stand | None:
+def check_overtaken(view: ApprovalInput) -> ApprovalCheck | None:
     """Nothing is left to approve."""
     if view.cancelled and not view.consumed_by:
-        return Stand(Standing.VOIDED, "the investigation was cancelled", VoidReason.INVESTIGATION_CANCELLED)
+        return ApprovalCheck(
+            ApprovalStanding.VOIDED, "the investigation was cancelled", VoidReason.INVESTIGATION_CANCELLED
+        )
     if view.signal_resolved and not view.consumed_by:
-        return Stand(Standing.VOIDED, "the signal is resolved", VoidReason.SIGNAL_RESOLVED)
+        return ApprovalCheck(ApprovalStanding.VOIDED, "the signal is resolved", VoidReason.SIGNAL_RESOLVED)
     return None
 
 
-def check_undecided(view: ApprovalView) -> Stand | None:
+def check_undecided(view: ApprovalInput) -> ApprovalCheck | None:
     """Nobody has decided: it drifts, expires or waits."""
     if view.spec.decision is not None:
         return None
     if view.now > view.spec.expires_at:
-        return Stand(Standing.EXPIRED, "Approval request expired")
-    return check_drift(view) or Stand(Standing.PENDING)
+        return ApprovalCheck(ApprovalStanding.EXPIRED, "Approval request expired")
+    return check_drift(view) or ApprovalCheck(ApprovalStanding.PENDING)
 
 
-def check_policies(view: ApprovalView) -> Stand | None:
+def check_policies(view: ApprovalInput) -> ApprovalCheck | None:
     """Row 1: without the admission policies nobody vouches for who decided."""
-    return None if view.policies_intact else Stand(Standing.WAIT, "the admission policies are missing or changed")
+    return (
+        None
+        if view.policies_intact
+        else ApprovalCheck(ApprovalStanding.WAIT, "the admission policies are missing or changed")
+    )
 
 
-def check_recorded(view: ApprovalView) -> Stand | None:
+def check_recorded(view: ApprovalInput) -> ApprovalCheck | None:
     """Row 2: only the request that this case made counts."""
     ours = view.recorded_uid and view.uid == view.recorded_uid and view.owner_uid == view.case_uid
-    return None if ours else Stand(Standing.TAMPERED, "the request is not the one that this case made")
+    return None if ours else ApprovalCheck(ApprovalStanding.TAMPERED, "the request is not the one that this case made")
 
 
-def check_digest(view: ApprovalView) -> Stand | None:
+def check_digest(view: ApprovalInput) -> ApprovalCheck | None:
     """Row 3: it still says what was proposed."""
     found = digest_of_request(view.spec)
     if found == view.recorded_digest:
         return None
     changed = Drift(VoidReason.WORKFLOW_CHANGED, view.recorded_digest, found)
-    return Stand(Standing.VOIDED, "the request is not what was proposed", changed.reason, changed)
+    return ApprovalCheck(ApprovalStanding.VOIDED, "the request is not what was proposed", changed.reason, changed)
 
 
-def check_decision(view: ApprovalView) -> Stand | None:
+def check_decision(view: ApprovalInput) -> ApprovalCheck | None:
     """Row 4: enough different people who may approve, and none who may not."""
     if view.spec.decision is Decision.REJECTED:
         said = view.spec.decision_reason or f"Rejected by {view.spec.decided_by}"
-        return None if view.late else Stand(Standing.REJECTED, said)
+        return None if view.late else ApprovalCheck(ApprovalStanding.REJECTED, said)
     if view.spec.decision is not Decision.APPROVED:
-        return Stand(Standing.NOT_APPROVED, f"{view.spec.decision!r} is no approval")
+        return ApprovalCheck(ApprovalStanding.NOT_APPROVED, f"{view.spec.decision!r} is no approval")
     why = next((text for holds, text in _objections(view) if holds), "")
-    return Stand(Standing.NOT_APPROVED, why) if why else None
+    return ApprovalCheck(ApprovalStanding.NOT_APPROVED, why) if why else None
 
 
-def check_time(view: ApprovalView) -> Stand | None:
+def check_time(view: ApprovalInput) -> ApprovalCheck | None:
     """Row 5: decided by `expiresAt` on the API server's clock."""
-    return Stand(Standing.EXPIRED, "Approval request expired") if view.late else None
+    return ApprovalCheck(ApprovalStanding.EXPIRED, "Approval request expired") if view.late else None
 
 
-def check_drift(view: ApprovalView) -> Stand | None:
+def check_drift(view: ApprovalInput) -> ApprovalCheck | None:
     """Row 6: target and workflow are what was approved; the guards follow in `guard`."""
     if view.drift is None:
         return None
-    why = explained(view.drift, view.spec.target, view.spec.workflow.id)
-    return Stand(Standing.VOIDED, why, view.drift.reason, view.drift)
+    why = explain_drift(view.drift, view.spec.target, view.spec.workflow.id)
+    return ApprovalCheck(ApprovalStanding.VOIDED, why, view.drift.reason, view.drift)
 
 
-def check_unused(view: ApprovalView) -> Stand | None:
+def check_unused(view: ApprovalInput) -> ApprovalCheck | None:
     """Row 7: one approval, one execution."""
     used = view.consumed_by and view.consumed_by != view.own_execution
-    return Stand(Standing.USED, "another execution has used it") if used else None
+    return ApprovalCheck(ApprovalStanding.USED, "another execution has used it") if used else None
 
 
-APPROVAL_CHECKS: Final[tuple[Check, ...]] = (
+APPROVAL_CHECKS: Final[tuple[ApprovalRule, ...]] = (
     check_overtaken,
     check_undecided,
     check_policies,
@@ -297,7 +303,7 @@ APPROVAL_CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def _objections(view: ApprovalView) -> Iterator[tuple[bool, str]]:
+def _objections(view: ApprovalInput) -> Iterator[tuple[bool, str]]:
     people = view.people
     yield len(people) < view.spec.required_approvals, f"{len(people)} of {view.spec.required_approvals} people approved"
     for name in people:

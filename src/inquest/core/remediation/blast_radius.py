@@ -9,7 +9,7 @@ from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Blast
 
 
-def blast(
+def blast_radius(
     pods: Sequence[Json] | None, services: Sequence[Json] | None, budgets: Sequence[Json] | None, template: Json
 ) -> Blast:
     """None for what was not read; a figure that would rest on something unread is unknown too.

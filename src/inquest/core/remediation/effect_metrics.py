@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from inquest.api.refs import TargetRef
 from inquest.api.types import SourceType
-from inquest.core.remediation.effectiveness import Metric
+from inquest.core.remediation.effectiveness import MetricChange
 from inquest.core.remediation.preview import expand
 from inquest.core.signals.alertmanager import TARGET_LABELS
 
@@ -33,7 +33,7 @@ _ENDINGS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Question:
+class MetricQuery:
     """One figure and the query for it."""
 
     name: str
@@ -46,19 +46,19 @@ def pods_of(target: TargetRef) -> str:
     return "" if ending is None or not target.namespace else target.name.replace(".", "[.]") + ending
 
 
-def questions(target: TargetRef, queries: Mapping[str, str]) -> tuple[Question, ...]:
+def questions(target: TargetRef, queries: Mapping[str, str]) -> tuple[MetricQuery, ...]:
     """What is asked about a target, by the name of the figure; nothing of a kind without pods."""
     pods = pods_of(target)
     asked = queries.items() if pods else ()
-    return tuple(Question(name, expand(query, {"PODS": pods})) for name, query in asked if query)
+    return tuple(MetricQuery(name, expand(query, {"PODS": pods})) for name, query in asked if query)
 
 
-def metric(question: Question, data: Any, *, started: datetime, ended: datetime) -> Metric:
+def metric(question: MetricQuery, data: Any, *, started: datetime, ended: datetime) -> MetricChange:
     """The first point before the run and the last after it; neither, where one of them is not there."""
     points = _points(data)
     known = bool(points) and points[0][0] <= started and points[-1][0] >= ended
     before, after = (points[0][1], points[-1][1]) if known else (None, None)
-    return Metric(question.name, before, after, lower_is_better=question.name not in HIGHER_IS_BETTER)
+    return MetricChange(question.name, before, after, lower_is_better=question.name not in HIGHER_IS_BETTER)
 
 
 def _points(data: Any) -> tuple[tuple[datetime, float], ...]:

@@ -80,7 +80,7 @@ NOT_ASSESSED: Final = Component()
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricChange:
     """First sample against last; None where there was none."""
 
     name: str
@@ -110,7 +110,7 @@ class EffectView:
     firing: tuple[Mapping[str, str], ...] | None = None
     """Labels of the alerts that Alertmanager shows for the Signal."""
     metrics_in_scope: bool = False
-    metrics: tuple[Metric, ...] | None = None
+    metrics: tuple[MetricChange, ...] | None = None
     previous: Assessment | None = None
 
 
@@ -354,7 +354,7 @@ def _metrics(view: EffectView) -> Component:
     return Component(assessed=score is not None, score=score)
 
 
-def metrics_score(metrics: Iterable[Metric]) -> float | None:
+def metrics_score(metrics: Iterable[MetricChange]) -> float | None:
     """The mean of the relative improvements; None where no metric has both samples."""
     scores = [improvement(one.before, one.after, lower_is_better=one.lower_is_better) for one in metrics]
     known = [score for score in scores if score is not None]

@@ -12,7 +12,7 @@ from inquest.api.refs import TargetRef
 from inquest.api.types import HumanReviewReason, Phase, Reason, Resolution, SubReason
 from inquest.core.history.chain_guards import RECURRENCE_LIMIT, ChainRules, chain_block
 from inquest.core.history.history import History
-from inquest.core.remediation.proposal import Drift, explained
+from inquest.core.remediation.proposal import Drift, explain_drift
 from inquest.core.signals.scope import is_managed
 
 BUSY_LOOK: Final = timedelta(seconds=30)
@@ -38,7 +38,7 @@ class GuardRules:
 
 
 @dataclass(frozen=True)
-class GuardView:
+class GuardInput:
     """All that the guards may look at; read again after approval and when a Blocked execution wakes."""
 
     target: TargetRef
@@ -59,7 +59,7 @@ class GuardView:
 
 
 @dataclass(frozen=True)
-class Halt:
+class GuardResult:
     """A guard that holds: the end of the case, or, with `until`, a Blocked execution."""
 
     guard: str
@@ -74,19 +74,19 @@ class Halt:
     drift: Drift | None = None
 
 
-Guard = Callable[[GuardView], Halt | None]
+Guard = Callable[[GuardInput], GuardResult | None]
 
 
-def guard(view: GuardView) -> Halt | None:
+def check_guards(view: GuardInput) -> GuardResult | None:
     """The first guard that holds; None: the execution may begin."""
     return next((found for one in GUARDS if (found := one(view))), None)
 
 
-def guard_resolved(view: GuardView) -> Halt | None:
+def guard_resolved(view: GuardInput) -> GuardResult | None:
     """Nothing is wrong any more."""
     if not view.signal_resolved:
         return None
-    return Halt(
+    return GuardResult(
         "SignalResolved",
         "the signal is resolved",
         Phase.COMPLETED,
@@ -96,28 +96,28 @@ def guard_resolved(view: GuardView) -> Halt | None:
     )
 
 
-def guard_scope(view: GuardView) -> Halt | None:
+def guard_scope(view: GuardInput) -> GuardResult | None:
     """The target was never given into our care; not knowing it is a no."""
     managed = is_managed(view.scope_labels, require_label=view.rules.require_label)
     return None if managed and not view.scope_unknown else _refused(view, SubReason.OUT_OF_SCOPE, "is out of scope")
 
 
-def guard_protected(view: GuardView) -> Halt | None:
+def guard_protected(view: GuardInput) -> GuardResult | None:
     """Remediation there is refused by code, whatever policy or label say."""
     protected = (view.target.namespace or "") in view.rules.protected_namespaces
     return _refused(view, SubReason.PROTECTED_NAMESPACE, "is in a protected namespace") if protected else None
 
 
-def guard_drift(view: GuardView) -> Halt | None:
+def guard_drift(view: GuardInput) -> GuardResult | None:
     """It is not the object that was judged."""
     if view.drift is None:
         return None
     reason = Reason.APPROVAL_VOIDED if view.approved_by_person else Reason.REMEDIATION_BLOCKED
-    word, message = view.drift.reason, explained(view.drift, view.target, view.workflow_id)
-    return Halt(word, message, Phase.FAILED, reason, SubReason(word), drift=view.drift)
+    word, message = view.drift.reason, explain_drift(view.drift, view.target, view.workflow_id)
+    return GuardResult(word, message, Phase.FAILED, reason, SubReason(word), drift=view.drift)
 
 
-def guard_chain(view: GuardView) -> Halt | None:
+def guard_chain(view: GuardInput) -> GuardResult | None:
     """The same was tried before and did not help."""
     found = chain_block(view.history, view.spec_hash, view.now, view.rules.chain)
     if found is None:
@@ -126,21 +126,21 @@ def guard_chain(view: GuardView) -> Halt | None:
     return _failed(found.reason, found.message, word, HumanReviewReason.INEFFECTIVE_CHAIN)
 
 
-def guard_busy(view: GuardView) -> Halt | None:
+def guard_busy(view: GuardInput) -> GuardResult | None:
     """Somebody else works on it."""
     if view.holder is None:
         return None
     message = f"{view.holder.name} is changing {view.target.display}"
-    return Halt("ResourceBusy", message, until=view.now + BUSY_LOOK, blocked_by=view.holder)
+    return GuardResult("ResourceBusy", message, until=view.now + BUSY_LOOK, blocked_by=view.holder)
 
 
-def guard_recent(view: GuardView) -> Halt | None:
+def guard_recent(view: GuardInput) -> GuardResult | None:
     """The same workflow has just been there; give it time to show."""
     ends = [run.ended_at for run in view.recent if run.workflow_id == view.workflow_id]
     until = max(ends, default=None)
     until = until + view.rules.recently_remediated if until else None
     held = until is not None and until > view.now
-    return Halt("RecentlyRemediated", f"{view.workflow_id} has just run", until=until) if held else None
+    return GuardResult("RecentlyRemediated", f"{view.workflow_id} has just run", until=until) if held else None
 
 
 GUARDS: Final[tuple[Guard, ...]] = (
@@ -157,15 +157,15 @@ UNDO_GUARDS: Final[tuple[Guard, ...]] = (guard_scope, guard_protected, guard_dri
 """What may hold an undo back: it is no new try, and a Signal that is over does not mend what the run has broken."""
 
 
-def guard_undo(view: GuardView) -> Halt | None:
+def guard_undo(view: GuardInput) -> GuardResult | None:
     """The first guard that holds an undo back; None: it may begin."""
     return next((found for one in UNDO_GUARDS if (found := one(view))), None)
 
 
-def _refused(view: GuardView, word: SubReason, what: str) -> Halt:
+def _refused(view: GuardInput, word: SubReason, what: str) -> GuardResult:
     return _failed(word, f"{view.target.display} {what}", word, HumanReviewReason.REMEDIATION_BLOCKED)
 
 
-def _failed(name: str, message: str, word: SubReason, review: HumanReviewReason) -> Halt:
+def _failed(name: str, message: str, word: SubReason, review: HumanReviewReason) -> GuardResult:
     resolution = Resolution.MANUAL_REVIEW_REQUIRED
-    return Halt(name, message, Phase.FAILED, Reason.REMEDIATION_BLOCKED, word, resolution, review)
+    return GuardResult(name, message, Phase.FAILED, Reason.REMEDIATION_BLOCKED, word, resolution, review)

@@ -55,7 +55,7 @@ def target_fault(target: TargetRef) -> str:
     return "" if TARGET_STRING.fullmatch(text) else f"{text!r} is neither namespace/Kind/name nor Kind/name"
 
 
-def job(execution: WorkflowExecution, *, namespace: str, health: float | None = None) -> Manifest:
+def job_of(execution: WorkflowExecution, *, namespace: str, health: float | None = None) -> Manifest:
     """The Job of an execution; its name is the lock on the target. `health`: of the target right before, 0 to 1."""
     spec, target = execution.spec, target_string(execution.spec.target)
     labels = _job_labels(execution)
@@ -185,7 +185,7 @@ def _mounted(folder: str, name: str, source: Manifest) -> tuple[Manifest, Manife
     }
 
 
-class Lock(StrEnum):
+class TargetLock(StrEnum):
     """Whose Job holds the target (resources, 8.3, row lock)."""
 
     FREE = "Free"
@@ -198,16 +198,16 @@ class Lock(StrEnum):
     """Not made by Inquest: never touched."""
 
 
-def lock_on(found: Json | None, execution_uid: str) -> Lock:
+def lock_on(found: Json | None, execution_uid: str) -> TargetLock:
     """What the Job that stands under the target's name means for this execution."""
     if found is None:
-        return Lock.FREE
+        return TargetLock.FREE
     holder = _labels(found).get(EXECUTION_LABEL)
     if not holder:
-        return Lock.FOREIGN
+        return TargetLock.FOREIGN
     if holder == execution_uid:
-        return Lock.OURS
-    return Lock.ENDED if job_outcome(found, (), ()).ended else Lock.BUSY
+        return TargetLock.OURS
+    return TargetLock.ENDED if job_outcome(found, (), ()).ended else TargetLock.BUSY
 
 
 def clean_up_is_due(found: Json, execution_uid: str, *, ended_at: datetime, now: datetime, cooldown: timedelta) -> bool:

@@ -46,7 +46,7 @@ NO_FACT_TEXT: Final = "Approval required: no supported claim rests on a fact of 
 
 
 @dataclass(frozen=True)
-class Answer:
+class PolicyAnswer:
     """What OPA answered: the value of the query, or the fault that made it useless; never both."""
 
     value: Mapping[str, Any] | None
@@ -76,7 +76,7 @@ class Blast:
 
 
 @dataclass(frozen=True)
-class Question:
+class PolicyInput:
     """All that a policy may look at."""
 
     signal_type: str
@@ -113,7 +113,7 @@ class Question:
     risk_tolerance: RiskTolerance = RiskTolerance.MEDIUM
 
 
-def policy_document(asked: Question) -> dict[str, Any]:
+def policy_document(asked: PolicyInput) -> dict[str, Any]:
     """The input of the policy, key by key (resources, 5.2)."""
     threshold = asked.confidence_threshold
     return {
@@ -135,7 +135,7 @@ def policy_document(asked: Question) -> dict[str, Any]:
     }
 
 
-def _extras(asked: Question) -> dict[str, Any]:
+def _extras(asked: PolicyInput) -> dict[str, Any]:
     """What Inquest knows beyond the keys that policies share; kept apart so that no key can collide."""
     return {
         "mode": asked.mode,
@@ -216,9 +216,9 @@ class Ruling:
         """Whether a person has to decide."""
         return self.decision is RulingDecision.APPROVAL_REQUIRED
 
-    def to_status(self) -> api.Ruling:
+    def to_status(self) -> api.RulingSummary:
         """As it stands in the status of the Investigation."""
-        return api.Ruling(
+        return api.RulingSummary(
             decision=self.decision,
             reason=self.reason,
             risk_factors=self.risk_factors,
@@ -231,7 +231,7 @@ class Ruling:
 
 
 def ruling(
-    answer: Answer,
+    answer: PolicyAnswer,
     *,
     history: History,
     rests_on_fact: bool,
@@ -262,36 +262,36 @@ def ruling(
 
 
 @dataclass(frozen=True)
-class _Said:
+class _PolicyWords:
     decision: RulingDecision
     reason: str
     fault: str = ""
 
 
-def _read(answer: Answer) -> _Said:
+def _read(answer: PolicyAnswer) -> _PolicyWords:
     """The first reading that fits decides; none of them takes silence for consent."""
     value = answer.value if isinstance(answer.value, Mapping) else {}
     return next(found for reading in _READINGS if (found := reading(answer, value)))
 
 
-def _unanswered(answer: Answer, value: Mapping[str, Any]) -> _Said | None:
+def _unanswered(answer: PolicyAnswer, value: Mapping[str, Any]) -> _PolicyWords | None:
     fault = answer.fault or ("" if isinstance(answer.value, Mapping) else "the answer is not an object")
     return _degraded(fault) if fault else None
 
 
-def _denied(answer: Answer, value: Mapping[str, Any]) -> _Said | None:
+def _denied(answer: PolicyAnswer, value: Mapping[str, Any]) -> _PolicyWords | None:
     return (
-        _Said(RulingDecision.DENIED, _text(value.get("deny_reason"), DENIED_TEXT))
+        _PolicyWords(RulingDecision.DENIED, _text(value.get("deny_reason"), DENIED_TEXT))
         if value.get("deny") is True
         else None
     )
 
 
-def _unclear_denial(answer: Answer, value: Mapping[str, Any]) -> _Said | None:
+def _unclear_denial(answer: PolicyAnswer, value: Mapping[str, Any]) -> _PolicyWords | None:
     return _degraded("deny is not a boolean") if value.get("deny", False) is not False else None
 
 
-def _unclear(answer: Answer, value: Mapping[str, Any]) -> _Said | None:
+def _unclear(answer: PolicyAnswer, value: Mapping[str, Any]) -> _PolicyWords | None:
     if not value:
         return _degraded("the answer is empty")
     if "require_approval" not in value:
@@ -299,16 +299,16 @@ def _unclear(answer: Answer, value: Mapping[str, Any]) -> _Said | None:
     return None if isinstance(value["require_approval"], bool) else _degraded("require_approval is not a boolean")
 
 
-def _required(answer: Answer, value: Mapping[str, Any]) -> _Said | None:
-    said = _Said(RulingDecision.APPROVAL_REQUIRED, _text(value.get("reason"), REQUIRED_TEXT))
+def _required(answer: PolicyAnswer, value: Mapping[str, Any]) -> _PolicyWords | None:
+    said = _PolicyWords(RulingDecision.APPROVAL_REQUIRED, _text(value.get("reason"), REQUIRED_TEXT))
     return said if value["require_approval"] is not False else None
 
 
-def _automatic(answer: Answer, value: Mapping[str, Any]) -> _Said | None:
-    return _Said(RulingDecision.AUTO_APPROVED, _text(value.get("reason"), AUTOMATIC_TEXT))
+def _automatic(answer: PolicyAnswer, value: Mapping[str, Any]) -> _PolicyWords | None:
+    return _PolicyWords(RulingDecision.AUTO_APPROVED, _text(value.get("reason"), AUTOMATIC_TEXT))
 
 
-_READINGS: Final[tuple[Callable[[Answer, Mapping[str, Any]], _Said | None], ...]] = (
+_READINGS: Final[tuple[Callable[[PolicyAnswer, Mapping[str, Any]], _PolicyWords | None], ...]] = (
     _unanswered,
     _denied,
     _unclear_denial,
@@ -318,8 +318,8 @@ _READINGS: Final[tuple[Callable[[Answer, Mapping[str, Any]], _Said | None], ...]
 )
 
 
-def _degraded(fault: str) -> _Said:
-    return _Said(RulingDecision.APPROVAL_REQUIRED, f"Approval required: policy degraded, {fault}", fault)
+def _degraded(fault: str) -> _PolicyWords:
+    return _PolicyWords(RulingDecision.APPROVAL_REQUIRED, f"Approval required: policy degraded, {fault}", fault)
 
 
 def _text(found: object, otherwise: str) -> str:
@@ -345,7 +345,7 @@ def _risk_factor(item: object) -> RiskFactor | None:
 
 
 @dataclass(frozen=True)
-class Following:
+class AfterRuling:
     """Where a ruling leads; the fields after `phase` are set where the case ends with it."""
 
     approval_state: ApprovalState | None
@@ -355,17 +355,17 @@ class Following:
     review: HumanReviewReason | None = None
 
 
-def what_follows(found: Ruling, *, dry_run: bool) -> Following:
+def after_ruling(found: Ruling, *, dry_run: bool) -> AfterRuling:
     """The table of 5.4; the guards of 9.4 still stand before an execution."""
     if found.decision is RulingDecision.DENIED:
         return _DENIED
     state = ApprovalState.PENDING if found.asks else ApprovalState.AUTO
     if dry_run:
-        return Following(state, Phase.COMPLETED, Reason.ANALYSIS_COMPLETED, Resolution.DRY_RUN)
-    return Following(state, Phase.AWAITING_APPROVAL if found.asks else Phase.EXECUTING)
+        return AfterRuling(state, Phase.COMPLETED, Reason.ANALYSIS_COMPLETED, Resolution.DRY_RUN)
+    return AfterRuling(state, Phase.AWAITING_APPROVAL if found.asks else Phase.EXECUTING)
 
 
-_DENIED: Final = Following(
+_DENIED: Final = AfterRuling(
     ApprovalState.DENIED,
     Phase.FAILED,
     Reason.POLICY_DENIED,
@@ -373,7 +373,7 @@ _DENIED: Final = Following(
     HumanReviewReason.POLICY_DENIED,
 )
 
-NO_WORKFLOW: Final = Following(None, Phase.FAILED, Reason.NO_WORKFLOW_SELECTED)
+NO_WORKFLOW: Final = AfterRuling(None, Phase.FAILED, Reason.NO_WORKFLOW_SELECTED)
 """Analyzing without a workflow: the policy is not asked (5.1)."""
 
 

@@ -92,7 +92,7 @@ def digest_of_proposal(proposal: Proposal, policy_hash: str) -> str:
 
 
 @dataclass(frozen=True)
-class Seen:
+class CurrentState:
     """Target and workflow as they are now."""
 
     target_uid: str | None
@@ -113,7 +113,7 @@ class Drift:
     """The same of what is there; empty where nothing is. Equal where a workflow is there and no longer offered."""
 
 
-def drift(target: PinnedTarget, workflow: WorkflowPin, seen: Seen) -> Drift | None:
+def drift(target: PinnedTarget, workflow: WorkflowPin, seen: CurrentState) -> Drift | None:
     """Why a proposal no longer means what it said; a changed resourceVersion alone is no reason."""
     uids, specs = (target.uid, seen.target_uid or ""), (target.drift_hash or "", seen.drift_hash)
     texts = (workflow.content_hash, seen.workflow_hash)
@@ -126,7 +126,7 @@ def drift(target: PinnedTarget, workflow: WorkflowPin, seen: Seen) -> Drift | No
     return next((Drift(reason, *values) for holds, reason, values in checks if holds), None)
 
 
-def explained(found: Drift, target: TargetRef, workflow_id: str) -> str:
+def explain_drift(found: Drift, target: TargetRef, workflow_id: str) -> str:
     """A drift as a sentence for people."""
     named = f"workflow {workflow_id}"
     match found.reason:

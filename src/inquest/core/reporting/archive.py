@@ -19,31 +19,31 @@ from inquest.core.case.case import Case
 from inquest.core.case.facts import Fact
 from inquest.core.case.journal import dump, load
 from inquest.core.case.steps import (
-    Ask,
     AskGroup,
+    AskPolicy,
     AskStreams,
+    BeginCase,
+    BindProposal,
+    CallModel,
     ChooseByCode,
     Execute,
-    LookAgain,
-    LookUp,
-    Open,
-    Propose,
+    Observed,
+    RecheckTarget,
     RequestApproval,
     ResolveContext,
-    Rule,
-    RunBatch,
     RunStreams,
+    RunToolBatch,
     SeekTarget,
     Step,
     TakeSnapshot,
-    View,
+    ValidateSelection,
     Wait,
 )
 from inquest.core.case.transitions import advance, fold
 from inquest.core.diagnosis.detectors.registry import examine
 from inquest.core.diagnosis.health import health
 from inquest.core.llm.messages import Invocation
-from inquest.core.reporting.audit import AGENT, OWN, Record, event_id
+from inquest.core.reporting.audit import AGENT, OWN, AuditRecord, event_id
 from inquest.core.reporting.transcript import NO_TOOLS, Offered
 from inquest.core.selection import selection
 from inquest.errors import NotRecorded
@@ -51,14 +51,14 @@ from inquest.errors import NotRecorded
 FACT: Final = f"{OWN}case.fact"
 PIECE: Final = 500_000
 """Characters of JSON after which the objects of a snapshot go on in another record."""
-AFTER: Final = (Rule, Wait, RequestApproval, Execute)
+AFTER: Final = (AskPolicy, Wait, RequestApproval, Execute)
 """Steps that no replay takes."""
 
 
 # --- kept -------------------------------------------------------------------------------------------------
 
 
-def pieces(case: Case, uid: str) -> Iterator[Record]:
+def fact_records(case: Case, uid: str) -> Iterator[AuditRecord]:
     """The facts up to the choice of a workflow, as records; a snapshot's objects in as many as they need."""
     for number, fact in enumerate(case.facts):
         payloads = list(_parts(dump(fact)))
@@ -66,10 +66,10 @@ def pieces(case: Case, uid: str) -> Iterator[Record]:
             step = f"fact:{number}:{part}"
             head = {"event_type": FACT, "event_id": event_id(uid, step), "incident_id": uid}
             body = {"fact": number, "part": part, "parts": len(payloads), "payload": payload}
-            yield Record(step, FACT, AGENT, "case_fact", "success", moment_of(fact, case), head | body)
+            yield AuditRecord(step, FACT, AGENT, "case_fact", "success", moment_of(fact, case), head | body)
 
 
-def joined(found: Iterable[Mapping[str, Any]]) -> Case:
+def case_from_records(found: Iterable[Mapping[str, Any]]) -> Case:
     """The case that these records make, in any order; NotRecorded where one is missing."""
     numbered = sorted(
         (one for one in found if one.get("event_type") == FACT), key=lambda one: (one["fact"], one["part"])
@@ -122,7 +122,7 @@ def moment_of(fact: Fact, case: Case) -> datetime:
 # --- played once more ---------------------------------------------------------------------------------------
 
 
-def replayed(recorded: Case, tools: Offered = NO_TOOLS) -> Case:
+def replay_case(recorded: Case, tools: Offered = NO_TOOLS) -> Case:
     """The case as code would conclude it now; NotRecorded where it asks for what nobody was asked then.
 
     `tools` are those that the second invocation was offered; the first one's stand in its brief.
@@ -146,14 +146,14 @@ class _Tape:
         briefed = recorded.first(facts.Briefed)
         self._tools = {**NO_TOOLS, **tools} | ({Invocation.RCA: briefed.brief.tools} if briefed else {})
 
-    def view(self) -> View:
+    def view(self) -> Observed:
         """As it was just before the next answer."""
         upcoming = self._facts[0] if self._facts else self._recorded.facts[-1]
-        return View(now=moment_of(upcoming, self._recorded), tools=self._tools)
+        return Observed(now=moment_of(upcoming, self._recorded), tools=self._tools)
 
     def answer(self, step: Step) -> Fact:
         """The next answer, where it is one to this step."""
-        if isinstance(step, case_steps.Record):
+        if isinstance(step, case_steps.RecordFact):
             self._pass_over(step.fact)
             return step.fact
         upcoming = self._facts.pop(0) if self._facts else None
@@ -174,30 +174,30 @@ def _anew(fact: Fact, step: Step) -> Fact:
         case facts.SnapshotTaken(), _:
             findings, _failed = examine(fact.snapshot)
             return facts.SnapshotTaken(fact.snapshot, findings, health(fact.snapshot))
-        case facts.Tried(), LookUp():
+        case facts.Tried(), ValidateSelection():
             record = fact.validation.record
             checked = selection.validate(step.reply.choice, record, step.target_kind) if record else fact.validation
             return replace(fact, number=step.number, reply=step.reply, validation=checked, cautions=step.cautions)
-        case facts.Selected(), Propose():
+        case facts.Selected(), BindProposal():
             return replace(fact, verdict=step.verdict)
         case _:
             return fact
 
 
 _ANSWERS: Final[Mapping[type, tuple[type[Fact], ...]]] = {
-    Open: (facts.Opened,),
+    BeginCase: (facts.Opened,),
     TakeSnapshot: (facts.SnapshotTaken,),
     ResolveContext: (facts.ContextResolved,),
-    Ask: (facts.Turned, facts.SelectionTurned),
+    CallModel: (facts.Turned, facts.SelectionTurned),
     AskGroup: (facts.SelectionTurned,),
-    RunBatch: (facts.ToolsRan,),
+    RunToolBatch: (facts.ToolsRan,),
     AskStreams: (facts.StreamsTurned,),
     RunStreams: (facts.StreamsRan,),
     SeekTarget: (facts.TargetSought,),
-    LookAgain: (facts.LookedAgain,),
+    RecheckTarget: (facts.LookedAgain,),
     ChooseByCode: (facts.Tried, facts.Unchosen),
-    LookUp: (facts.Tried,),
-    Propose: (facts.Selected,),
+    ValidateSelection: (facts.Tried,),
+    BindProposal: (facts.Selected,),
 }
 """Which facts can answer a step."""
 _ANSWERS_OF_ALL: Final = tuple(dict.fromkeys(kind for kinds in _ANSWERS.values() for kind in kinds))

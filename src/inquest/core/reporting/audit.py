@@ -18,18 +18,27 @@ from inquest.api.refs import TargetRef
 from inquest.api.types import ApprovalState, EffectivenessReason, Phase, Reason, Resolution
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.outcome import Verdict
+from inquest.core.case.outcome import Conclusion
 from inquest.core.case.transitions import fold
 from inquest.core.diagnosis.categories import NO_FAULT, category_from
 from inquest.core.evidence.evidence import digest_of
 from inquest.core.history.history import is_good
-from inquest.core.history.lessons import Check, Look, checked
-from inquest.core.llm.conversation import AskModel, Spent
+from inquest.core.history.lessons import EffectCheck, Look, checked
+from inquest.core.llm.conversation import AskModel, BudgetSpent
 from inquest.core.llm.loop import next_move
 from inquest.core.llm.messages import Invocation, Message, ModelReply
 from inquest.core.remediation.proposal import Drift
 from inquest.core.reporting.status import claims_of
-from inquest.core.reporting.transcript import NO_TOOLS, Asked, Exchange, Fate, Offered, exchanges, fate_of, inquiry_of
+from inquest.core.reporting.transcript import (
+    NO_TOOLS,
+    CallOutcome,
+    Offered,
+    ToolCallRecord,
+    TranscriptTurn,
+    fate_of,
+    inquiry_of,
+    transcript_turns,
+)
 from inquest.core.selection.selection import MAX_TRIES
 
 PREVIEW: Final = 500
@@ -40,7 +49,7 @@ OWN: Final = "inquest."
 
 
 @dataclass(frozen=True)
-class Record:
+class AuditRecord:
     """One event of the audit trail, before it is addressed."""
 
     step: str
@@ -57,17 +66,17 @@ def event_id(uid: str, step: str) -> str:
     return str(uuid5(NAMESPACE_URL, f"inquest:{uid}:{step}"))
 
 
-def records(case: Case, uid: str, run: Mapping[str, Any], tools: Offered = NO_TOOLS) -> tuple[Record, ...]:
+def audit_records(case: Case, uid: str, run: Mapping[str, Any], tools: Offered = NO_TOOLS) -> tuple[AuditRecord, ...]:
     """Everything of an ended case that DataStorage keeps, in the order in which it happened.
 
     `run` holds what the execution's status says, `tools` what the conversations were offered.
     """
-    book = _Book(case, uid, tools, {one.fact: one for one in exchanges(case, tools)})
+    book = _Book(case, uid, tools, {one.fact: one for one in transcript_turns(case, tools)})
     told = (one for number, fact in enumerate(case.facts) for one in _told(book, number, fact))
     return (*told, *_run_records(case, uid, run), *_ending(book, run))
 
 
-def feedback(case: str, uid: str, said: Feedback, at: datetime) -> Record:
+def feedback_record(case: str, uid: str, said: Feedback, at: datetime) -> AuditRecord:
     """What a person said of an ended case, once; `at` is when it was heard."""
     kind = f"{OWN}feedback.given"
     data = {
@@ -79,10 +88,10 @@ def feedback(case: str, uid: str, said: Feedback, at: datetime) -> Record:
         "cause": said.cause or "",
         "by": said.by,
     }
-    return Record("feedback", kind, AGENT, "feedback_given", "success", at, data)
+    return AuditRecord("feedback", kind, AGENT, "feedback_given", "success", at, data)
 
 
-def digest_of_records(found: Sequence[Record]) -> str:
+def digest_of_records(found: Sequence[AuditRecord]) -> str:
     """One hash over steps and payloads, for the status to name."""
     lines = (json.dumps([one.step, one.event_type, one.data], sort_keys=True, default=str) for one in found)
     return digest_of("\n".join(lines))
@@ -95,21 +104,23 @@ class _Book:
     case: Case
     uid: str
     tools: Offered
-    exchanges: Mapping[int, Exchange]
+    exchanges: Mapping[int, TranscriptTurn]
 
-    def agent(self, step: str, name: str, action: str, at: datetime, data: Mapping[str, Any], *, ok: bool) -> Record:
+    def agent(
+        self, step: str, name: str, action: str, at: datetime, data: Mapping[str, Any], *, ok: bool
+    ) -> AuditRecord:
         """An event of the investigation itself."""
         kind = name if name.startswith(OWN) else f"{AGENT}.{name}"
         head = {"event_type": kind, "event_id": event_id(self.uid, step), "incident_id": self.uid}
-        return Record(step, kind, AGENT, action, "success" if ok else "failure", at, head | dict(data))
+        return AuditRecord(step, kind, AGENT, action, "success" if ok else "failure", at, head | dict(data))
 
-    def asked_by(self, place: int) -> Exchange | None:
+    def asked_by(self, place: int) -> TranscriptTurn | None:
         """The exchange to which a batch of tools belongs: the newest before it."""
         before = [number for number in self.exchanges if number < place]
         return self.exchanges[max(before)] if before else None
 
 
-def _told(book: _Book, number: int, fact: facts.Fact) -> Iterator[Record]:
+def _told(book: _Book, number: int, fact: facts.Fact) -> Iterator[AuditRecord]:
     tell = _TELLERS.get(type(fact))
     return tell(book, number, fact) if tell else iter(())
 
@@ -117,7 +128,7 @@ def _told(book: _Book, number: int, fact: facts.Fact) -> Iterator[Record]:
 # --- looking --------------------------------------------------------------------------------------------------
 
 
-def _snapshot(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _snapshot(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     """What the snapshot read is evidence like any tool's: claims cite it, so it outlives the slots."""
     for index, item in enumerate(fact.snapshot.evidence):
         data = {
@@ -135,7 +146,7 @@ def _snapshot(book: _Book, number: int, fact: Any) -> Iterator[Record]:
         yield book.agent(step, "llm.tool_call", "llm_tool_call", item.observed_at, data, ok=item.holds)
 
 
-def _enrichment(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _enrichment(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     """Failed only where neither owner chain nor history could be read (pipeline, section 19)."""
     context, step = fact.context, f"{number}:{fact.SLOT}"
     if context.failure and not fact.history.available:
@@ -162,7 +173,7 @@ def _enrichment(book: _Book, number: int, fact: Any) -> Iterator[Record]:
 # --- the conversations ----------------------------------------------------------------------------------------
 
 
-def _turn(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _turn(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     found = book.exchanges.get(number)
     if found is None:
         return
@@ -176,14 +187,14 @@ def _turn(book: _Book, number: int, fact: Any) -> Iterator[Record]:
             yield from _call(book, f"{step}:{index}", found, index, asked, fact.at)
 
 
-def _streams_turned(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _streams_turned(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     """What each stream said."""
     for name, reply in fact.replies:
         data = {"phase": f"stream/{name}", **_said(reply)}
         yield book.agent(f"{number}:{fact.SLOT}:{name}", "llm.response", "llm_response", fact.at, data, ok=True)
 
 
-def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     """What each stream read: claims may cite it."""
     for name, results in fact.results:
         for index, result in enumerate(results):
@@ -206,7 +217,7 @@ def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[Record]:
             yield book.agent(step, "llm.tool_call", "llm_tool_call", fact.at, data, ok=not result.error)
 
 
-def _request(book: _Book, found: Exchange) -> dict[str, Any]:
+def _request(book: _Book, found: TranscriptTurn) -> dict[str, Any]:
     """What the model was shown; of the conversation only what it had not been shown before."""
     messages, tools = _shown(book, found)
     earlier, _ = _shown(book, _before(book, found))
@@ -223,25 +234,25 @@ def _request(book: _Book, found: Exchange) -> dict[str, Any]:
     }
 
 
-def _before(book: _Book, found: Exchange) -> Exchange | None:
+def _before(book: _Book, found: TranscriptTurn) -> TranscriptTurn | None:
     same = (one for one in book.exchanges.values() if one.invocation is found.invocation)
     return next((one for one in same if one.turn == found.turn - 1), None)
 
 
-def _shown(book: _Book, found: Exchange | None) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+def _shown(book: _Book, found: TranscriptTurn | None) -> tuple[tuple[Message, ...], tuple[str, ...]]:
     """Messages of the request that this reply answered, and the tools that it offered."""
     if found is None:
         return (), ()
     until = replace(book.case, facts=book.case.facts[: found.fact])
     inquiry = inquiry_of(until, book.tools, found.invocation)
-    late = float("inf") if found.reply.reserved == Spent.TIME else 0.0
+    late = float("inf") if found.reply.reserved == BudgetSpent.TIME else 0.0
     move = next_move(inquiry, elapsed=late)
     if not isinstance(move, AskModel):
         return (), ()
     return move.request.messages, tuple(tool.name for tool in move.request.tools)
 
 
-def _response(found: Exchange) -> dict[str, Any]:
+def _response(found: TranscriptTurn) -> dict[str, Any]:
     return {"phase": str(found.invocation), "turn": found.turn, **_said(found.reply)}
 
 
@@ -264,7 +275,7 @@ def _said(reply: ModelReply) -> dict[str, Any]:
     }
 
 
-def _batch(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _batch(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     found, step = book.asked_by(number), f"{number}:{fact.SLOT}"
     known = {asked.result.call_id: asked for asked in found.calls if asked.result} if found else {}
     for index, result in enumerate(fact.results):
@@ -277,7 +288,9 @@ def _batch(book: _Book, number: int, fact: Any) -> Iterator[Record]:
             yield book.agent(own, f"{OWN}injection.suspected", "injection_suspected", fact.at, suspect, ok=False)
 
 
-def _call(book: _Book, step: str, found: Exchange, index: int, asked: Asked, at: datetime) -> Iterator[Record]:
+def _call(
+    book: _Book, step: str, found: TranscriptTurn, index: int, asked: ToolCallRecord, at: datetime
+) -> Iterator[AuditRecord]:
     stored = asked.result.evidence if asked.result else None
     data = {
         "phase": str(found.invocation),
@@ -293,13 +306,13 @@ def _call(book: _Book, step: str, found: Exchange, index: int, asked: Asked, at:
         "status": str(asked.fate),
         "duration_ms": asked.result.milliseconds if asked.result else 0,
     }
-    ok = asked.fate in (Fate.OK, Fate.DUPLICATE)
+    ok = asked.fate in (CallOutcome.OK, CallOutcome.DUPLICATE)
     yield book.agent(step, "llm.tool_call", "llm_tool_call", at, data, ok=ok)
-    if asked.fate is Fate.REFUSED:
-        yield _tripped(book, f"{step}:guard", at, asked.error or str(Fate.REFUSED), asked.tool)
+    if asked.fate is CallOutcome.REFUSED:
+        yield _tripped(book, f"{step}:guard", at, asked.error or str(CallOutcome.REFUSED), asked.tool)
 
 
-def _tripped(book: _Book, step: str, at: datetime, guard: str, tool: str = "") -> Record:
+def _tripped(book: _Book, step: str, at: datetime, guard: str, tool: str = "") -> AuditRecord:
     pinned = book.case.opened.pinned
     budget = {
         "maxTurns": pinned.max_turns,
@@ -314,7 +327,7 @@ def _tripped(book: _Book, step: str, at: datetime, guard: str, tool: str = "") -
 # --- the verdict ----------------------------------------------------------------------------------------------
 
 
-def _diagnosed(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _diagnosed(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     found = fact.diagnosis
     of_rca = [one.reply.usage.total for one in book.exchanges.values() if one.invocation is Invocation.RCA]
     answer = {
@@ -334,7 +347,7 @@ def _diagnosed(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     yield book.agent("rca", "rca.complete", "rca_complete", fact.at, {"response_data": answer}, ok=True)
 
 
-def _tried(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _tried(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     choice, found = fact.reply.choice, fact.validation
     final = found.valid or fact.number >= MAX_TRIES
     data = {
@@ -349,11 +362,11 @@ def _tried(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     yield book.agent(step, "workflow.validation_attempt", "validation_attempt", fact.at, data, ok=found.valid)
 
 
-def _selected(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _selected(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     yield _complete(book, fact.verdict, fact.at)
 
 
-def _closed(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _closed(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     """One result for a case: told when a workflow was selected, or at the end."""
     yield from _unused(book, fact)
     if fact.timeout_phase is not None:
@@ -372,7 +385,7 @@ def _closed(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     yield book.agent("response", "response.failed", "response_failed", fact.at, data, ok=False)
 
 
-def _complete(book: _Book, verdict: Verdict, at: datetime) -> Record:
+def _complete(book: _Book, verdict: Conclusion, at: datetime) -> AuditRecord:
     merged = verdict.merged
     workflow = merged.workflow if merged else None
     answer = {
@@ -402,7 +415,7 @@ def _milliseconds(case: Case, until: datetime) -> int:
 # --- ruling and approval --------------------------------------------------------------------------------------
 
 
-def _ruled(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _ruled(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     kind = "aianalysis.rego.evaluation"
     data = {
         "event_type": kind,
@@ -411,18 +424,18 @@ def _ruled(book: _Book, number: int, fact: Any) -> Iterator[Record]:
         "duration_ms": 0,
         "reason": fact.ruling.reason,
     }
-    yield Record("ruling", kind, "analysis", "policy_evaluation", "success", fact.at, data)
+    yield AuditRecord("ruling", kind, "analysis", "policy_evaluation", "success", fact.at, data)
 
 
-def _requested(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _requested(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     if fact != book.case.first(facts.ApprovalRequested):
         return
     kind = "orchestrator.approval.requested"
     data = {"event_type": kind, "rar_name": fact.name, **_case_names(book.case)}
-    yield Record("asked", kind, "orchestration", "approval_requested", "pending", fact.at, data)
+    yield AuditRecord("asked", kind, "orchestration", "approval_requested", "pending", fact.at, data)
 
 
-def _decided(book: _Book, number: int, fact: Any) -> Iterator[Record]:
+def _decided(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     if fact.state not in (ApprovalState.APPROVED, ApprovalState.REJECTED):
         # It says no time of its own: the case ends with it.
         at = book.case.closed.at if book.case.closed else fact.decided_at or book.case.opened.at
@@ -433,10 +446,10 @@ def _decided(book: _Book, number: int, fact: Any) -> Iterator[Record]:
     kind = f"orchestrator.approval.{word}"
     data = {"event_type": kind, "decision": str(fact.state), who: fact.by, **_case_names(book.case)}
     at = fact.decided_at or book.case.opened.at
-    yield Record("decision", kind, "orchestration", f"approval_{word}", "success", at, data)
+    yield AuditRecord("decision", kind, "orchestration", f"approval_{word}", "success", at, data)
 
 
-def _unused(book: _Book, fact: facts.Closed) -> Iterator[Record]:
+def _unused(book: _Book, fact: facts.Closed) -> Iterator[AuditRecord]:
     """A request that was open, or an approval that was given, when the case ended without a run."""
     asked, decided = book.case.last(facts.ApprovalRequested), book.case.last(facts.ApprovalDecided)
     is_open = asked is not None and (decided is None or decided.state is ApprovalState.APPROVED)
@@ -446,7 +459,7 @@ def _unused(book: _Book, fact: facts.Closed) -> Iterator[Record]:
         yield _voided(book, str(word or verdict.phase), verdict.message, fact.drift, fact.at)
 
 
-def _voided(book: _Book, reason: str, message: str, drift: Drift | None, at: datetime) -> Record:
+def _voided(book: _Book, reason: str, message: str, drift: Drift | None, at: datetime) -> AuditRecord:
     """Once in a case: what is void is not decided again."""
     asked, decided = book.case.last(facts.ApprovalRequested), book.case.last(facts.ApprovalDecided)
     selected = book.case.last(facts.Selected)
@@ -462,10 +475,10 @@ def _voided(book: _Book, reason: str, message: str, drift: Drift | None, at: dat
         "approved_digest": drift.approved if drift else "",
         "found_digest": drift.found if drift else "",
     }
-    return Record("void", kind, "orchestration", "approval_voided", "failure", at, data)
+    return AuditRecord("void", kind, "orchestration", "approval_voided", "failure", at, data)
 
 
-Teller = Callable[[_Book, int, Any], Iterator[Record]]
+Teller = Callable[[_Book, int, Any], Iterator[AuditRecord]]
 _TELLERS: Final[Mapping[type[facts.Fact], Teller]] = {
     facts.SnapshotTaken: _snapshot,
     facts.ContextResolved: _enrichment,
@@ -487,7 +500,7 @@ _TELLERS: Final[Mapping[type[facts.Fact], Teller]] = {
 # --- the run --------------------------------------------------------------------------------------------------
 
 
-def _run_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Record]:
+def _run_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
     selected, created = case.last(facts.Selected), case.last(facts.ExecutionCreated)
     if selected is None or created is None or case.closed is None:
         return
@@ -504,16 +517,16 @@ def _run_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Recor
         "workflow_version": pin.version,
     }
     kind = "remediation.workflow_created"
-    yield Record("workflow_created", kind, "orchestration", "workflow_created", "success", created.at, data)
+    yield AuditRecord("workflow_created", kind, "orchestration", "workflow_created", "success", created.at, data)
     yield from _effect_records(case, uid, run)
     done = case.phase is Phase.COMPLETED
     ended = f"orchestrator.lifecycle.{'completed' if done else 'failed'}"
     body = {"event_type": ended, **_case_names(case), "outcome": "Success" if done else "Failed"}
     verb = "lifecycle_completed" if done else "lifecycle_failed"
-    yield Record("lifecycle", ended, "orchestration", verb, "success" if done else "failure", case.closed.at, body)
+    yield AuditRecord("lifecycle", ended, "orchestration", verb, "success" if done else "failure", case.closed.at, body)
 
 
-def _effect_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[Record]:
+def _effect_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
     found, at = run.get("effectiveness") or {}, case.closed.at if case.closed else case.opened.at
     common = {"correlation_id": uid, "namespace": case.opened.namespace}
     if run.get("postSpecHash"):
@@ -550,16 +563,16 @@ _COMPONENTS: Final[Mapping[str, Callable[[float], dict[str, Any]]]] = {
 """What is assessed, and what its event says besides the score (datastorage, section 9)."""
 
 
-def _effect(name: str, data: Mapping[str, Any], at: datetime) -> Record:
+def _effect(name: str, data: Mapping[str, Any], at: datetime) -> AuditRecord:
     kind = f"effectiveness.{name}"
     verb = name.replace(".", "_")
-    return Record(kind, kind, "effectiveness", verb, "success", at, {"event_type": kind, **data})
+    return AuditRecord(kind, kind, "effectiveness", verb, "success", at, {"event_type": kind, **data})
 
 
 # --- what later cases learn (behaviours, section 17) -------------------------------------------------------------
 
 
-def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[Record]:
+def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
     """How a case with a cause ended: names and words of closed lists, no text and no parameter."""
     case, diagnosed, taken = book.case, book.case.last(facts.Diagnosed), book.case.first(facts.SnapshotTaken)
     category = category_from(diagnosed.diagnosis.signal_type) if diagnosed else ""
@@ -575,11 +588,11 @@ def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[Record]:
         "ended_at": rfc3339(case.closed.at),
         "action": selected.proposal.pin.action_type if selected and created else "",
     }
-    ok = check is not Check.REGRESSION
+    ok = check is not EffectCheck.REGRESSION
     yield book.agent("ending", f"{OWN}case.ended", "case_ended", case.closed.at, data, ok=ok)
 
 
-def check_of(case: Case, run: Mapping[str, Any]) -> Check:
+def check_of(case: Case, run: Mapping[str, Any]) -> EffectCheck:
     """What the look after the change said; where nothing was changed, or nobody could look, nothing is known."""
     taken = case.first(facts.SnapshotTaken)
     issues = frozenset(found.category for found in taken.findings) if taken else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from inquest.api.conditions import Verdict as ConditionVerdict
+from inquest.api.conditions import ConditionValue as ConditionVerdict
 from inquest.api.conditions import false, true, unknown
 from inquest.api.names import target_display, workflow_display
 from inquest.api.types import Phase, Reason
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.outcome import Verdict
+from inquest.core.case.outcome import Conclusion
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting.transcript import turns_of
 from inquest.core.text import shown
@@ -19,7 +19,7 @@ MESSAGE_OF_CONDITION: Final = 256
 """The whole message is the status's; here it stands once for each condition."""
 
 
-def verdicts(case: Case) -> dict[str, ConditionVerdict]:
+def condition_values(case: Case) -> dict[str, ConditionVerdict]:
     """Every condition that the facts decide."""
     found: dict[str, ConditionVerdict] = {}
     if not case.facts:
@@ -32,7 +32,7 @@ def verdicts(case: Case) -> dict[str, ConditionVerdict]:
     return found
 
 
-def _model_condition(pinned: facts.Pinned) -> ConditionVerdict:
+def _model_condition(pinned: facts.CaseOptions) -> ConditionVerdict:
     if pinned.model_withheld:
         return false("BudgetExhausted", pinned.model_withheld)
     return true("Reachable") if pinned.model else true("NotNeeded")
@@ -105,7 +105,7 @@ def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
     return _not_applicable(case) | found | _stopped_run(case, verdict) | {"Ready": ready}
 
 
-def _said(verdict: Verdict) -> dict[str, tuple[str, str]]:
+def _said(verdict: Conclusion) -> dict[str, tuple[str, str]]:
     """The conditions of an end; why there is no workflow is always told by the finer word."""
     said = dict(verdict.conditions)
     if said.get("WorkflowResolved", ("", ""))[1] == "InvestigationFailed":
@@ -117,7 +117,7 @@ _STOPPED: Final = (Reason.CANCELLED, Reason.TIMED_OUT)
 """What ends a case from outside takes nothing back that was found before."""
 
 
-def _is_beside(name: str, verdict: Verdict) -> bool:
+def _is_beside(name: str, verdict: Conclusion) -> bool:
     """Whether the end says nothing about this condition, so that what was known stays."""
     return verdict.reason in _STOPPED or name == "ApprovalRequired"
 
@@ -131,7 +131,7 @@ def _not_applicable(case: Case) -> dict[str, ConditionVerdict]:
     return {name: false("NotApplicable") for name, fact in happened.items() if fact is None}
 
 
-def _stopped_run(case: Case, verdict: Verdict) -> dict[str, ConditionVerdict]:
+def _stopped_run(case: Case, verdict: Conclusion) -> dict[str, ConditionVerdict]:
     """A run that was stopped, or lost from sight, was a run."""
     named = verdict.conditions.get("Executed", ("", "NotApplicable"))[1]
     if case.last(facts.ExecutionCreated) is None or named != "NotApplicable":

@@ -17,7 +17,7 @@ from inquest.core.text import shown, visible
 
 
 @dataclass(frozen=True)
-class Announcement:
+class CaseEvent:
     """One Kubernetes event of an Investigation."""
 
     reason: str
@@ -25,74 +25,74 @@ class Announcement:
     warning: bool = False
 
 
-def announcements(before: Case, after: Case) -> Iterator[Announcement]:
+def case_events(before: Case, after: Case) -> Iterator[CaseEvent]:
     """What the newest fact is worth telling; one event for each change of phase (resources, section 3.6)."""
     fact = after.facts[-1]
     if before.phase is not after.phase:
-        yield Announcement("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
+        yield CaseEvent("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
     told = _TOLD.get(type(fact))
     if told is not None:
         yield from (replace(said, message=visible(said.message)) for said in told(after, fact))
 
 
-def _tell_opened(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
+def _tell_opened(case: Case, fact: Any) -> Iterator[CaseEvent]:
+    yield CaseEvent("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
 
 
 ASKS: Final = "the ruling will ask a person"
 
 
-def _tell_context(case: Case, fact: Any) -> Iterator[Announcement]:
+def _tell_context(case: Case, fact: Any) -> Iterator[CaseEvent]:
     earlier = case.all(facts.ContextResolved)[:-1]
     if not fact.history.available and all(before.history.available for before in earlier):
         text = f"what was tried before could not be read; {ASKS}"
-        yield Announcement("HistoryUnavailable", text, warning=True)
+        yield CaseEvent("HistoryUnavailable", text, warning=True)
     if fact.history.broken and not any(before.history.broken for before in earlier):
         text = f"the audit trail of {len(fact.history.broken)} earlier remediations does not hold; {ASKS}"
-        yield Announcement("AuditTrailBroken", text, warning=True)
+        yield CaseEvent("AuditTrailBroken", text, warning=True)
     if fact.history.unchecked and not any(before.history.unchecked for before in earlier):
         text = f"the audit trail of {len(fact.history.unchecked)} earlier remediations could not be checked; {ASKS}"
-        yield Announcement("HistoryUnavailable", text, warning=True)
+        yield CaseEvent("HistoryUnavailable", text, warning=True)
 
 
-def _tell_turned(case: Case, fact: Any) -> Iterator[Announcement]:
+def _tell_turned(case: Case, fact: Any) -> Iterator[CaseEvent]:
     """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
     block = plan_block(fact.reply.text) if isinstance(fact, facts.Turned) and len(case.all(facts.Turned)) == 1 else None
     if block is not None:
-        yield Announcement("PlanProposed", shown("; ".join(block.steps), 900))
+        yield CaseEvent("PlanProposed", shown("; ".join(block.steps), 900))
     if fact.reply.reserved:
         text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
-        yield Announcement("BudgetExhausted", text, warning=True)
+        yield CaseEvent("BudgetExhausted", text, warning=True)
 
 
-def _tell_diagnosed(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("InvestigationComplete", shown(fact.diagnosis.summary, 900) or "no root cause")
+def _tell_diagnosed(case: Case, fact: Any) -> Iterator[CaseEvent]:
+    yield CaseEvent("InvestigationComplete", shown(fact.diagnosis.summary, 900) or "no root cause")
 
 
-def _tell_selected(case: Case, fact: Any) -> Iterator[Announcement]:
+def _tell_selected(case: Case, fact: Any) -> Iterator[CaseEvent]:
     pin = fact.proposal.pin
-    yield Announcement("AnalysisCompleted", f"selected {workflow_display(pin.action_type, pin.id)} {pin.version}")
+    yield CaseEvent("AnalysisCompleted", f"selected {workflow_display(pin.action_type, pin.id)} {pin.version}")
 
 
-def _tell_ruled(case: Case, fact: Any) -> Iterator[Announcement]:
+def _tell_ruled(case: Case, fact: Any) -> Iterator[CaseEvent]:
     if fact.ruling.degraded:
-        yield Announcement("PolicyDegraded", fact.ruling.reason, warning=True)
+        yield CaseEvent("PolicyDegraded", fact.ruling.reason, warning=True)
     if str(fact.ruling.decision) == "Denied":
-        yield Announcement("PolicyDenied", fact.ruling.reason, warning=True)
+        yield CaseEvent("PolicyDenied", fact.ruling.reason, warning=True)
 
 
-def _tell_requested(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("ApprovalRequired", f"{fact.name} waits for a decision until {rfc3339(fact.expires_at)}")
+def _tell_requested(case: Case, fact: Any) -> Iterator[CaseEvent]:
+    yield CaseEvent("ApprovalRequired", f"{fact.name} waits for a decision until {rfc3339(fact.expires_at)}")
 
 
-def _tell_escalated(case: Case, fact: Any) -> Iterator[Announcement]:
+def _tell_escalated(case: Case, fact: Any) -> Iterator[CaseEvent]:
     asked = case.last(facts.ApprovalRequested)
     if asked is not None:
         said = f"nobody has decided on {asked.name}, which expires at {rfc3339(asked.expires_at)}"
-        yield Announcement("ApprovalEscalated", said, warning=True)
+        yield CaseEvent("ApprovalEscalated", said, warning=True)
 
 
-def _tell_decided(case: Case, fact: Any) -> Iterator[Announcement]:
+def _tell_decided(case: Case, fact: Any) -> Iterator[CaseEvent]:
     words = {
         ApprovalState.APPROVED: ("ApprovalGranted", False),
         ApprovalState.REJECTED: ("ApprovalRejected", True),
@@ -101,28 +101,28 @@ def _tell_decided(case: Case, fact: Any) -> Iterator[Announcement]:
     }
     reason, warning = words[fact.state]
     by = f" by {fact.by}" if fact.by else ""
-    yield Announcement(reason, f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}", warning)
+    yield CaseEvent(reason, f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}", warning)
 
 
-def _tell_execution(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("ExecutionStarted", fact.name)
+def _tell_execution(case: Case, fact: Any) -> Iterator[CaseEvent]:
+    yield CaseEvent("ExecutionStarted", fact.name)
 
 
-def _tell_verifying(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
+def _tell_verifying(case: Case, fact: Any) -> Iterator[CaseEvent]:
+    yield CaseEvent("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
 
 
-def _tell_undo(case: Case, fact: Any) -> Iterator[Announcement]:
-    yield Announcement("UndoStarted", fact.name, warning=True)
+def _tell_undo(case: Case, fact: Any) -> Iterator[CaseEvent]:
+    yield CaseEvent("UndoStarted", fact.name, warning=True)
 
 
-def _tell_closed(case: Case, fact: Any) -> Iterator[Announcement]:
+def _tell_closed(case: Case, fact: Any) -> Iterator[CaseEvent]:
     verdict = fact.verdict
     if verdict.needs_review:
-        yield Announcement("HumanReviewRequired", f"{verdict.review_reason}: {verdict.message}", warning=True)
+        yield CaseEvent("HumanReviewRequired", f"{verdict.review_reason}: {verdict.message}", warning=True)
     word = _end_word(fact)
     if word is not None:
-        yield Announcement(word[0], verdict.message, word[1])
+        yield CaseEvent(word[0], verdict.message, word[1])
 
 
 def _end_word(closed: facts.Closed) -> tuple[str, bool] | None:

@@ -15,7 +15,7 @@ from inquest.api.findings import ClaimVerdict
 from inquest.api.types import Phase, Reason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, results_in
-from inquest.core.case.outcome import Verdict
+from inquest.core.case.outcome import Conclusion
 from inquest.core.diagnosis.detectors.registry import DETECTOR, DETECTORS
 from inquest.core.history.chain_guards import CHAIN_WINDOW
 from inquest.core.history.history import BY_HASH
@@ -24,14 +24,14 @@ from inquest.core.llm.reply.extraction import leading, trimmed
 from inquest.core.llm.reply.schemas import SUBMIT_NAMES
 from inquest.core.reporting.transcript import (
     UNKNOWN_TOOL,
-    Asked,
-    Exchange,
-    Fate,
+    CallOutcome,
     Offered,
-    exchanges,
+    ToolCallRecord,
+    TranscriptTurn,
     fate_of,
     inquiry_of,
     invocation_of,
+    transcript_turns,
     turns_of,
 )
 
@@ -47,7 +47,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """One line of the log for one unit of work."""
 
     event: str
@@ -55,7 +55,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CaseSpan:
     """A stretch of a case that has ended, as a span; children name their parent by its key."""
 
     key: str
@@ -74,7 +74,7 @@ INVESTIGATION: Final = "investigation"
 # --- figures ----------------------------------------------------------------------------------------------------
 
 
-def measures(case: Case, tools: Offered) -> Iterator[Measure]:
+def case_measures(case: Case, tools: Offered) -> Iterator[Measure]:
     """What the newest fact of a case adds."""
     fact = case.facts[-1]
     tell = _MEASURES.get(type(fact))
@@ -95,7 +95,7 @@ def _of_batch(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
     for asked in newest.calls if newest else ():
         if not asked.made:
             yield Measure("tool_calls", {"tool": label_of(asked, tools), "status": str(asked.fate)})
-        if asked.fate is Fate.REFUSED:
+        if asked.fate is CallOutcome.REFUSED:
             yield Measure("guardrail", {"guard": guard_of(asked.error)})
     for result in fact.results:
         if result.suspect:
@@ -185,7 +185,7 @@ def outcome_word(case: Case) -> str:
     return str(found or (closed.verdict.reason if closed else ""))
 
 
-def remediation_word(verdict: Verdict) -> str:
+def remediation_word(verdict: Conclusion) -> str:
     """What a run came to: how its case was resolved, unless it was taken back or nothing was resolved."""
     rolled_back = verdict.reason is Reason.ROLLED_BACK
     return str(verdict.reason if rolled_back or verdict.resolution is None else verdict.resolution)
@@ -280,12 +280,12 @@ _NOT_TEXTS: Final = (
 # --- calls ------------------------------------------------------------------------------------------------------
 
 
-def newest_exchange(case: Case, tools: Offered, invocation: Invocation) -> Exchange | None:
+def newest_exchange(case: Case, tools: Offered, invocation: Invocation) -> TranscriptTurn | None:
     """The last exchange of an invocation."""
-    return next((one for one in reversed(exchanges(case, tools)) if one.invocation is invocation), None)
+    return next((one for one in reversed(transcript_turns(case, tools)) if one.invocation is invocation), None)
 
 
-def label_of(asked: Asked, tools: Offered) -> str:
+def label_of(asked: ToolCallRecord, tools: Offered) -> str:
     """The tool's name where it is one of ours; a model can invent others."""
     known = {tool.name for offered in tools.values() for tool in offered}
     return asked.tool if asked.tool in known else UNKNOWN_TOOL
@@ -310,7 +310,7 @@ def guard_of(error: str) -> str:
 # --- lines ------------------------------------------------------------------------------------------------------
 
 
-def lines(case: Case, tools: Offered) -> Iterator[Line]:
+def log_lines(case: Case, tools: Offered) -> Iterator[LogLine]:
     """One line for each unit of work that the newest fact brought to its end (style, section 10)."""
     fact = case.facts[-1]
     if isinstance(fact, facts.Turned | facts.SelectionTurned):
@@ -324,11 +324,11 @@ def lines(case: Case, tools: Offered) -> Iterator[Line]:
         yield from (_line_of_call(newest, asked, tools) for asked in newest.calls) if newest else ()
 
 
-def _line_of_stream(name: str, reply: ModelReply) -> Line:
-    return Line("model turn", {"invocation": str(Invocation.STREAM), "stream": name} | _told_of(reply))
+def _line_of_stream(name: str, reply: ModelReply) -> LogLine:
+    return LogLine("model turn", {"invocation": str(Invocation.STREAM), "stream": name} | _told_of(reply))
 
 
-def _line_of_look(name: str, result: ToolResult) -> Line:
+def _line_of_look(name: str, result: ToolResult) -> LogLine:
     fields = {
         "invocation": str(Invocation.STREAM),
         "stream": name,
@@ -337,12 +337,12 @@ def _line_of_look(name: str, result: ToolResult) -> Line:
         "evidence": result.evidence.id if result.evidence else "",
         "milliseconds": result.milliseconds,
     }
-    return Line("tool call", fields)
+    return LogLine("tool call", fields)
 
 
-def _line_of_turn(case: Case, fact: facts.Turned | facts.SelectionTurned) -> Line:
+def _line_of_turn(case: Case, fact: facts.Turned | facts.SelectionTurned) -> LogLine:
     invocation = invocation_of(fact)
-    return Line(
+    return LogLine(
         "model turn",
         {"invocation": str(invocation), "turn": len(turns_of(case, invocation))} | _told_of(fact.reply),
     )
@@ -362,7 +362,7 @@ def _told_of(reply: ModelReply) -> dict[str, Any]:
     return fields | ({"reserved": reply.reserved} if reply.reserved else {})
 
 
-def _line_of_call(one: Exchange, asked: Asked, tools: Offered) -> Line:
+def _line_of_call(one: TranscriptTurn, asked: ToolCallRecord, tools: Offered) -> LogLine:
     fields = {
         "invocation": str(one.invocation),
         "turn": one.turn,
@@ -372,13 +372,13 @@ def _line_of_call(one: Exchange, asked: Asked, tools: Offered) -> Line:
         "characters": len(asked.text),
         "milliseconds": asked.result.milliseconds if asked.result else 0,
     }
-    return Line("tool call", fields)
+    return LogLine("tool call", fields)
 
 
 # --- stretches --------------------------------------------------------------------------------------------------
 
 
-def stretches(case: Case, uid: str) -> Iterator[Stretch]:
+def case_spans(case: Case, uid: str) -> Iterator[CaseSpan]:
     """What the newest fact ended: an invocation, the investigation."""
     fact = case.facts[-1]
     if isinstance(fact, facts.Diagnosed):
@@ -389,7 +389,7 @@ def stretches(case: Case, uid: str) -> Iterator[Stretch]:
         yield _whole(case, uid, fact)
 
 
-def _stretch_of(case: Case, uid: str, invocation: Invocation, end: datetime) -> Iterator[Stretch]:
+def _stretch_of(case: Case, uid: str, invocation: Invocation, end: datetime) -> Iterator[CaseSpan]:
     turns = turns_of(case, invocation)
     if not turns:
         return
@@ -403,10 +403,10 @@ def _stretch_of(case: Case, uid: str, invocation: Invocation, end: datetime) -> 
         "gen_ai.usage.output_tokens": sum(turn.reply.usage.completion for turn in turns),
         "inquest.turns": len(turns),
     }
-    yield Stretch(str(invocation), INVESTIGATION, f"invoke_agent {invocation}", begun, end, attributes)
+    yield CaseSpan(str(invocation), INVESTIGATION, f"invoke_agent {invocation}", begun, end, attributes)
 
 
-def _whole(case: Case, uid: str, closed: facts.Closed) -> Stretch:
+def _whole(case: Case, uid: str, closed: facts.Closed) -> CaseSpan:
     attributes = {
         "gen_ai.conversation.id": uid,
         "k8s.namespace.name": case.opened.namespace,
@@ -415,4 +415,4 @@ def _whole(case: Case, uid: str, closed: facts.Closed) -> Stretch:
         "inquest.outcome": outcome_word(case),
     }
     failed = case.phase is Phase.FAILED
-    return Stretch(INVESTIGATION, "", INVESTIGATION, case.opened.at, closed.at, attributes, failed)
+    return CaseSpan(INVESTIGATION, "", INVESTIGATION, case.opened.at, closed.at, attributes, failed)

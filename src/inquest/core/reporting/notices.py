@@ -16,13 +16,13 @@ from inquest.api.types import Phase, Reason, SubReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, signal_of
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.remediation.approval import Account
+from inquest.core.remediation.approval import DiagnosisSummary
 from inquest.core.reporting.status import alternatives_of, claims_of, shown_target
 from inquest.core.text import shown
 
 
 @dataclass(frozen=True)
-class Owner:
+class TargetOwner:
     """Where a target is and whose it is; routes go by it."""
 
     namespace: str = ""
@@ -31,14 +31,14 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Told:
+class NoticeText:
     """One message to people."""
 
     type: str
     priority: str
     title: str
     body: str
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[TargetOwner, ...] = ()
 
 
 MOST_CAUSE: Final = 1000
@@ -61,13 +61,13 @@ _BROKEN: Final = (Reason.MODEL_UNAVAILABLE, Reason.API_ERROR, Reason.INTERNAL_ER
 """What failed is ours to mend, not the case's."""
 
 
-def notice(case: Case) -> Told | None:
+def case_notice(case: Case) -> NoticeText | None:
     """What the newest fact tells people, if anything."""
     told = _told(case)
     return replace(told, owners=owners(case)) if told else None
 
 
-def _told(case: Case) -> Told | None:
+def _told(case: Case) -> NoticeText | None:
     fact = case.facts[-1]
     if isinstance(fact, facts.ApprovalRequested):
         return _asking(case, fact, f"Approval needed: {_summary(case)}", _asked_with(case))
@@ -79,7 +79,7 @@ def _told(case: Case) -> Told | None:
 _OWNER_LABELS: Final = ("team", "business-unit", "service-owner")
 
 
-def owners(case: Case) -> tuple[Owner, ...]:
+def owners(case: Case) -> tuple[TargetOwner, ...]:
     """Of the signal's target first, then of the root cause's where it is another one."""
     if case.first(facts.Opened) is None:
         return ()
@@ -89,28 +89,28 @@ def owners(case: Case) -> tuple[Owner, ...]:
     return tuple(dict.fromkeys(found)) or (owner_of_signal(signal.target, signal),)
 
 
-def owner_of(context: ResourceContext) -> Owner:
+def owner_of(context: ResourceContext) -> TargetOwner:
     """By the labels of the namespace, then of the root owner, then of the target (resources, section 10.3)."""
     around = (context.namespace_labels, context.root_labels, context.target_labels)
     words = (next(filter(None, (read_label(labels, name) for labels in around)), None) for name in _OWNER_LABELS)
-    return Owner(context.root.namespace or context.target.namespace or "", _words(words))
+    return TargetOwner(context.root.namespace or context.target.namespace or "", _words(words))
 
 
-def owner_of_signal(target: TargetRef, known: PinnedSignal | SignalContext | None) -> Owner:
+def owner_of_signal(target: TargetRef, known: PinnedSignal | SignalContext | None) -> TargetOwner:
     """By what triage has found out about the target."""
     if known is None:
-        return Owner(target.namespace or "")
+        return TargetOwner(target.namespace or "")
     business = known.business
     named = (business.business_unit, business.service_owner) if business else ()
-    return Owner(target.namespace or "", _words((*known.custom_labels.get("team", ()), *named)))
+    return TargetOwner(target.namespace or "", _words((*known.custom_labels.get("team", ()), *named)))
 
 
 def _words(found: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in found if word))
 
 
-def _asking(case: Case, asked: facts.ApprovalRequested, title: str, priority: str) -> Told:
-    return Told(
+def _asking(case: Case, asked: facts.ApprovalRequested, title: str, priority: str) -> NoticeText:
+    return NoticeText(
         "Approval", priority, title, _body(case, f"kubectl get rar {asked.name} -n {case.opened.namespace} -o yaml")
     )
 
@@ -119,7 +119,7 @@ def _asked_with(case: Case) -> str:
     return _APPROVAL_PRIORITY.get(str(signal_of(case).priority), "Low")
 
 
-def _silence(case: Case) -> Told | None:
+def _silence(case: Case) -> NoticeText | None:
     """One priority higher than the question itself (resources, section 6.3)."""
     asked = case.last(facts.ApprovalRequested)
     if asked is None:
@@ -128,23 +128,23 @@ def _silence(case: Case) -> Told | None:
     return _asking(case, asked, f"Nobody has decided, expires at {rfc3339(asked.expires_at)}: {_summary(case)}", higher)
 
 
-def _closing_notice(case: Case, fact: facts.Closed) -> Told | None:
+def _closing_notice(case: Case, fact: facts.Closed) -> NoticeText | None:
     verdict = fact.verdict
     opened = case.first(facts.Opened)
     command = f"kubectl describe inv {opened.name} -n {opened.namespace}" if opened else "kubectl get inv -A"
     if str(verdict.reason) == "TimedOut":
-        return Told("Escalation", "Critical", verdict.message, _body(case, command))
+        return NoticeText("Escalation", "Critical", verdict.message, _body(case, command))
     if str(verdict.reason) == "ApprovalExpired":
-        return Told("Escalation", "High", verdict.message, _body(case, command))
+        return NoticeText("Escalation", "High", verdict.message, _body(case, command))
     if verdict.reason in _BROKEN or verdict.reason is Reason.QUEUE_TIMEOUT:
-        return Told("Escalation", "High", verdict.message, _body(case, command))
+        return NoticeText("Escalation", "High", verdict.message, _body(case, command))
     if verdict.needs_review and verdict.reason is Reason.EXECUTION_FAILED:
-        return Told("ManualReview", "Critical", verdict.message, _body(case, command))
+        return NoticeText("ManualReview", "Critical", verdict.message, _body(case, command))
     if verdict.needs_review:
         priority = _REVIEW_PRIORITY.get(str(verdict.review_reason), "Medium")
-        return Told("ManualReview", priority, verdict.message, _body(case, command))
+        return NoticeText("ManualReview", priority, verdict.message, _body(case, command))
     if case.last(facts.ExecutionCreated) is not None and verdict.phase is not Phase.CANCELLED:
-        return Told("Completion", "Low", verdict.message, _body(case, command))
+        return NoticeText("Completion", "Low", verdict.message, _body(case, command))
     return None
 
 
@@ -173,7 +173,7 @@ def _body(case: Case, command: str) -> str:
     )
 
 
-def unopened(told: Told, inv: Investigation, cluster: str) -> Told:
+def unopened_notice(told: NoticeText, inv: Investigation, cluster: str) -> NoticeText:
     """The same of a case that never began: its journal does not say whose it is, its Investigation does."""
     target = inv.spec.signal.target
     body = "\n".join(
@@ -188,11 +188,11 @@ def unopened(told: Told, inv: Investigation, cluster: str) -> Told:
     return replace(told, body=body, owners=(owner_of_signal(target, inv.spec.signal),))
 
 
-def account(case: Case) -> Account:
+def diagnosis_summary(case: Case) -> DiagnosisSummary:
     """What the approver is told of the diagnosis (resources, section 6)."""
     diagnosed, selected = case.last(facts.Diagnosed), case.last(facts.Selected)
     merged = selected.verdict.merged if selected else None
-    return Account(
+    return DiagnosisSummary(
         summary=diagnosed.diagnosis.summary if diagnosed else "",
         overall_confidence=merged.confidence if merged else None,
         claims=claims_of(case),
@@ -201,24 +201,26 @@ def account(case: Case) -> Account:
     )
 
 
-def self_resolved(case: Case) -> Told | None:
+def self_resolved(case: Case) -> NoticeText | None:
     """It went away by itself: told only where somebody wants to hear of it."""
     fact = case.facts[-1]
     if not isinstance(fact, facts.Closed) or fact.verdict.sub_reason not in _GONE:
         return None
     command = f"kubectl describe inv {case.opened.name} -n {case.opened.namespace}"
-    return Told("StatusUpdate", "Low", fact.verdict.message, _body(case, command), owners(case))
+    return NoticeText("StatusUpdate", "Low", fact.verdict.message, _body(case, command), owners(case))
 
 
-def notice_or_self_resolved(case: Case) -> Told | None:
+def notice_or_self_resolved(case: Case) -> NoticeText | None:
     """The same for who wants to hear of that too."""
-    return notice(case) or self_resolved(case)
+    return case_notice(case) or self_resolved(case)
 
 
 # --- of an execution ------------------------------------------------------------------------------------------
 
 
-def waiting(found: WorkflowExecution, inv: Investigation | None, holder: str, why: str, cluster: str) -> Told:
+def waiting_notice(
+    found: WorkflowExecution, inv: Investigation | None, holder: str, why: str, cluster: str
+) -> NoticeText:
     """A workflow that does not begin, because of another one; `holder` is the Job that is waited for, empty: none."""
     target, case = found.spec.target, found.spec.investigation_ref.name
     stop = '{"spec":{"cancel":true}}'
@@ -234,4 +236,4 @@ def waiting(found: WorkflowExecution, inv: Investigation | None, holder: str, wh
         )
     )
     owner = owner_of_signal(target, inv.spec.signal if inv else None)
-    return Told("StatusUpdate", "Low", f"{found.spec.workflow.id} waits: {why}", body, (owner,))
+    return NoticeText("StatusUpdate", "Low", f"{found.spec.workflow.id} waits: {why}", body, (owner,))

@@ -15,15 +15,15 @@ from pydantic import ValidationError
 
 from inquest.api import findings as api_findings
 from inquest.api import investigation as api
-from inquest.api.findings import Snapshot
+from inquest.api.findings import SnapshotSummary
 from inquest.api.names import target_display, workflow_display
 from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
 from inquest.api.types import ApprovalState, InvestigationOutcome, Phase, Severity, SubReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, replies_in, results_in, told_diagnosis
 from inquest.core.case.investigating import stream_findings
-from inquest.core.case.merging import Merged
-from inquest.core.case.outcome import Verdict, selected_message
+from inquest.core.case.merging import MergedResult
+from inquest.core.case.outcome import Conclusion, selected_message
 from inquest.core.diagnosis.claims import CheckedClaim
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.diagnosis.health import flags_of
@@ -35,7 +35,14 @@ from inquest.core.llm.messages import Invocation, ModelReply, Usage, total_cost
 from inquest.core.llm.planning.visible_plan import STEP_ARGUMENT, plan_of
 from inquest.core.llm.streams import StreamFinding
 from inquest.core.llm.tool_calls import arguments_of
-from inquest.core.reporting.transcript import NO_TOOLS, Asked, Exchange, Fate, Offered, exchanges
+from inquest.core.reporting.transcript import (
+    NO_TOOLS,
+    CallOutcome,
+    Offered,
+    ToolCallRecord,
+    TranscriptTurn,
+    transcript_turns,
+)
 from inquest.core.selection.parameters import parameter_texts
 from inquest.core.selection.selection import wanted_actions
 from inquest.core.text import shown
@@ -63,7 +70,7 @@ OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
 
 @dataclass(frozen=True)
 class _Scene:
-    talk: tuple[Exchange, ...]
+    talk: tuple[TranscriptTurn, ...]
     """The conversations, told once for all parts."""
 
 
@@ -77,7 +84,7 @@ def status_changes(case: Case, tools: Offered = NO_TOOLS) -> dict[str, Any]:
     scene = _Scene(())
     if case.first(facts.Opened) is None:
         return {"phase": case.phase, "message": _message(case), **_end(case, scene)}
-    scene = _Scene(exchanges(case, tools))
+    scene = _Scene(transcript_turns(case, tools))
     changes: dict[str, Any] = {"truncated": ()}
     for part in _PARTS:
         changes |= part(case, scene)
@@ -128,7 +135,7 @@ def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
         "playbooks": tuple(book.name for book in taken.playbooks[:10]),
         "evidence": tuple(_entry(item) for item in _listed(case)),
         "gaps": tuple(_gap(gap) for gap in _gaps(case, scene)[:MAX_GAPS]),
-        "snapshot": Snapshot(
+        "snapshot": SnapshotSummary(
             taken_at=snapshot.taken_at,
             has_issues=taken.health is Health.UNHEALTHY,
             has_warnings=any(event.object.get("type") == "Warning" for event in snapshot.of_kind("Event")),
@@ -158,11 +165,11 @@ def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
     return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *memory, *contexts, *calls)))
 
 
-def _gap(gap: Gap) -> api_findings.Gap:
-    return api_findings.Gap(what=shown(gap.what, 253), why=shown(gap.why, 500))
+def _gap(gap: Gap) -> api_findings.GapEntry:
+    return api_findings.GapEntry(what=shown(gap.what, 253), why=shown(gap.why, 500))
 
 
-def _gap_of(asked: Asked) -> Gap:
+def _gap_of(asked: ToolCallRecord) -> Gap:
     named = " ".join(str(value) for value in asked.arguments.values() if isinstance(value, str))
     why = asked.error if asked.error.startswith("[") else f"{asked.fate}: {asked.error}"
     return Gap(f"{shown(asked.tool, 63)} {named}".strip(), why)
@@ -177,10 +184,10 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
     if case.phase is Phase.INVESTIGATING:
         return {"root_owner": owner}
     quota = {
-        name: api_findings.Quota(hard=shown(found.hard, 63), used=shown(found.used, 63))
+        name: api_findings.QuotaEntry(hard=shown(found.hard, 63), used=shown(found.used, 63))
         for name, found in islice(context.quota.items(), MAX_QUOTAS)
     }
-    known = api_findings.ResourceContext(
+    known = api_findings.ContextSummary(
         set_at=resolved.at,
         root_owner=owner,
         spec_hash=context.spec_hash or None,
@@ -200,12 +207,12 @@ def _lessons(case: Case) -> tuple[str, ...]:
     return memory_lines(taken.memory) if taken is not None else ()
 
 
-def _history(resolved: facts.ContextResolved, repeat_threshold: int) -> api_findings.History | None:
+def _history(resolved: facts.ContextResolved, repeat_threshold: int) -> api_findings.HistorySummary | None:
     found = resolved.history
     if not found.available:
         return None
     warnings = history_warnings(found, repeat_threshold=repeat_threshold)
-    return api_findings.History(
+    return api_findings.HistorySummary(
         regression_detected=found.regression_detected,
         entries=len(found.recent) + len(found.older),
         ineffective=ineffective_count(found),
@@ -246,7 +253,7 @@ def _is_verified(case: Case) -> bool:
     return resolved is not None and resolved.context.verified
 
 
-def _merged(case: Case) -> Merged | None:
+def _merged(case: Case) -> MergedResult | None:
     selected = case.last(facts.Selected)
     verdict = case.closed.verdict if case.closed else (selected.verdict if selected else None)
     return verdict.merged if verdict else None
@@ -386,7 +393,7 @@ def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
     worked = sum(reply.milliseconds for reply in replies)
     worked += sum(max((result.milliseconds for result in results), default=0) for results in batches)
     return {
-        "usage": api.Usage(
+        "usage": api.UsageSummary(
             model=shown(replies[-1].model, 253) if replies else None,
             turns=len(replies),
             tool_calls=sum(len(results) for results in batches),
@@ -422,23 +429,23 @@ def _plan(case: Case, scene: _Scene) -> tuple[api_findings.PlanStep, ...]:
     return tuple(api_findings.PlanStep(step=shown(step.text, 200), state=step.state) for step in found)
 
 
-def _entry_of_call(number: int, one: Exchange, asked: Asked) -> api_findings.ProgressEntry:
+def _entry_of_call(number: int, one: TranscriptTurn, asked: ToolCallRecord) -> api_findings.ProgressEntry:
     arguments = json.dumps(dict(asked.arguments), sort_keys=True, ensure_ascii=False, default=str)
-    running = asked.fate is Fate.RUNNING
+    running = asked.fate is CallOutcome.RUNNING
     return api_findings.ProgressEntry(
         id=number,
         at=one.at,
         tool=shown(asked.tool, 63) or None,
         arguments=shown(arguments, PREVIEW),
         step=_step_of(asked),
-        ok=None if running else asked.fate in (Fate.OK, Fate.DUPLICATE),
+        ok=None if running else asked.fate in (CallOutcome.OK, CallOutcome.DUPLICATE),
         milliseconds=asked.result.milliseconds if asked.result else None,
         evidence=asked.evidence if _EVIDENCE_ID.fullmatch(asked.evidence) else None,
         preview=shown(asked.error or asked.text, PREVIEW) or None,
     )
 
 
-def _step_of(asked: Asked) -> int | None:
+def _step_of(asked: ToolCallRecord) -> int | None:
     """The step of the plan that the call itself names."""
     said = (arguments_of(asked.call) or {}).get(STEP_ARGUMENT)
     return said if type(said) is int and 1 <= said <= 12 else None
@@ -467,7 +474,7 @@ def _end(case: Case, scene: _Scene) -> dict[str, Any]:
     }
 
 
-def _wanted(case: Case, verdict: Verdict) -> tuple[str, ...]:
+def _wanted(case: Case, verdict: Conclusion) -> tuple[str, ...]:
     """What a workflow would have to do; none where one was found, or none was looked for."""
     is_unmatched = verdict.sub_reason is SubReason.NO_MATCHING_WORKFLOWS
     return wanted_actions(case.findings)[:10] if is_unmatched else ()
@@ -491,8 +498,8 @@ def shown_target(case: Case) -> TargetRef:
     return resolved.context.root if resolved else case.target
 
 
-def _finding(found: Finding) -> api_findings.Finding:
-    return api_findings.Finding(
+def _finding(found: Finding) -> api_findings.FindingEntry:
+    return api_findings.FindingEntry(
         detector=found.detector,
         category=found.category,
         object=_bare(found.object),
@@ -504,14 +511,14 @@ def _finding(found: Finding) -> api_findings.Finding:
     )
 
 
-def _findings(case: Case, found: tuple[Finding, ...]) -> tuple[api_findings.Finding, ...]:
+def _findings(case: Case, found: tuple[Finding, ...]) -> tuple[api_findings.FindingEntry, ...]:
     streams = tuple(map(_of_stream, stream_findings(case)))
     return (*map(_finding, found[: MAX_FINDINGS - len(streams)]), *streams)
 
 
-def _of_stream(found: StreamFinding) -> api_findings.Finding:
+def _of_stream(found: StreamFinding) -> api_findings.FindingEntry:
     """Beside the detectors', under a name of its own: the words are a model's."""
-    return api_findings.Finding(
+    return api_findings.FindingEntry(
         detector=f"stream/{found.domain}",
         summary=shown(found.hypothesis, 500),
         evidence=found.evidence[:16],
@@ -519,8 +526,8 @@ def _of_stream(found: StreamFinding) -> api_findings.Finding:
     )
 
 
-def _cause(found: Cause) -> api_findings.Cause:
-    return api_findings.Cause(
+def _cause(found: Cause) -> api_findings.CauseEntry:
+    return api_findings.CauseEntry(
         category=found.category or None,
         object=_bare(found.object),
         field=shown(found.field, 253) or None,

@@ -16,7 +16,7 @@ WORDS_WHEN_CUT: Final = 120
 FEW: Final = 8
 
 
-def trim(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationStatus:
+def trim_status(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationStatus:
     """The status cut to fit, in the fixed order; the contract stays, and the names of cut fields are listed."""
     sizes = {field: _entry_size(status, field) for field in type(status).model_fields}
     for name, cut in _CUTS:
@@ -43,12 +43,12 @@ def _entry_size(status: api.InvestigationStatus, field: str) -> int:
 
 
 def _whole(sizes: Mapping[str, int]) -> int:
-    """`size_of`, of its entries: only what a cut changed has to be written out again."""
+    """`status_size`, of its entries: only what a cut changed has to be written out again."""
     entries = [size for size in sizes.values() if size]
     return len("{}") + sum(entries) + len(", ") * max(0, len(entries) - 1)
 
 
-def size_of(status: api.InvestigationStatus) -> int:
+def status_size(status: api.InvestigationStatus) -> int:
     """Bytes of the status as JSON."""
     return len(json.dumps(status.to_object(), ensure_ascii=False).encode())
 

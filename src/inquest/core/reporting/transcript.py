@@ -18,8 +18,8 @@ from inquest.core.case.case import Case
 from inquest.core.case.concluding import conversation
 from inquest.core.case.investigating import rca_turns
 from inquest.core.case.selecting import selection_inquiry
-from inquest.core.case.steps import View
-from inquest.core.llm.conversation import Answered, Inquiry
+from inquest.core.case.steps import Observed
+from inquest.core.llm.conversation import Answered, Conversation
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.reply.schemas import SUBMIT_NAMES
 from inquest.core.llm.tool_calls import arguments_of, plan_calls
@@ -31,7 +31,7 @@ UNKNOWN_TOOL: Final = "unknown"
 """What a tool that is not offered is called where names must be few."""
 
 
-class Fate(StrEnum):
+class CallOutcome(StrEnum):
     """What became of a call (pipeline, section 19)."""
 
     OK = "ok"
@@ -46,11 +46,11 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ToolCallRecord:
     """One call of a model."""
 
     call: ToolCall
-    fate: Fate
+    fate: CallOutcome
     result: ToolResult | None
     made: bool = False
     """Whether a tool was run for it; a repeat or a refusal by the loop is answered without."""
@@ -80,11 +80,13 @@ class Asked:
     @property
     def error(self) -> str:
         """Why it failed or was refused, in a sentence; empty where it did not."""
-        return _error_in(self.text) if self.fate in (Fate.ERROR, Fate.REFUSED, Fate.TIMEOUT) else ""
+        return (
+            _error_in(self.text) if self.fate in (CallOutcome.ERROR, CallOutcome.REFUSED, CallOutcome.TIMEOUT) else ""
+        )
 
 
 @dataclass(frozen=True)
-class Exchange:
+class TranscriptTurn:
     """One reply of a model, and the calls that it made."""
 
     fact: int
@@ -95,7 +97,7 @@ class Exchange:
     reply: ModelReply
     at: datetime
     """When the reply was there; its calls begin then."""
-    calls: tuple[Asked, ...]
+    calls: tuple[ToolCallRecord, ...]
     """Without those that give the verdict."""
 
     @property
@@ -104,14 +106,14 @@ class Exchange:
         return tuple(asked.result for asked in self.calls if asked.result is not None)
 
 
-def exchanges(case: Case, tools: Offered = NO_TOOLS) -> tuple[Exchange, ...]:
+def transcript_turns(case: Case, tools: Offered = NO_TOOLS) -> tuple[TranscriptTurn, ...]:
     """Every exchange of both invocations, in order."""
     return tuple(one for invocation in Invocation for one in _exchanges(case, tools, invocation))
 
 
-def inquiry_of(case: Case, tools: Offered, invocation: Invocation) -> Inquiry:
+def inquiry_of(case: Case, tools: Offered, invocation: Invocation) -> Conversation:
     """The conversation of an invocation as it stands."""
-    view = View(now=case.opened.at, tools=tools)
+    view = Observed(now=case.opened.at, tools=tools)
     return conversation(case, view) if invocation is Invocation.RCA else selection_inquiry(case, view)
 
 
@@ -129,19 +131,19 @@ TURNS: Final = (facts.Turned, facts.SelectionTurned)
 """The facts that are replies of a model."""
 
 
-def fate_of(result: ToolResult) -> Fate:
+def fate_of(result: ToolResult) -> CallOutcome:
     """What became of a call that was made."""
     if not result.error:
-        return Fate.OK
+        return CallOutcome.OK
     said = _error_in(result.evidence.text if result.evidence else result.content)
-    return next((fate for mark, fate in _MARKS.items() if said.startswith(mark)), Fate.ERROR)
+    return next((fate for mark, fate in _MARKS.items() if said.startswith(mark)), CallOutcome.ERROR)
 
 
-_MARKS: Final = {"[refused]": Fate.REFUSED, "[timed out": Fate.TIMEOUT}
+_MARKS: Final = {"[refused]": CallOutcome.REFUSED, "[timed out": CallOutcome.TIMEOUT}
 """How the tools begin the text of a failure that is no plain error."""
 
 
-def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[Exchange]:
+def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[TranscriptTurn]:
     turns = ((number, fact) for number, fact in enumerate(case.facts) if isinstance(fact, TURNS))
     replies = [(number, fact) for number, fact in turns if invocation_of(fact) is invocation]
     if not replies:
@@ -150,28 +152,28 @@ def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[E
     batches = (fact for fact in case.all(facts.ToolsRan) if fact.invocation is invocation)
     ran = {result.call_id: result for batch in batches for result in batch.results}
     pending = _pending(inquiry)
-    view = View(now=case.opened.at, tools={**NO_TOOLS, **tools})
+    view = Observed(now=case.opened.at, tools={**NO_TOOLS, **tools})
     earlier = rca_turns(case, view) if invocation is Invocation.RCA else ()
     told = zip(replies, (*earlier, *inquiry.turns), strict=False)
     for number, ((place, fact), turn) in enumerate(told, start=1):
         given = pending | {result.call_id: result for result in turn.results} | ran
         asked = tuple(_asked(call, given, ran) for call in turn.reply.tool_calls if call.name not in SUBMIT_NAMES)
-        yield Exchange(place, invocation, number, turn.reply, fact.at, asked)
+        yield TranscriptTurn(place, invocation, number, turn.reply, fact.at, asked)
 
 
-def _pending(inquiry: Inquiry) -> dict[str, ToolResult]:
+def _pending(inquiry: Conversation) -> dict[str, ToolResult]:
     """Answers that are known before the batch has run: repeats and refusals."""
     plans = plan_calls(inquiry, inquiry.pending) if inquiry.pending else ()
     return {plan.result.call_id: plan.result for plan in plans if isinstance(plan, Answered)}
 
 
-def _asked(call: ToolCall, given: Mapping[str, ToolResult], ran: Mapping[str, ToolResult]) -> Asked:
+def _asked(call: ToolCall, given: Mapping[str, ToolResult], ran: Mapping[str, ToolResult]) -> ToolCallRecord:
     result = given.get(call.id)
     if result is None:
-        return Asked(call, Fate.RUNNING, None)
+        return ToolCallRecord(call, CallOutcome.RUNNING, None)
     if call.id in ran:
-        return Asked(call, fate_of(result), result, made=True)
-    return Asked(call, Fate.REFUSED if _is_refusal(result) else Fate.DUPLICATE, result)
+        return ToolCallRecord(call, fate_of(result), result, made=True)
+    return ToolCallRecord(call, CallOutcome.REFUSED if _is_refusal(result) else CallOutcome.DUPLICATE, result)
 
 
 def _is_refusal(result: ToolResult) -> bool:

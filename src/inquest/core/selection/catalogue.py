@@ -35,7 +35,7 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Described:
+class WorkflowDescription:
     """When to use something and when not, as its author wrote it."""
 
     what: str
@@ -49,7 +49,7 @@ class ActionOffer:
     """An action type for which the filters leave at least one workflow."""
 
     name: str
-    description: Described
+    description: WorkflowDescription
     workflows: int
 
 
@@ -61,13 +61,13 @@ class WorkflowOffer:
     name: str
     version: str
     action_type: str
-    description: Described
+    description: WorkflowDescription
     parameters: tuple[Mapping[str, Any], ...] | None = None
     """As declared; None where the service does not list them."""
 
 
 @dataclass(frozen=True)
-class WorkflowRecord:
+class Workflow:
     """A workflow in full; `content` is the registered resource, parsed, and `content_hash` is over its exact text."""
 
     workflow_id: str
@@ -77,7 +77,7 @@ class WorkflowRecord:
     content_hash: str
     status: str
     latest: bool
-    description: Described
+    description: WorkflowDescription
     engine: str
     bundle: str
     bundle_digest: str

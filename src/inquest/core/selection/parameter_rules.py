@@ -11,12 +11,12 @@ from typing import Any, Final
 from inquest.api.refs import DetectedLabels
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.cluster.quantities import bytes_from, quantity_from, thousandths_from
-from inquest.core.selection.catalogue import WorkflowRecord
+from inquest.core.selection.catalogue import Workflow
 from inquest.core.selection.parameters import check_parameters
 
 
 @dataclass(frozen=True)
-class Around:
+class TargetFacts:
     """What code knows of a target beside the finding."""
 
     labels: DetectedLabels | None = None
@@ -35,7 +35,7 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Filling:
+class DerivedParameters:
     """Parameters that rules gave; `missing` says why they are not enough."""
 
     values: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Filling:
     missing: tuple[str, ...]
 
 
-def filled(record: WorkflowRecord, facts: Mapping[str, str]) -> Filling:
+def filled(record: Workflow, facts: Mapping[str, str]) -> DerivedParameters:
     """A workflow's parameters from facts; rules give them, nothing is guessed."""
     values: dict[str, Any] = {}
     rules: list[str] = []
@@ -54,7 +54,7 @@ def filled(record: WorkflowRecord, facts: Mapping[str, str]) -> Filling:
         if rule and value:
             values[name] = typed(value, str(declaration.get("type", "")))
             rules.append(f"{name}={value}: {rule.says}")
-    return Filling(values, tuple(rules), check_parameters(record.parameters, values).errors)
+    return DerivedParameters(values, tuple(rules), check_parameters(record.parameters, values).errors)
 
 
 def typed(text: str, kind: str) -> Any:

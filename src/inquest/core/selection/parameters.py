@@ -10,8 +10,8 @@ from typing import Any, Final
 from inquest.api.catalogue import ParameterSchema
 from inquest.api.refs import TargetRef
 from inquest.api.types import ParameterType
-from inquest.core.evidence.evidence import Caution
-from inquest.core.selection.catalogue import WorkflowRecord
+from inquest.core.evidence.evidence import CaseWarning
+from inquest.core.selection.catalogue import Workflow
 from inquest.core.text import compiled, visible
 
 TARGET_PREFIX: Final = "TARGET_RESOURCE"
@@ -28,21 +28,23 @@ def target_parameters(target: TargetRef) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundParameters:
     """Parameters as text, and the names of those that the workflow does not declare."""
 
     parameters: Mapping[str, str]
     dropped: tuple[str, ...] = ()
 
 
-def bind_parameters(schema: Iterable[ParameterSchema], given: Mapping[str, object], target: TargetRef) -> Bound:
+def bind_parameters(
+    schema: Iterable[ParameterSchema], given: Mapping[str, object], target: TargetRef
+) -> BoundParameters:
     """The declared parameters with their defaults, and the target; what is not declared is dropped (resources, 8.3)."""
     declared = {parameter.name: parameter for parameter in schema}
     defaults = {name: found.default for name, found in declared.items() if found.default is not None}
     values = {name: value for name, value in {**defaults, **given}.items() if name in declared and value is not None}
     dropped = sorted(name for name in given if name not in declared and not name.startswith(f"{TARGET_PREFIX}_"))
     texts = {name: parameter_text(value, declared[name].type) for name, value in values.items()}
-    return Bound(texts | target_parameters(target), tuple(dropped))
+    return BoundParameters(texts | target_parameters(target), tuple(dropped))
 
 
 def parameter_text(value: object, declared: ParameterType = ParameterType.STRING) -> str:
@@ -71,7 +73,7 @@ class CheckedParameters:
 
     values: Mapping[str, Any]
     errors: tuple[str, ...] = ()
-    warnings: tuple[Caution, ...] = ()
+    warnings: tuple[CaseWarning, ...] = ()
     stripped: tuple[str, ...] = ()
 
 
@@ -88,7 +90,7 @@ def check_parameters(declared: Sequence[Declaration], given: Mapping[str, Any]) 
     return CheckedParameters(
         values=values,
         errors=tuple(text for errors, _ in found for text in errors),
-        warnings=tuple(Caution("ParameterUnchecked", text) for _, warnings in found for text in warnings),
+        warnings=tuple(CaseWarning("ParameterUnchecked", text) for _, warnings in found for text in warnings),
         stripped=tuple(sorted(set(present) - set(kept))),
     )
 
@@ -198,7 +200,7 @@ def _bound(word: str, bound: Any) -> str:
     return "" if bound is None else f"{word}={bound}"
 
 
-def parameter_schema(record: WorkflowRecord) -> str:
+def parameter_schema(record: Workflow) -> str:
     """All parameters of a workflow for a prompt."""
     return "\n".join(map(parameter_line, record.parameters)) or "No parameter schema available."
 

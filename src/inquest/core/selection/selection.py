@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.evidence.evidence import Caution, Finding
-from inquest.core.llm.reply.verdicts import Choice, SelectionReply
-from inquest.core.selection.catalogue import WorkflowRecord
-from inquest.core.selection.parameter_rules import Around, Filling, filled, quota_facts
+from inquest.core.evidence.evidence import CaseWarning, Finding
+from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
+from inquest.core.selection.catalogue import Workflow
+from inquest.core.selection.parameter_rules import DerivedParameters, TargetFacts, filled, quota_facts
 from inquest.core.selection.parameters import TARGET_PARAMETERS, CheckedParameters, check_parameters, parameter_schema
 
 # --- validation against the catalogue (pipeline, 8.1) ------------------------------------------------
@@ -30,7 +30,7 @@ MAX_TRIES: Final = 3
 
 
 @dataclass(frozen=True)
-class Fault:
+class SelectionFault:
     """One reason why a selection is not valid; `code` is a review reason on the wire."""
 
     code: str
@@ -38,13 +38,13 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Validation:
+class SelectionCheck:
     """A selection held against the catalogue; `parameters` are completed, without what is not declared."""
 
-    record: WorkflowRecord | None
+    record: Workflow | None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    faults: tuple[Fault, ...] = ()
-    warnings: tuple[Caution, ...] = ()
+    faults: tuple[SelectionFault, ...] = ()
+    warnings: tuple[CaseWarning, ...] = ()
     stripped: tuple[str, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class Validation:
         return tuple(fault.text for fault in self.faults)
 
 
-def is_same_choice(one: Choice, other: Choice) -> bool:
+def is_same_choice(one: WorkflowChoice, other: WorkflowChoice) -> bool:
     """Whether what was found out about one choice holds for another: figures and reasons do not count."""
     return (one.workflow_id, one.parameters, one.engine, one.bundle) == (
         other.workflow_id,
@@ -71,15 +71,15 @@ def is_same_choice(one: Choice, other: Choice) -> bool:
     )
 
 
-def validate(choice: Choice | None, record: WorkflowRecord | None, target_kind: str = "") -> Validation:
+def validate(choice: WorkflowChoice | None, record: Workflow | None, target_kind: str = "") -> SelectionCheck:
     """Every check of a selection, all errors collected; `record` is what a look-up by id gave (pipeline, 8.1)."""
     if choice is None:
-        return Validation(None)
+        return SelectionCheck(None)
     if record is None or not is_offered(record):
         text = f"workflow {choice.workflow_id!r} is not an active workflow of the catalogue for this incident"
-        return Validation(None, faults=(Fault(WORKFLOW_NOT_FOUND, text),))
+        return SelectionCheck(None, faults=(SelectionFault(WORKFLOW_NOT_FOUND, text),))
     checked = check_parameters(record.parameters, choice.parameters)
-    return Validation(
+    return SelectionCheck(
         record=record,
         parameters=checked.values,
         faults=(*_confidence_faults(choice), *_image_faults(choice, record), *_as_faults(checked.errors)),
@@ -93,10 +93,10 @@ def validate(choice: Choice | None, record: WorkflowRecord | None, target_kind: 
     )
 
 
-def not_ours(record: WorkflowRecord) -> Validation:
+def not_ours(record: Workflow) -> SelectionCheck:
     """What nothing here could execute."""
     text = f"workflow {record.workflow_id!r} cannot be executed here: its content is no RemediationWorkflow"
-    return Validation(None, faults=(Fault(WORKFLOW_NOT_FOUND, text),))
+    return SelectionCheck(None, faults=(SelectionFault(WORKFLOW_NOT_FOUND, text),))
 
 
 def is_id(word: str) -> bool:
@@ -104,45 +104,49 @@ def is_id(word: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?", word, re.ASCII) is not None
 
 
-def is_offered(record: WorkflowRecord) -> bool:
+def is_offered(record: Workflow) -> bool:
     """Whether a record is what discovery may offer: active, and the latest of its versions."""
     return record.status.lower() == "active" and record.latest
 
 
-def _confidence_faults(choice: Choice) -> tuple[Fault, ...]:
+def _confidence_faults(choice: WorkflowChoice) -> tuple[SelectionFault, ...]:
     figure = choice.confidence
     if figure is None or 0 <= figure <= 1:
         return ()
-    return (Fault(PARAMETERS_INVALID, f"confidence {figure:g} is not within 0 and 1"),)
+    return (SelectionFault(PARAMETERS_INVALID, f"confidence {figure:g} is not within 0 and 1"),)
 
 
-def _image_faults(choice: Choice, record: WorkflowRecord) -> tuple[Fault, ...]:
+def _image_faults(choice: WorkflowChoice, record: Workflow) -> tuple[SelectionFault, ...]:
     same = {record.bundle, f"{record.bundle.partition('@')[0]}@{record.bundle_digest}"}
     if not choice.bundle or choice.bundle in same:
         return ()
-    return (Fault(IMAGE_MISMATCH, f"execution_bundle {choice.bundle!r} is not the catalogue's {record.bundle!r}"),)
+    return (
+        SelectionFault(IMAGE_MISMATCH, f"execution_bundle {choice.bundle!r} is not the catalogue's {record.bundle!r}"),
+    )
 
 
-def _as_faults(errors: Iterable[str]) -> tuple[Fault, ...]:
-    return tuple(Fault(PARAMETERS_INVALID, error) for error in errors)
+def _as_faults(errors: Iterable[str]) -> tuple[SelectionFault, ...]:
+    return tuple(SelectionFault(PARAMETERS_INVALID, error) for error in errors)
 
 
-def _stripped_caution(checked: CheckedParameters) -> tuple[Caution, ...]:
+def _stripped_caution(checked: CheckedParameters) -> tuple[CaseWarning, ...]:
     if not checked.stripped:
         return ()
-    return (Caution("ParametersStripped", f"Undeclared parameters removed: {', '.join(checked.stripped)}"),)
+    return (CaseWarning("ParametersStripped", f"Undeclared parameters removed: {', '.join(checked.stripped)}"),)
 
 
-def _engine(choice: Choice, record: WorkflowRecord) -> tuple[Caution, ...]:
+def _engine(choice: WorkflowChoice, record: Workflow) -> tuple[CaseWarning, ...]:
     if not choice.engine or choice.engine == record.engine:
         return ()
-    return (Caution("EngineDiffers", f"The model named engine {choice.engine}; the catalogue's {record.engine} holds"),)
+    return (
+        CaseWarning("EngineDiffers", f"The model named engine {choice.engine}; the catalogue's {record.engine} holds"),
+    )
 
 
-def _scope(record: WorkflowRecord, kind: str) -> tuple[Caution, ...]:
+def _scope(record: Workflow, kind: str) -> tuple[CaseWarning, ...]:
     if not kind or in_scope(record.components, kind):
         return ()
-    return (Caution("TargetScope", f"{kind} is outside the workflow's components {', '.join(record.components)}"),)
+    return (CaseWarning("TargetScope", f"{kind} is outside the workflow's components {', '.join(record.components)}"),)
 
 
 def in_scope(components: Iterable[str], kind: str) -> bool:
@@ -155,7 +159,7 @@ def in_scope(components: Iterable[str], kind: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class SelectionAttempt:
     """One try of invocation 2 at the catalogue; `reason` is empty when the reply could not be read."""
 
     number: int
@@ -169,32 +173,34 @@ class Attempt:
         return not self.errors
 
 
-def attempt_of(number: int, choice: Choice | None, validation: Validation, at: datetime) -> Attempt:
+def attempt_of(
+    number: int, choice: WorkflowChoice | None, validation: SelectionCheck, at: datetime
+) -> SelectionAttempt:
     """The record of one try."""
-    return Attempt(number, choice.workflow_id if choice else "", validation.errors, validation.reason, at)
+    return SelectionAttempt(number, choice.workflow_id if choice else "", validation.errors, validation.reason, at)
 
 
 UNREAD: Final = ""
 """Code of a fault that is no validation error: the reply could not be read, or the turns were spent."""
 
 
-def unread(why: str) -> Validation:
+def unread(why: str) -> SelectionCheck:
     """A try that failed before anything could be validated."""
-    return Validation(None, faults=(Fault(UNREAD, why),))
+    return SelectionCheck(None, faults=(SelectionFault(UNREAD, why),))
 
 
-def last_reason(attempts: Sequence[Attempt]) -> str:
+def last_reason(attempts: Sequence[SelectionAttempt]) -> str:
     """The review reason after the last try: that of the last real validation error."""
     return next((attempt.reason for attempt in reversed(attempts) if attempt.reason), PARAMETERS_INVALID)
 
 
-def exhausted_message(attempts: Sequence[Attempt]) -> str:
+def exhausted_message(attempts: Sequence[SelectionAttempt]) -> str:
     """What people read when no try was valid."""
     last = next((attempt.errors[-1] for attempt in reversed(attempts) if attempt.reason), "the reply could not be read")
     return f"self-correction exhausted after {len(attempts)} attempts: {last}"
 
 
-def correction_message(number: int, validation: Validation) -> str:
+def correction_message(number: int, validation: SelectionCheck) -> str:
     """The user message that asks for a valid selection; `number` is the attempt that failed."""
     known = validation.record
     lines = [
@@ -230,9 +236,9 @@ def wanted_actions(findings: Sequence[Finding]) -> tuple[str, ...]:
     return actions_for(findings[0]) if findings else ()
 
 
-def choose(finding: Finding, records: Sequence[WorkflowRecord], around: Around | None = None) -> SelectionReply:
+def choose(finding: Finding, records: Sequence[Workflow], around: TargetFacts | None = None) -> SelectionVerdict:
     """One workflow for the first cause, or none with the reason; `records` are discovery's, in its order."""
-    known, actions = around or Around(), actions_for(finding)
+    known, actions = around or TargetFacts(), actions_for(finding)
     if not actions:
         return _none(
             finding, f"no action type answers {finding.category} of {finding.object.display}: a person must act"
@@ -251,7 +257,7 @@ def choose(finding: Finding, records: Sequence[WorkflowRecord], around: Around |
     ready = [_chosen(record, filling, finding) for record, filling in tries if not filling.missing]
     if not ready:
         return _none(finding, _why_none(actions, tries))
-    return SelectionReply(
+    return SelectionVerdict(
         summary=finding.summary,
         target=finding.object,
         choice=ready[0],
@@ -261,49 +267,49 @@ def choose(finding: Finding, records: Sequence[WorkflowRecord], around: Around |
     )
 
 
-def _is_for_others(record: WorkflowRecord, known: Around) -> bool:
+def _is_for_others(record: Workflow, known: TargetFacts) -> bool:
     """It names another team, tier or the like; discovery puts it level with one that names none (datastorage, 6.3)."""
     custom = _labels(record).get("custom")
     named = custom.items() if isinstance(custom, Mapping) else ()
     return any(value not in ("*", *known.custom.get(key, ())) for key, value in named)
 
 
-def _is_taken_back(record: WorkflowRecord, finding: Finding, known: Around) -> bool:
+def _is_taken_back(record: Workflow, finding: Finding, known: TargetFacts) -> bool:
     """An autoscaler sets the replicas itself, but for a workload at zero, which it leaves alone."""
     scaled = known.labels is not None and bool(known.labels.hpa_enabled)
     return scaled and record.action_type == "ScaleReplicas" and finding.facts.get("replicas") != "0"
 
 
-def _changes_source(record: WorkflowRecord) -> bool:
+def _changes_source(record: Workflow) -> bool:
     """An action on the source, or a workflow that its author made for targets under GitOps."""
     detected = _labels(record).get("detected", {})
     made_for = isinstance(detected, Mapping) and ("gitOpsManaged" in detected or "gitOpsTool" in detected)
     return record.action_type in SOURCE_ACTIONS or made_for
 
 
-def _labels(record: WorkflowRecord) -> Mapping[str, Any]:
+def _labels(record: Workflow) -> Mapping[str, Any]:
     """What its author says of where it fits."""
     labels = record.content.get("spec", {}).get("labels", {})
     return labels if isinstance(labels, Mapping) else {}
 
 
-def _list(records: Iterable[WorkflowRecord]) -> str:
+def _list(records: Iterable[Workflow]) -> str:
     return ", ".join(dict.fromkeys(record.action_type for record in records))
 
 
-def _none(finding: Finding, why: str) -> SelectionReply:
-    return SelectionReply(summary=finding.summary, reasoning=why, declined=True, confidence=finding.confidence)
+def _none(finding: Finding, why: str) -> SelectionVerdict:
+    return SelectionVerdict(summary=finding.summary, reasoning=why, declined=True, confidence=finding.confidence)
 
 
-def _why_none(actions: Sequence[str], tries: Sequence[tuple[WorkflowRecord, Filling]]) -> str:
+def _why_none(actions: Sequence[str], tries: Sequence[tuple[Workflow, DerivedParameters]]) -> str:
     if not tries:
         return f"the catalogue has no workflow for {', '.join(actions)}"
     texts = (f"{record.workflow_id}: {'; '.join(filling.missing)}" for record, filling in tries)
     return f"no workflow for {', '.join(actions)} can be filled from the evidence: {', '.join(texts)}"
 
 
-def _chosen(record: WorkflowRecord, filling: Filling, finding: Finding) -> Choice:
+def _chosen(record: Workflow, filling: DerivedParameters, finding: Finding) -> WorkflowChoice:
     evidence = ", ".join(finding.evidence)
     rules = "".join(f"; {rule}" for rule in filling.rules)
     rationale = f"{finding.category} calls for {record.action_type} (evidence {evidence}){rules}"
-    return Choice(record.workflow_id, finding.confidence, rationale, filling.values)
+    return WorkflowChoice(record.workflow_id, finding.confidence, rationale, filling.values)

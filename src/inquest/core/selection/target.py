@@ -12,14 +12,14 @@ from inquest.core.cluster.objects import group, same_kind
 from inquest.core.llm.messages import Invocation, ModelReply
 from inquest.core.llm.prompts.selection import described_target
 from inquest.core.llm.reply.reading import read
-from inquest.core.llm.reply.verdicts import RcaReply
+from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.selection.parameters import TARGET_PARAMETERS
 from inquest.core.selection.selection import target_parameters
 from inquest.core.text import filtered
 
 
 @dataclass(frozen=True)
-class Aim:
+class FinalTarget:
     """The final target; none with `ask` set: one corrective question, then outcome 5."""
 
     target: TargetRef | None
@@ -28,17 +28,17 @@ class Aim:
 
 def final_target(
     *, root: TargetRef | None, named: TargetRef | None, known: Iterable[TargetRef] = (), found: TargetRef | None = None
-) -> Aim:
+) -> FinalTarget:
     """Where the remedy goes.
 
     `root` is the verified root owner, `named` the target of invocation 2, `known` the enriched resource, the signal's
     and the owner chain, `found` what a look-up of `named` gave.
     """
     if root is None:
-        return Aim(None)
+        return FinalTarget(None)
     if not needs_lookup(root=root, named=named, known=known):
-        return Aim(root)
-    return Aim(found, ask=found is None)
+        return FinalTarget(root)
+    return FinalTarget(found, ask=found is None)
 
 
 def needs_lookup(*, root: TargetRef, named: TargetRef | None, known: Iterable[TargetRef] = ()) -> bool:
@@ -71,7 +71,7 @@ def group_question(named: TargetRef, choices: Sequence[str]) -> str:
 def group_named(answer: ModelReply, choices: Sequence[str]) -> str:
     """The one of the choices that an answer names, in its target or in its words; empty: none or several."""
     reply = read(Invocation.RCA, answer).reply
-    target = reply.target if isinstance(reply, RcaReply) else None
+    target = reply.target if isinstance(reply, RcaVerdict) else None
     if target is not None and target.api_version:
         return next((choice for choice in choices if group(choice) == group(target.api_version)), "")
     words = {word.strip("./-") for word in re.split(r"[^\w./-]+", answer.text)}

@@ -1,7 +1,7 @@
 """What senders say, read as Signals: the alerts of an Alertmanager, and the specs that anybody else sends.
 
-Before the first page of the plot. Any JSON ends in one `Firing`, `Over` or `Refused` for each alert, or in one
-`Refused` for the whole; nothing is raised. What was said twice has one name (resources, 1.4, 11.1 to 11.4, 11.6).
+Any JSON ends in one `Firing`, `Resolved` or `RefusedPayload` for each alert, or in one `RefusedPayload` for the whole;
+nothing is raised. What was said twice has one name (resources, 1.4, 11.1 to 11.4, 11.6).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from inquest.api.base import rfc3339
-from inquest.api.conditions import Verdict, false, unknown
+from inquest.api.conditions import ConditionValue, false, unknown
 from inquest.api.names import signal_name
 from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal, SignalContent
@@ -33,14 +33,14 @@ from inquest.core.signals.payload import (
     TIME_RULE,
     YEARS,
     Batch,
-    Circumstances,
-    Fault,
     Firing,
+    IntakeContext,
     Json,
     Labels,
-    Over,
-    Refused,
-    Served,
+    PayloadFault,
+    RefusedPayload,
+    Resolved,
+    ServedKind,
     Sighting,
     Told,
     clean,
@@ -64,7 +64,7 @@ MOST_WORDS: Final = 1000
 # --- Alertmanager ---------------------------------------------------------------------------------------------
 
 
-def read_alertmanager(payload: object, around: Circumstances) -> Batch:
+def read_alertmanager(payload: object, around: IntakeContext) -> Batch:
     """The alerts of a webhook payload, in their order (resources, section 11.2)."""
     if not isinstance(payload, dict):
         return refused("", "must be a JSON object")
@@ -90,29 +90,29 @@ def words_of(payload: object) -> tuple[str, ...]:
     return tuple(sorted(found))[:MOST_WORDS]
 
 
-def _alert(alert: object, place: str, source: str, around: Circumstances) -> Told:
+def _alert(alert: object, place: str, source: str, around: IntakeContext) -> Told:
     try:
         return _told(alert, place, source, around)
-    except Fault as fault:
+    except PayloadFault as fault:
         return refused(f"{place}.{fault.field}" if fault.field else place, fault.rule)
     except ValidationError as error:
         return unfit(error, place)
 
 
-def _told(alert: object, place: str, source: str, around: Circumstances) -> Told:
+def _told(alert: object, place: str, source: str, around: IntakeContext) -> Told:
     if not isinstance(alert, dict):
-        raise Fault("", "must be a JSON object")
+        raise PayloadFault("", "must be a JSON object")
     labels, annotations = texts_of(alert, "labels"), texts_of(alert, "annotations")
     name = labels.get("alertname", "")
     if not 0 < len(name) <= MOST_NAME:
-        raise Fault("labels.alertname", f"must be there, with at most {MOST_NAME} characters")
+        raise PayloadFault("labels.alertname", f"must be there, with at most {MOST_NAME} characters")
     since = time_of(alert.get("startsAt"), "startsAt")
     target = target_of(labels, around.served)
     ours = signal_name(SourceType.ALERTMANAGER, name, target, since)
     if alert.get("status") == "resolved":
-        return Over(ours, max(since, _ended(alert, around.received)))
+        return Resolved(ours, max(since, _ended(alert, around.received)))
     if alert.get("status") != "firing":
-        raise Fault("status", 'must be "firing" or "resolved"')
+        raise PayloadFault("status", 'must be "firing" or "resolved"')
     spec = {
         "name": name,
         "severity": severity_from_word(labels.get("severity", "")),
@@ -143,23 +143,23 @@ def _from(source: str, alert: Json) -> Json:
 def _ended(alert: Json, received: datetime) -> datetime:
     try:
         return time_of(alert.get("endsAt"), "endsAt")
-    except Fault:
+    except PayloadFault:
         return received
 
 
-def _cluster(label: str, around: Circumstances) -> str:
+def _cluster(label: str, around: IntakeContext) -> str:
     return label if 0 < len(label) <= MOST_CLUSTER else around.cluster
 
 
 # --- anybody else ---------------------------------------------------------------------------------------------
 
 
-def read_specs(payload: object, around: Circumstances) -> Batch:
+def read_specs(payload: object, around: IntakeContext) -> Batch:
     """The spec of a Signal, or a list of them; one with `resolvedTime` says that it is over."""
     return read_each(payload, _spec, around)
 
 
-def _spec(item: object, place: str, around: Circumstances) -> Told:
+def _spec(item: object, place: str, around: IntakeContext) -> Told:
     if not isinstance(item, dict):
         return refused(place, "must be a JSON object: the spec of a Signal")
     try:
@@ -177,13 +177,13 @@ def _spec(item: object, place: str, around: Circumstances) -> Told:
         return Firing(name, content.model_copy(update={**known, "mode": mode}))
     if content.firing_time is not None and content.resolved_time < content.firing_time:
         return refused(within(place, "resolvedTime"), "must not lie before firingTime")
-    return Over(name, content.resolved_time)
+    return Resolved(name, content.resolved_time)
 
 
 # --- the target ------------------------------------------------------------------------------------------------
 
-_WORKLOADS: Final[tuple[tuple[str, Served], ...]] = tuple(
-    (word, Served(kind, True))
+_WORKLOADS: Final[tuple[tuple[str, ServedKind], ...]] = tuple(
+    (word, ServedKind(kind, True))
     for words, kind in (
         ("horizontalpodautoscaler hpa", "HorizontalPodAutoscaler"),
         ("poddisruptionbudget pdb", "PodDisruptionBudget"),
@@ -197,12 +197,12 @@ _WORKLOADS: Final[tuple[tuple[str, Served], ...]] = tuple(
     )
     for word in words.split()
 )
-_LAST: Final[tuple[tuple[str, Served], ...]] = (
-    ("pod", Served("Pod", True)),
-    ("node", Served("Node", False)),
-    ("persistentvolume", Served("PersistentVolume", False)),
+_LAST: Final[tuple[tuple[str, ServedKind], ...]] = (
+    ("pod", ServedKind("Pod", True)),
+    ("node", ServedKind("Node", False)),
+    ("persistentvolume", ServedKind("PersistentVolume", False)),
 )
-_KNOWN: Final[Mapping[str, Served]] = {one.kind.lower(): one for _, one in (*_WORKLOADS, *_LAST)}
+_KNOWN: Final[Mapping[str, ServedKind]] = {one.kind.lower(): one for _, one in (*_WORKLOADS, *_LAST)}
 TARGET_LABELS: Final = frozenset(prefix + word for word, _ in (*_WORKLOADS, *_LAST) for prefix in ("", "exported_")) | {
     f"target_resource_{part}" for part in ("kind", "name", "namespace")
 }
@@ -216,7 +216,7 @@ _EXPORTED: Final = "exported_"
 _TARGET: Final = "target_resource_"
 
 
-def target_of(labels: Labels, served: Mapping[str, Served]) -> TargetRef:
+def target_of(labels: Labels, served: Mapping[str, ServedKind]) -> TargetRef:
     """The object that labels name, by the first rule that fits; kind `Unknown` where none does (resources, 11.2)."""
     named = _spelled_out(labels, served)
     if named is not None:
@@ -229,22 +229,22 @@ def target_of(labels: Labels, served: Mapping[str, Served]) -> TargetRef:
     return TargetRef(kind=UNKNOWN_KIND, name="unknown", namespace=namespace)
 
 
-def _spelled_out(labels: Labels, served: Mapping[str, Served]) -> TargetRef | None:
+def _spelled_out(labels: Labels, served: Mapping[str, ServedKind]) -> TargetRef | None:
     """Labels whose only purpose is to name a target: what is wrong with them is said and not guessed around."""
     kind, name = (labels.get(f"{_TARGET}{part}", "") for part in ("kind", "name"))
     if not (kind and name):
         return None
     if not is_name(name):
-        raise Fault(f"labels.{_TARGET}name", NAME_RULE.format(MOST_NAME))
+        raise PayloadFault(f"labels.{_TARGET}name", NAME_RULE.format(MOST_NAME))
     one = _KNOWN.get(kind.lower()) or served.get(kind.lower())
     if one is None and not is_kind(kind):
-        raise Fault(f"labels.{_TARGET}kind", "must be a kind, such as Deployment")
+        raise PayloadFault(f"labels.{_TARGET}kind", "must be a kind, such as Deployment")
     own = labels.get(f"{_TARGET}namespace", "")
     namespace = _checked(own, f"{_TARGET}namespace") if own else _namespace(labels)
-    return _ref(one or Served(kind, True), name, namespace)
+    return _ref(one or ServedKind(kind, True), name, namespace)
 
 
-def _candidates(labels: Labels, served: Mapping[str, Served]) -> Iterator[tuple[str, Served]]:
+def _candidates(labels: Labels, served: Mapping[str, ServedKind]) -> Iterator[tuple[str, ServedKind]]:
     yield from _WORKLOADS
     yield from ((word, served[word]) for word in sorted(set(_words(labels))) if word in served)
     yield from _LAST
@@ -259,7 +259,7 @@ def _words(labels: Mapping[Any, Any]) -> Iterator[str]:
             yield word
 
 
-def _ref(one: Served, name: str, namespace: str) -> TargetRef:
+def _ref(one: ServedKind, name: str, namespace: str) -> TargetRef:
     return TargetRef(kind=one.kind, name=name, namespace=namespace if one.namespaced else None)
 
 
@@ -269,7 +269,7 @@ def _namespace(labels: Labels) -> str:
 
 def _checked(namespace: str, label: str) -> str:
     if not is_name(namespace, MOST_NAMESPACE):
-        raise Fault(f"labels.{label}", NAME_RULE.format(MOST_NAMESPACE))
+        raise PayloadFault(f"labels.{label}", NAME_RULE.format(MOST_NAMESPACE))
     return namespace
 
 
@@ -290,7 +290,7 @@ class Again:
     """What a further notice changes in the status, by attribute name, and the conditions that go with it."""
 
     changes: Mapping[str, Any]
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, ConditionValue]
 
 
 def seen_again(found: Signal, now: datetime, *, case_ended: bool) -> Again | None:
@@ -331,11 +331,11 @@ def _again(found: Signal, counted: Mapping[str, Any], *, case_ended: bool) -> Ag
 __all__ = [
     "Again",
     "Batch",
-    "Circumstances",
     "Firing",
-    "Over",
-    "Refused",
-    "Served",
+    "IntakeContext",
+    "RefusedPayload",
+    "Resolved",
+    "ServedKind",
     "Told",
     "fitted",
     "is_open",

@@ -28,7 +28,7 @@ MAX_BUSINESS_TEXT: Final = 63
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class LabelsAround:
     """The labels around a target; `degraded` says that the target was not there to be read."""
 
     namespace: Labels = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Classification:
 
 def classify(
     spec: SignalContent,
-    around: Surroundings,
+    around: LabelsAround,
     *,
     custom_keys: Iterable[str] = DEFAULT_CUSTOM_LABELS,
     proactive_names: Mapping[str, str] | None = None,
@@ -132,23 +132,23 @@ def mode_from_name(name: str, proactive_names: Mapping[str, str] = PROACTIVE_NAM
 # --- environment (10.1) -------------------------------------------------------------------------------
 
 
-def _from_spec(spec: SignalContent, around: Surroundings) -> str:
+def _from_spec(spec: SignalContent, around: LabelsAround) -> str:
     return spec.environment or ""
 
 
-def _from_namespace(spec: SignalContent, around: Surroundings) -> str:
+def _from_namespace(spec: SignalContent, around: LabelsAround) -> str:
     return read_label(around.namespace, "environment") or ""
 
 
-def _from_owner(spec: SignalContent, around: Surroundings) -> str:
+def _from_owner(spec: SignalContent, around: LabelsAround) -> str:
     return read_label(around.owner, "environment") or ""
 
 
-def _from_plain_namespace(spec: SignalContent, around: Surroundings) -> str:
+def _from_plain_namespace(spec: SignalContent, around: LabelsAround) -> str:
     return around.namespace.get("environment") or around.namespace.get("env") or ""
 
 
-def _from_signal_labels(spec: SignalContent, around: Surroundings) -> str:
+def _from_signal_labels(spec: SignalContent, around: LabelsAround) -> str:
     return _own_label(spec, "environment", "env") if around.degraded else ""
 
 
@@ -157,10 +157,10 @@ class _Source:
     """Somebody who may name the environment; who runs the workload may only name a stricter one than the others."""
 
     name: str
-    read: Callable[[SignalContent, Surroundings], str]
+    read: Callable[[SignalContent, LabelsAround], str]
     of_the_workload: bool = False
 
-    def may_loosen(self, around: Surroundings) -> bool:
+    def may_loosen(self, around: LabelsAround) -> bool:
         return not self.of_the_workload or around.administered
 
 
@@ -185,7 +185,7 @@ _Named = tuple[Environment, str, tuple[str, ...]]
 
 
 def _environment(
-    spec: SignalContent, around: Surroundings, sources: Sequence[_Source] = _ENVIRONMENT_SOURCES
+    spec: SignalContent, around: LabelsAround, sources: Sequence[_Source] = _ENVIRONMENT_SOURCES
 ) -> _Named:
     for place, source in enumerate(sources, start=1):
         if word := source.read(spec, around):
@@ -245,7 +245,7 @@ def priority_of(environment: Environment, severity: Severity) -> Priority:
     return _PRIORITIES[environment][_URGENCY_COLUMN[severity]]
 
 
-def _priority(spec: SignalContent, around: Surroundings, environment: Environment) -> tuple[Priority, str]:
+def _priority(spec: SignalContent, around: LabelsAround, environment: Environment) -> tuple[Priority, str]:
     if spec.priority:
         return spec.priority, "signal"
     if found := _word(Priority, read_label(around.namespace, "priority") or ""):
@@ -268,12 +268,12 @@ _SLAS_BY_STRICTNESS: Final = (
 _TOLERANCES_BY_STRICTNESS: Final = (RiskTolerance.LOW, RiskTolerance.MEDIUM, RiskTolerance.HIGH)
 
 
-def _may_say(around: Surroundings, said: W, otherwise: W, by_strictness: Sequence[W]) -> bool:
+def _may_say(around: LabelsAround, said: W, otherwise: W, by_strictness: Sequence[W]) -> bool:
     """Whether the owner's label counts, where the namespace has none and `otherwise` would stand."""
     return around.administered or by_strictness.index(said) <= by_strictness.index(otherwise)
 
 
-def _ranked(around: Surroundings, name: str, otherwise: W, by_strictness: Sequence[W]) -> W:
+def _ranked(around: LabelsAround, name: str, otherwise: W, by_strictness: Sequence[W]) -> W:
     """The word of the namespace; else the owner's, where that is no looser than what stands without it."""
     words = type(otherwise)
     if found := _word(words, read_label(around.namespace, name) or ""):
@@ -295,7 +295,7 @@ _PROMISES: Final[Mapping[Environment, tuple[Criticality, SlaRequirement]]] = {
 _NO_PROMISE: Final = (Criticality.MEDIUM, SlaRequirement.BRONZE)
 
 
-def _business(spec: SignalContent, around: Surroundings, environment: Environment) -> Business:
+def _business(spec: SignalContent, around: LabelsAround, environment: Environment) -> Business:
     criticality, sla = _PROMISES.get(environment, _NO_PROMISE)
     team = _near(around, "team") or (_own_label(spec, "team") if around.degraded else "")
     return Business(
@@ -306,17 +306,17 @@ def _business(spec: SignalContent, around: Surroundings, environment: Environmen
     )
 
 
-def surroundings_of(context: ResourceContext) -> Surroundings:
+def surroundings_of(context: ResourceContext) -> LabelsAround:
     """The labels around a target as they were read."""
     administered = not context.target.namespace and not context.root.namespace
-    return Surroundings(context.namespace_labels, context.root_labels, context.deleted, administered)
+    return LabelsAround(context.namespace_labels, context.root_labels, context.deleted, administered)
 
 
-def _near(around: Surroundings, name: str) -> str:
+def _near(around: LabelsAround, name: str) -> str:
     return read_label(around.namespace, name) or read_label(around.owner, name) or ""
 
 
-def _custom_labels(around: Surroundings, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _custom_labels(around: LabelsAround, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
     usable = [key for key in keys if not key.startswith("system/") and len(key) <= MAX_CUSTOM_KEY]
     found = {key.replace("-", "_"): (value[:MAX_CUSTOM_VALUE],) for key in usable if (value := _near(around, key))}
     return dict(list(found.items())[:MAX_CUSTOM_LABELS])

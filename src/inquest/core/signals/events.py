@@ -25,11 +25,11 @@ from inquest.core.signals.payload import (
     MOST_SOURCE,
     NAME_RULE,
     Batch,
-    Circumstances,
     Dropped,
-    Fault,
     Firing,
+    IntakeContext,
     Json,
+    PayloadFault,
     Sighting,
     Told,
     clean,
@@ -64,16 +64,16 @@ def severity_of_event(reason: str) -> Severity:
     return _SEVERITIES.get(reason, Severity.WARNING)
 
 
-def read_events(payload: object, around: Circumstances) -> Batch:
+def read_events(payload: object, around: IntakeContext) -> Batch:
     """An Event of either API group, or a list of them, in their order."""
     return read_each(payload, read_event, around)
 
 
-def read_event(event: object, place: str, around: Circumstances) -> Told:
+def read_event(event: object, place: str, around: IntakeContext) -> Told:
     """One event: a Firing, Dropped where it is noise, Refused where it cannot be read or is Normal."""
     try:
         return _told(event, around)
-    except Fault as fault:
+    except PayloadFault as fault:
         return refused(".".join(part for part in (place, fault.field) if part), fault.rule)
     except ValidationError as error:
         return unfit(error, place)
@@ -94,11 +94,11 @@ def onset_again(told: Firing) -> Firing:
     return replace(told, name=signal_name(content.source.type, content.name, content.target, last), content=content)
 
 
-def _told(event: object, around: Circumstances) -> Told:
+def _told(event: object, around: IntakeContext) -> Told:
     if not isinstance(event, dict):
-        raise Fault("", "must be a JSON object: an Event")
+        raise PayloadFault("", "must be a JSON object: an Event")
     if event.get("type") not in WARNINGS:
-        raise Fault("type", "must be Warning: other events are no fault")
+        raise PayloadFault("type", "must be Warning: other events are no fault")
     reason, target = _text(event, "reason"), _target(event)
     first, last = _times(event)
     # A clock that is ahead must not keep it alive.
@@ -126,7 +126,7 @@ def _told(event: object, around: Circumstances) -> Told:
 def _text(event: Json, field: str) -> str:
     found = event.get(field)
     if not isinstance(found, str) or not 0 < len(found) <= MOST_NAME:
-        raise Fault(field, f"must be there, with at most {MOST_NAME} characters")
+        raise PayloadFault(field, f"must be there, with at most {MOST_NAME} characters")
     return clean(found)
 
 
@@ -134,16 +134,16 @@ def _target(event: Json) -> TargetRef:
     field = "regarding" if "regarding" in event else "involvedObject"
     found = event.get(field)
     if not isinstance(found, dict):
-        raise Fault(field, "must be an object")
+        raise PayloadFault(field, "must be an object")
     kind, name, namespace, version = (found.get(part) or "" for part in ("kind", "name", "namespace", "apiVersion"))
     if not isinstance(kind, str) or not is_kind(kind):
-        raise Fault(f"{field}.kind", "must be a kind, such as Pod")
+        raise PayloadFault(f"{field}.kind", "must be a kind, such as Pod")
     if not isinstance(name, str) or not is_name(name):
-        raise Fault(f"{field}.name", NAME_RULE.format(MOST_NAME))
+        raise PayloadFault(f"{field}.name", NAME_RULE.format(MOST_NAME))
     if namespace and not (isinstance(namespace, str) and is_name(namespace, MOST_NAMESPACE)):
-        raise Fault(f"{field}.namespace", NAME_RULE.format(MOST_NAMESPACE))
+        raise PayloadFault(f"{field}.namespace", NAME_RULE.format(MOST_NAMESPACE))
     if not isinstance(version, str):
-        raise Fault(f"{field}.apiVersion", "must be a text")
+        raise PayloadFault(f"{field}.apiVersion", "must be a text")
     texts = {"api_version": clean(version) or None, "namespace": clean(namespace) or None}
     return TargetRef(kind=kind, name=clean(name), **texts)
 

@@ -57,7 +57,7 @@ class Firing:
 
 
 @dataclass(frozen=True)
-class Over:
+class Resolved:
     """It is over since then."""
 
     name: str
@@ -65,7 +65,7 @@ class Over:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedPayload:
     """Cannot be read: which field breaks which rule; an empty field is the whole."""
 
     field: str
@@ -80,12 +80,12 @@ class Dropped:
     why: str
 
 
-Told = Firing | Over | Refused | Dropped
-Batch = tuple[Told, ...] | Refused
+Told = Firing | Resolved | RefusedPayload | Dropped
+Batch = tuple[Told, ...] | RefusedPayload
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedKind:
     """A kind that the API server serves."""
 
     kind: str
@@ -93,13 +93,13 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class IntakeContext:
     """What is known beside the payload itself."""
 
     received: datetime
     cluster: str
     """Where no label names one."""
-    served: Mapping[str, Served]
+    served: Mapping[str, ServedKind]
     """By the lower-case word of a kind: those of `words_of` that mean one."""
     proactive: Mapping[str, str] = field(default_factory=lambda: PROACTIVE_NAMES)
     """Names of predictions and the fault that each foresees."""
@@ -126,7 +126,7 @@ def is_kind(text: str) -> bool:
 TIME_RULE: Final = f"must be a time of RFC 3339 between {YEARS.start} and {YEARS.stop - 1}"
 
 
-class Fault(Exception):
+class PayloadFault(Exception):
     """A field of a notice and the rule that it breaks."""
 
     def __init__(self, field: str, rule: str) -> None:
@@ -153,10 +153,10 @@ def texts_of(alert: Json, field: str) -> dict[str, str]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise Fault(field, "must be an object")
+        raise PayloadFault(field, "must be an object")
     for key, value in found.items():
         if not isinstance(value, str):
-            raise Fault(f"{field}.{key}", "must be a text")
+            raise PayloadFault(f"{field}.{key}", "must be a text")
     return {clean(key): clean(value) for key, value in found.items()}
 
 
@@ -168,7 +168,7 @@ def time_of(found: object, field: str) -> datetime:
     except (ValueError, OverflowError):
         at = None
     if at is None or at.year not in YEARS:
-        raise Fault(field, TIME_RULE)
+        raise PayloadFault(field, TIME_RULE)
     return at
 
 
@@ -177,12 +177,12 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def refused(field: str, rule: str, *, too_many: bool = False) -> Refused:
+def refused(field: str, rule: str, *, too_many: bool = False) -> RefusedPayload:
     """A refusal whose texts can be shown."""
-    return Refused(clean(field)[:MOST_SHOWN], clean(rule)[:MOST_SHOWN], too_many)
+    return RefusedPayload(clean(field)[:MOST_SHOWN], clean(rule)[:MOST_SHOWN], too_many)
 
 
-def read_each(payload: object, read: Callable[[object, str, Circumstances], Told], around: Circumstances) -> Batch:
+def read_each(payload: object, read: Callable[[object, str, IntakeContext], Told], around: IntakeContext) -> Batch:
     """One thing, or a list of them in their order, each read with its place."""
     if not isinstance(payload, list):
         return (read(payload, "", around),)
@@ -191,7 +191,7 @@ def read_each(payload: object, read: Callable[[object, str, Circumstances], Told
     return tuple(read(item, f"[{number}]", around) for number, item in enumerate(payload))
 
 
-def unfit(error: ValidationError, place: str) -> Refused:
+def unfit(error: ValidationError, place: str) -> RefusedPayload:
     """The first thing that the schema of a Signal has against it."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     return refused(within(place, *first["loc"]), first["msg"])
@@ -213,15 +213,15 @@ __all__ = [
     "TIME_RULE",
     "YEARS",
     "Batch",
-    "Circumstances",
     "Dropped",
-    "Fault",
     "Firing",
+    "IntakeContext",
     "Json",
     "Labels",
-    "Over",
-    "Refused",
-    "Served",
+    "PayloadFault",
+    "RefusedPayload",
+    "Resolved",
+    "ServedKind",
     "Sighting",
     "Told",
     "clean",

@@ -10,7 +10,7 @@ from inquest.api.refs import TargetRef
 from inquest.api.signal import SignalContent
 from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.signals.classification import Labels
-from inquest.core.signals.triage_input import Observed, TriageRules
+from inquest.core.signals.triage_input import TriageInput, TriageRules
 
 
 def is_outside(own: str, home: str, namespace: str) -> bool:
@@ -50,12 +50,12 @@ def is_beyond(namespace: str, rules: TriageRules) -> bool:
     return bool(rules.namespaces) and namespace not in rules.namespaces
 
 
-def is_out_of_reach(seen: Observed) -> bool:
+def is_out_of_reach(seen: TriageInput) -> bool:
     """By namespaces alone, before anything is read."""
     return any(holds for holds, _ in reaches(seen))
 
 
-def reaches(seen: Observed) -> Iterable[tuple[bool, str]]:
+def reaches(seen: TriageInput) -> Iterable[tuple[bool, str]]:
     known = ", ".join(sorted(seen.rules.namespaces))
     too_far = is_outside(seen.namespace, seen.rules.operator_namespace, seen.target_namespace)
     return (

@@ -1,6 +1,6 @@
 """Does this Signal deserve an Investigation? Fourteen reasons against it, in order; the first one wins.
 
-Read `TRIAGE` from top to bottom (resources, section 9.1). Each rule looks at the same frozen `Observed` and either
+Read `TRIAGE` from top to bottom (resources, section 9.1). Each rule looks at the same frozen `TriageInput` and either
 gives the decision or None. What nobody objects to is accepted.
 """
 
@@ -16,7 +16,7 @@ from inquest.core.history.chain_guards import chain_block
 from inquest.core.signals.holds import counts_as_failure, failures_in_a_row
 from inquest.core.signals.noise import is_chatter, is_own_report
 from inquest.core.signals.scope import is_managed, reaches
-from inquest.core.signals.triage_input import Accept, Decision, EndedCase, Observed, OpenCase
+from inquest.core.signals.triage_input import AcceptedSignal, EndedCase, OpenCase, TriageDecision, TriageInput
 
 SHORT_LIVED_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Job"})
 """Kinds of which a missing one is replaced by design, so that its alert is about nothing any more."""
@@ -29,19 +29,19 @@ MANUAL_REVIEW_PENDING: Final = "ManualReviewPending"
 REVIEW_HOLD: Final = timedelta(hours=24)
 RATE_WINDOW: Final = timedelta(minutes=1)
 
-Rule = Callable[[Observed], Decision | None]
+Rule = Callable[[TriageInput], TriageDecision | None]
 
 
-def triage(seen: Observed) -> Decision:
+def triage(seen: TriageInput) -> TriageDecision:
     """The first rule that objects decides; nobody does: accepted."""
     rules = (rule for rule in TRIAGE if not (seen.by_person and rule in NOT_FOR_A_PERSON))
     return next((found for rule in rules if (found := rule(seen))), ACCEPTED)
 
 
-ACCEPTED: Final = Decision(SignalPhase.ACCEPTED, "Accepted", "an investigation is due")
+ACCEPTED: Final = TriageDecision(SignalPhase.ACCEPTED, "Accepted", "an investigation is due")
 
 
-def earlier_answer(seen: Observed) -> str:
+def earlier_answer(seen: TriageInput) -> str:
     """What a person is told who asks once more; empty where nobody has looked yet, or no person asks."""
     newest = _newest(seen) if seen.by_person else None
     if newest is None:
@@ -53,39 +53,39 @@ def earlier_answer(seen: Observed) -> str:
 # --- the rules, in the order of 9.1 -----------------------------------------------------------------------
 
 
-def out_of_reach(seen: Observed) -> Decision | None:
+def out_of_reach(seen: TriageInput) -> TriageDecision | None:
     """Who wrote it may not ask about that place: whatever is there, and whether anything is, they are told the same."""
     message = next((text for holds, text in reaches(seen) if holds), "")
     return (resolved(seen) or _blocked(seen, "OutOfScope", message, _scope_look(seen))) if message else None
 
 
-def malformed(seen: Observed) -> Decision | None:
+def malformed(seen: TriageInput) -> TriageDecision | None:
     """The target cannot exist."""
     fault = next((text for holds, text in _faults(seen) if holds), "")
-    return Decision(SignalPhase.FAILED, "Malformed", fault) if fault else None
+    return TriageDecision(SignalPhase.FAILED, "Malformed", fault) if fault else None
 
 
-def resolved(seen: Observed) -> Decision | None:
+def resolved(seen: TriageInput) -> TriageDecision | None:
     """The source says that it is over."""
     if seen.spec.resolved_time is None:
         return None
-    return Decision(SignalPhase.RESOLVED, "Resolved", "the source says that the problem is over")
+    return TriageDecision(SignalPhase.RESOLVED, "Resolved", "the source says that the problem is over")
 
 
-def noise(seen: Observed) -> Decision | None:
+def noise(seen: TriageInput) -> TriageDecision | None:
     """Nobody wants to hear of it: heartbeats, normal events, our own doings."""
     why = next((text for holds, text in _noises(seen) if holds), "")
-    return Decision(SignalPhase.IGNORED, "Noise", why) if why else None
+    return TriageDecision(SignalPhase.IGNORED, "Noise", why) if why else None
 
 
-def target_gone(seen: Observed) -> Decision | None:
+def target_gone(seen: TriageInput) -> TriageDecision | None:
     """Its pod has been replaced meanwhile."""
     if seen.target_exists or seen.spec.target.kind not in SHORT_LIVED_KINDS:
         return None
-    return Decision(SignalPhase.IGNORED, "TargetGone", f"{seen.spec.target.display} no longer exists")
+    return TriageDecision(SignalPhase.IGNORED, "TargetGone", f"{seen.spec.target.display} no longer exists")
 
 
-def out_of_scope(seen: Observed) -> Decision | None:
+def out_of_scope(seen: TriageInput) -> TriageDecision | None:
     """Nobody has put the target into Inquest's care."""
     if seen.scope_unknown or is_managed(seen.scope_labels, require_label=seen.rules.require_label):
         return None
@@ -93,14 +93,14 @@ def out_of_scope(seen: Observed) -> Decision | None:
     return _blocked(seen, "OutOfScope", message, _scope_look(seen))
 
 
-def scope_unknown(seen: Observed) -> Decision | None:
+def scope_unknown(seen: TriageInput) -> TriageDecision | None:
     """Not knowing whether we may look is a no."""
     if not seen.scope_unknown:
         return None
     return _blocked(seen, "ScopeUnknown", "the scope labels could not be read", _scope_look(seen))
 
 
-def duplicate_open(seen: Observed) -> Decision | None:
+def duplicate_open(seen: TriageInput) -> TriageDecision | None:
     """An older case looks at the same thing."""
     mine = next((case for case in seen.open_cases if case.signal == seen.name), None)
     others = [
@@ -109,16 +109,16 @@ def duplicate_open(seen: Observed) -> Decision | None:
     if not others or not seen.has_case:
         return None
     case = min(others, key=_age).investigation
-    return Decision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{case.name} is looking at it", duplicate_of=case)
+    return TriageDecision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{case.name} is looking at it", duplicate_of=case)
 
 
-def chain(seen: Observed) -> Decision | None:
+def chain(seen: TriageInput) -> TriageDecision | None:
     """What was tried before did not help (rows 8 and 9: IneffectiveChain, RecurrenceLimit)."""
     found = chain_block(seen.history, seen.spec_hash, seen.now, seen.rules.chain) if seen.has_case else None
     return _blocked(seen, found.reason, found.message, found.until) if found else None
 
 
-def manual_review_pending(seen: Observed) -> Decision | None:
+def manual_review_pending(seen: TriageInput) -> TriageDecision | None:
     """A person was asked and has not answered."""
     newest = _newest(seen)
     if newest is None or newest.resolution is not Resolution.MANUAL_REVIEW_REQUIRED:
@@ -130,18 +130,18 @@ def manual_review_pending(seen: Observed) -> Decision | None:
     return _blocked(seen, MANUAL_REVIEW_PENDING, message, newest.ended_at + REVIEW_HOLD)
 
 
-def consecutive_failures(seen: Observed) -> Decision | None:
+def consecutive_failures(seen: TriageInput) -> TriageDecision | None:
     """Investigating it has failed again and again; after the block the next Signal is one probe."""
     failures = _failures(seen)
     if len(failures) < seen.rules.consecutive_failures:
         return None
     until, message = failures[0].ended_at + seen.rules.failure_block, f"{len(failures)} investigations in a row failed"
     if seen.now >= until and seen.blocked_for == "ConsecutiveFailures":
-        return Decision(SignalPhase.FAILED, "ConsecutiveFailures", message)
+        return TriageDecision(SignalPhase.FAILED, "ConsecutiveFailures", message)
     return _blocked(seen, "ConsecutiveFailures", message, until)
 
 
-def exponential_backoff(seen: Observed) -> Decision | None:
+def exponential_backoff(seen: TriageInput) -> TriageDecision | None:
     """The last case failed a moment ago."""
     newest = _newest(seen)
     if newest is None or newest.next_allowed is None or not counts_as_failure(newest):
@@ -149,7 +149,7 @@ def exponential_backoff(seen: Observed) -> Decision | None:
     return _blocked(seen, "ExponentialBackoff", "the last investigation failed", newest.next_allowed)
 
 
-def cooldown(seen: Observed) -> Decision | None:
+def cooldown(seen: TriageInput) -> TriageDecision | None:
     """The last case found that there is nothing to do."""
     newest = _newest(seen)
     if newest is None or newest.next_allowed is None or newest.resolution not in _HELD:
@@ -157,7 +157,7 @@ def cooldown(seen: Observed) -> Decision | None:
     return _blocked(seen, "Cooldown", "the last investigation found nothing to do", newest.next_allowed)
 
 
-def rate_limited(seen: Observed) -> Decision | None:
+def rate_limited(seen: TriageInput) -> TriageDecision | None:
     """Too many at once."""
     here = [accept for accept in seen.accepted if accept.namespace == seen.target_namespace]
     slots = (_free_slot(seen.accepted, seen.rules.rate), _free_slot(here, seen.rules.rate_per_namespace))
@@ -195,7 +195,7 @@ NOT_FOR_A_PERSON: Final = frozenset(
 _HELD: Final = (Resolution.NO_ACTION_REQUIRED, Resolution.DRY_RUN)
 
 
-def _faults(seen: Observed) -> Iterable[tuple[bool, str]]:
+def _faults(seen: TriageInput) -> Iterable[tuple[bool, str]]:
     target, named = seen.spec.target, seen.spec.target.kind != UNKNOWN_KIND
     return (
         (bool(seen.never_read), seen.never_read),
@@ -205,7 +205,7 @@ def _faults(seen: Observed) -> Iterable[tuple[bool, str]]:
     )
 
 
-def _noises(seen: Observed) -> Iterable[tuple[bool, str]]:
+def _noises(seen: TriageInput) -> Iterable[tuple[bool, str]]:
     spec, about_event = seen.spec, seen.spec.source.type is SourceType.KUBERNETES_EVENT
     spoken = (spec.message or spec.description or "") if spec.source.type is SourceType.MANUAL else ""
     return (
@@ -218,34 +218,34 @@ def _noises(seen: Observed) -> Iterable[tuple[bool, str]]:
     )
 
 
-def _is_ours(seen: Observed) -> bool:
+def _is_ours(seen: TriageInput) -> bool:
     labels = seen.scope_labels[0] if seen.scope_labels else {}
     return (seen.spec.target.api_version or "").startswith(OWN_GROUP) or labels.get(MANAGED_BY) == "inquest"
 
 
-def _scope_look(seen: Observed) -> datetime:
+def _scope_look(seen: TriageInput) -> datetime:
     # 2 ** 6 is past the bound: a larger exponent would only overflow.
     return seen.now + min(SCOPE_LOOK * 2.0 ** min(seen.blocked_count, 6), MAX_SCOPE_LOOK)
 
 
-def _blocked(seen: Observed, reason: str, message: str, until: datetime | None) -> Decision | None:
+def _blocked(seen: TriageInput, reason: str, message: str, until: datetime | None) -> TriageDecision | None:
     held = until is not None and until > seen.now
-    return Decision(SignalPhase.BLOCKED, reason, message, until) if held else None
+    return TriageDecision(SignalPhase.BLOCKED, reason, message, until) if held else None
 
 
 def _age(case: OpenCase) -> tuple[datetime, str]:
     return case.opened_at, case.investigation.name
 
 
-def _newest(seen: Observed) -> EndedCase | None:
+def _newest(seen: TriageInput) -> EndedCase | None:
     return seen.ended[0] if seen.ended and seen.has_case else None
 
 
-def _free_slot(accepted: Iterable[Accept], limit: int) -> datetime | None:
+def _free_slot(accepted: Iterable[AcceptedSignal], limit: int) -> datetime | None:
     times = sorted(accept.at for accept in accepted)
     return times[-limit] + RATE_WINDOW if len(times) >= limit else None
 
 
-def _failures(seen: Observed) -> tuple[EndedCase, ...]:
+def _failures(seen: TriageInput) -> tuple[EndedCase, ...]:
     here = (case for case in seen.ended if case.namespace == seen.target_namespace)
     return failures_in_a_row(here) if seen.has_case else ()

@@ -65,7 +65,7 @@ class EndedCase:
 
 
 @dataclass(frozen=True)
-class Accept:
+class AcceptedSignal:
     """One Signal that was accepted lately, for the rate limit."""
 
     at: datetime
@@ -73,7 +73,7 @@ class Accept:
 
 
 @dataclass(frozen=True)
-class Observed:
+class TriageInput:
     """All that triage may look at."""
 
     name: str
@@ -104,7 +104,7 @@ class Observed:
     """Newest first."""
     history: History = field(default_factory=lambda: History(available=True))
     spec_hash: str = ""
-    accepted: tuple[Accept, ...] = ()
+    accepted: tuple[AcceptedSignal, ...] = ()
 
     blocked_for: str = ""
     """Triage reason of the block that it comes from."""
@@ -121,7 +121,7 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Decision:
+class TriageDecision:
     """What becomes of the Signal; `until` is the next look at a block, None: never."""
 
     phase: SignalPhase

@@ -34,7 +34,7 @@ class ContentError(ValueError):
 
 
 @dataclass(frozen=True)
-class Workflow:
+class ParsedWorkflow:
     """A workflow as content says it; lists and texts already in the stored form."""
 
     workflow_id: str
@@ -80,7 +80,7 @@ _PlainLoader.yaml_implicit_resolvers = {
 }
 
 
-def workflow_from_content(content: str) -> Workflow:
+def workflow_from_content(content: str) -> ParsedWorkflow:
     """Parse and check; ContentError names the first field that does not fit."""
     document = _document(content)
     spec = document["spec"]
@@ -107,13 +107,13 @@ def _document(content: str) -> dict[str, Any]:
     return document
 
 
-def _workflow(content: str, document: Mapping[str, Any], spec: Mapping[str, Any]) -> Workflow:
+def _workflow(content: str, document: Mapping[str, Any], spec: Mapping[str, Any]) -> ParsedWorkflow:
     is_own, execution, metadata = (
         document["apiVersion"] == OWN_API,
         _mapping(spec.get("execution")),
         document["metadata"],
     )
-    return Workflow(
+    return ParsedWorkflow(
         workflow_id=workflow_id(content),
         workflow_name=str(spec["id"]) if is_own and spec.get("id") else metadata["name"],
         name=metadata["name"],

@@ -23,7 +23,7 @@ Told = tuple[int, str, str, Any]
 """An event of category `effectiveness`: microseconds since 1970, event id, event type, payload."""
 
 
-class Component(NamedTuple):
+class StoredComponent(NamedTuple):
     """What is known of one component; the score lies in [0, 1], or is None."""
 
     assessed: bool = False
@@ -31,13 +31,13 @@ class Component(NamedTuple):
     details: str | None = None
 
 
-UNASSESSED = Component()
+UNASSESSED = StoredComponent()
 
 
-class Assessment(NamedTuple):
+class StoredAssessment(NamedTuple):
     """The state after all events of one correlation id."""
 
-    components: Mapping[str, Component]
+    components: Mapping[str, StoredComponent]
     pre_hash: str | None
     post_hash: str | None
     hash_match: bool | None
@@ -70,7 +70,7 @@ class Assessment(NamedTuple):
         return sum(w * s for w, s in scored) / sum(w for w, _ in scored) if scored else None
 
 
-def fold(events: Iterable[Told]) -> Assessment:
+def fold(events: Iterable[Told]) -> StoredAssessment:
     """Events in the order (timestamp, event id) become an assessment; one without an object for data is skipped."""
     told: dict[str, list[Mapping[str, Any]]] = {}
     named: set[str | None] = set()
@@ -84,7 +84,7 @@ def fold(events: Iterable[Told]) -> Assessment:
         last = at
     looks = {name: told.get(kind, ()) for name, kind in LOOKS.items()}
     pre, post, match = _hashes(told.get("effectiveness.hash.computed", ()))
-    return Assessment(
+    return StoredAssessment(
         components={name: _component(seen) if seen else UNASSESSED for name, seen in looks.items()},
         pre_hash=pre,
         post_hash=post,
@@ -99,7 +99,7 @@ def fold(events: Iterable[Told]) -> Assessment:
     )
 
 
-def _component(looks: Sequence[Mapping[str, Any]]) -> Component:
+def _component(looks: Sequence[Mapping[str, Any]]) -> StoredComponent:
     """Once assessed it stays so; a null or a text leaves the score of before."""
     assessed, score, details = False, None, None
     for data in looks:
@@ -107,7 +107,7 @@ def _component(looks: Sequence[Mapping[str, Any]]) -> Component:
         new, text = data.get("score"), data.get("details")
         score = float(new) if isinstance(new, int | float) and not isinstance(new, bool) else score
         details = text if isinstance(text, str) else details
-    return Component(assessed, score, details)
+    return StoredComponent(assessed, score, details)
 
 
 def _hashes(computed: Sequence[Mapping[str, Any]]) -> tuple[str | None, str | None, bool | None]:
@@ -142,7 +142,7 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def answer(correlation_id: str, state: Assessment) -> dict[str, Any]:
+def answer(correlation_id: str, state: StoredAssessment) -> dict[str, Any]:
     """The body of `GET /api/v1/effectiveness/{correlation_id}` without its clock (section 9.2)."""
     components: dict[str, Any] = {}
     for name, part in state.components.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.types import instant_text
 
 _ESCAPED = re.compile('[\\x00-\\x1f"\\\\<>&\u2028\u2029]')
@@ -17,10 +17,10 @@ _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainedEvent:
     """A stored event with the two hashes stored beside it."""
 
-    event: Event
+    event: StoredEvent
     event_hash: str
     previous_hash: str
     derived: Mapping[str, str | None] | None = None
@@ -28,16 +28,16 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Finding:
+class BrokenLink:
     """A link that does not hold."""
 
-    link: Link
+    link: ChainedEvent
     expected_hash: str
     message: str
 
 
 @dataclass(frozen=True)
-class Strand:
+class ChainHead:
     """A chain as far as it was read; `head` is the last stored hash of its events."""
 
     first: str
@@ -46,48 +46,48 @@ class Strand:
     events: int
 
 
-class Book:
+class ChainVerifier:
     """Chains that are read together, each in the order of appending."""
 
     def __init__(self) -> None:
-        self.strands: dict[str, Strand] = {}
+        self.strands: dict[str, ChainHead] = {}
 
-    def add(self, link: Link) -> Finding | None:
+    def add(self, link: ChainedEvent) -> BrokenLink | None:
         """Go on from the stored hash, so that one altered event is one finding, and one that was put in is another."""
         name, event_id = link.event.correlation_id, link.event.event_id
-        before = self.strands.get(name) or Strand(event_id, event_id, "", 0)
+        before = self.strands.get(name) or ChainHead(event_id, event_id, "", 0)
         head = link.event_hash or before.head
-        self.strands[name] = Strand(before.first, event_id, head, before.events + 1)
+        self.strands[name] = ChainHead(before.first, event_id, head, before.events + 1)
         return _finding(link, before.head)
 
 
-def next_hash(previous: str, event: Event) -> str:
+def next_hash(previous: str, event: StoredEvent) -> str:
     """SHA-256 over the previous hash (empty for the first event) and the event's text."""
     return hashlib.sha256((previous + event_text(event)).encode()).hexdigest()
 
 
-def findings(links: Iterable[Link]) -> list[Finding]:
+def findings(links: Iterable[ChainedEvent]) -> list[BrokenLink]:
     """What does not hold in the chains of these links, in their order."""
-    book = Book()
+    book = ChainVerifier()
     return [finding for link in links if (finding := book.add(link))]
 
 
-def _finding(link: Link, previous: str) -> Finding | None:
+def _finding(link: ChainedEvent, previous: str) -> BrokenLink | None:
     if not link.event_hash:
-        return Finding(link, next_hash(previous, link.event), "event carries no hash")
+        return BrokenLink(link, next_hash(previous, link.event), "event carries no hash")
     if link.previous_hash != previous:
-        return Finding(link, next_hash(previous, link.event), "previous hash does not name the stored predecessor")
+        return BrokenLink(link, next_hash(previous, link.event), "previous hash does not name the stored predecessor")
     expected = next_hash(link.previous_hash, link.event)
     if link.event_hash != expected:
-        return Finding(link, expected, "event hash does not match the stored event")
+        return BrokenLink(link, expected, "event hash does not match the stored event")
     if not isinstance(link.event.event_data, Mapping):
-        return Finding(link, expected, "its payload is no object")
+        return BrokenLink(link, expected, "its payload is no object")
     if link.derived is not None and link.derived != link.event.derived:
-        return Finding(link, expected, "what history asks by does not follow from the stored event")
+        return BrokenLink(link, expected, "what history asks by does not follow from the stored event")
     return None
 
 
-def event_text(event: Event) -> str:
+def event_text(event: StoredEvent) -> str:
     """`json(event)`: exactly these members in exactly this order; empty ones are left out where the rule says so."""
     members: dict[str, Any] = {
         "event_id": event.event_id,
@@ -115,7 +115,7 @@ def event_text(event: Event) -> str:
     return "{" + ",".join(f"{_string(name)}:{canonical(value)}" for name, value in members.items()) + "}"
 
 
-def _filled(event: Event) -> dict[str, Any]:
+def _filled(event: StoredEvent) -> dict[str, Any]:
     optional = (
         "resource_type",
         "resource_id",

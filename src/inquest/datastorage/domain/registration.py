@@ -13,7 +13,7 @@ SUPERSEDED = "Superseded"
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredRow:
     """A stored row of the same workflow name."""
 
     workflow_id: str
@@ -22,7 +22,7 @@ class Held:
     status: str
 
 
-class Act(Enum):
+class RegistrationAct(Enum):
     """What to do with the posted row itself."""
 
     KEEP = "keep"
@@ -32,38 +32,40 @@ class Act(Enum):
 
 
 @dataclass(frozen=True)
-class Decision:
+class RegistrationDecision:
     """`superseded` rows lose their place to the posted one; `previous` is the version it follows."""
 
-    act: Act
+    act: RegistrationAct
     status: int
     superseded: tuple[str, ...] = field(default=())
     previous: str | None = None
-    clash: Held | None = None
+    clash: StoredRow | None = None
 
 
-def decide(held: Sequence[Held], *, workflow_id: str, version: str, content_hash: str) -> Decision:
+def decide(held: Sequence[StoredRow], *, workflow_id: str, version: str, content_hash: str) -> RegistrationDecision:
     """The lookup order is: active of this version, disabled of this version, active of the name, the id itself."""
     active = _first(held, ACTIVE, version)
     if active is not None:
         return (
-            Decision(Act.KEEP, 200) if active.content_hash == content_hash else Decision(Act.REFUSE, 409, clash=active)
+            RegistrationDecision(RegistrationAct.KEEP, 200)
+            if active.content_hash == content_hash
+            else RegistrationDecision(RegistrationAct.REFUSE, 409, clash=active)
         )
     disabled = _first(held, DISABLED, version)
     if disabled is not None and disabled.content_hash == content_hash:
-        return _in_place_of(held, Act.REVIVE, 200)
+        return _in_place_of(held, RegistrationAct.REVIVE, 200)
     known = any(row.workflow_id == workflow_id for row in held)
     followed = disabled is None and any(row.status == ACTIVE for row in held)
     if known:
-        return _in_place_of(held, Act.REVIVE, 201 if followed else 200)
-    return _in_place_of(held, Act.INSERT, 201)
+        return _in_place_of(held, RegistrationAct.REVIVE, 201 if followed else 200)
+    return _in_place_of(held, RegistrationAct.INSERT, 201)
 
 
-def _in_place_of(held: Sequence[Held], act: Act, status: int) -> Decision:
+def _in_place_of(held: Sequence[StoredRow], act: RegistrationAct, status: int) -> RegistrationDecision:
     """At most one row of a name is Active and latest, so whatever was Active gives way."""
     gone = [row for row in held if row.status == ACTIVE]
-    return Decision(act, status, tuple(row.workflow_id for row in gone), gone[0].version if gone else None)
+    return RegistrationDecision(act, status, tuple(row.workflow_id for row in gone), gone[0].version if gone else None)
 
 
-def _first(held: Sequence[Held], status: str, version: str) -> Held | None:
+def _first(held: Sequence[StoredRow], status: str, version: str) -> StoredRow | None:
     return next((row for row in held if row.status == status and row.version == version), None)

@@ -82,7 +82,7 @@ MANDATORY_LABELS = ("severity", "component", "environment", "priority")
 
 
 @dataclass(frozen=True)
-class Labels:
+class WorkflowLabelSet:
     """The labels of a workflow as stored; another shape than the documented one is read all the same."""
 
     mandatory: Mapping[str, Any] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class ActionType:
+class TaxonomyEntry:
     """An entry of the taxonomy."""
 
     name: str
@@ -112,12 +112,12 @@ class Offer:
 
     workflow_id: str
     action_type: str
-    labels: Labels
+    labels: WorkflowLabelSet
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Score:
+class WorkflowScore:
     """Points of one workflow in hundredths; `final` in thousandths, without a lower bound."""
 
     detected: int
@@ -131,7 +131,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Page(Generic[Item]):
+class Slice(Generic[Item]):
     """A cut of an ordered list; `total` counts what passed the filters."""
 
     items: Sequence[Item]
@@ -146,12 +146,14 @@ class Page(Generic[Item]):
         return {"totalCount": self.total, "offset": self.offset, "limit": self.limit, "hasMore": more}
 
 
-def page_of(items: Sequence[Item], *, offset: int, limit: int) -> Page[Item]:
+def page_of(items: Sequence[Item], *, offset: int, limit: int) -> Slice[Item]:
     """Cut a page."""
-    return Page(items[offset : offset + limit], offset, limit, len(items))
+    return Slice(items[offset : offset + limit], offset, limit, len(items))
 
 
-def offered_actions(types: Sequence[ActionType], offers: Sequence[Offer], query: Query) -> list[tuple[ActionType, int]]:
+def offered_actions(
+    types: Sequence[TaxonomyEntry], offers: Sequence[Offer], query: Query
+) -> list[tuple[TaxonomyEntry, int]]:
     """Step 1: active types that have an offer, with their number, in binary order of the name."""
     counts: dict[str, int] = {}
     for offer in offers:
@@ -161,7 +163,7 @@ def offered_actions(types: Sequence[ActionType], offers: Sequence[Offer], query:
     return sorted(shown, key=lambda pair: pair[0].name.encode())
 
 
-def ranked_offers(offers: Sequence[Offer], action_type: str, query: Query) -> list[tuple[Offer, Score]]:
+def ranked_offers(offers: Sequence[Offer], action_type: str, query: Query) -> list[tuple[Offer, WorkflowScore]]:
     """Step 2: offers of a type, best score first, then by id; the order is total."""
     scored = [
         (offer, score(offer.labels, query))
@@ -171,17 +173,17 @@ def ranked_offers(offers: Sequence[Offer], action_type: str, query: Query) -> li
     return sorted(scored, key=lambda pair: (-pair[1].final, pair[0].workflow_id))
 
 
-def is_gated(labels: Labels, query: Query) -> bool:
+def is_gated(labels: WorkflowLabelSet, query: Query) -> bool:
     """Step 3: whether the security gate closes; with no mandatory filter it stays open (section 6.6)."""
     return any(query.filters.values()) and not passes(labels, query)
 
 
-def passes(labels: Labels, query: Query) -> bool:
+def passes(labels: WorkflowLabelSet, query: Query) -> bool:
     """Conditions 4 and 5 of section 5; custom labels never filter."""
     return matches_mandatory(labels, query) and is_compatible(labels.detected, query)
 
 
-def matches_mandatory(labels: Labels, query: Query) -> bool:
+def matches_mandatory(labels: WorkflowLabelSet, query: Query) -> bool:
     """Every non-empty filter finds its value, without case, or the workflow's wildcard (section 5.1)."""
     said = labels.said
     return not any(said[name].isdisjoint(accepted) for name, accepted in query.accepted)
@@ -203,9 +205,9 @@ def _is_unset(stored: object, *accepted: object) -> bool:
     return stored is None or stored in ("", False) or stored in accepted
 
 
-def score(labels: Labels, query: Query) -> Score:
+def score(labels: WorkflowLabelSet, query: Query) -> WorkflowScore:
     """The three terms of section 6."""
-    return Score(
+    return WorkflowScore(
         detected_boost(labels.detected, query.detected),
         custom_boost(labels.custom, query.custom),
         penalty(labels.detected, query.detected),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from inquest.datastorage.domain.effectiveness import Assessment
+from inquest.datastorage.domain.effectiveness import StoredAssessment
 from inquest.datastorage.wire.types import instant_text
 
 SCOPES = ("target", "hash", "chain")
@@ -57,7 +57,7 @@ class Remediation:
     remediation_uid: str
     at: datetime
     payload: Mapping[str, Any]
-    assessment: Assessment
+    assessment: StoredAssessment
     lifecycle: str | None = None
     """`completed` or `failed`, from the last lifecycle event."""
 

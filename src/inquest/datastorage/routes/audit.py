@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from inquest.datastorage.domain import hash_chain
-from inquest.datastorage.problems import UNFIT_BODY, Problem, SchemaFault
+from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem
 from inquest.datastorage.service import (
     BATCH_BODY,
     BATCH_SECONDS,
@@ -22,7 +22,7 @@ from inquest.datastorage.service import (
     body_of,
     service_of,
 )
-from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, Event, EventError, event_from_body
+from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, EventError, StoredEvent, event_from_body
 from inquest.datastorage.wire.parameters import audit_question
 from inquest.datastorage.wire.types import instant_text
 
@@ -44,7 +44,7 @@ async def append_one(request: Request) -> Response:
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await service.ledger.append([event])
-    except Problem as problem:
+    except WireProblem as problem:
         raise _without_index(problem) from problem
     body = {
         "event_id": event.event_id,
@@ -54,10 +54,10 @@ async def append_one(request: Request) -> Response:
     return JSONResponse(body, status_code=201)
 
 
-def _without_index(problem: Problem) -> Problem:
+def _without_index(problem: WireProblem) -> WireProblem:
     """A single event has no place in a list to speak of."""
     detail = problem.detail.removeprefix("event at index 0: ")
-    return Problem(problem.status, problem.slug, detail, title=problem.title)
+    return WireProblem(problem.status, problem.slug, detail, title=problem.title)
 
 
 async def append_batch(request: Request) -> Response:
@@ -75,21 +75,21 @@ def _checked_batch(request: Request, body: object) -> list[Any]:
         raise SchemaFault(f"{UNFIT_BODY}: value must be an array")
     path = request.url.path
     if not body:
-        raise Problem(400, "validation-error", "batch cannot be empty", title="Validation Error", instance=path)
+        raise WireProblem(400, "validation-error", "batch cannot be empty", title="Validation Error", instance=path)
     if len(body) > MOST_EVENTS_IN_A_BATCH:
         detail = f"batch of {len(body)} events exceeds the maximum of {MOST_EVENTS_IN_A_BATCH}"
-        raise Problem(400, "batch-size-exceeded", detail, title="Batch Size Exceeded", instance=path)
+        raise WireProblem(400, "batch-size-exceeded", detail, title="Batch Size Exceeded", instance=path)
     return body
 
 
-def _event(service: Service, body: object) -> Event:
+def _event(service: Service, body: object) -> StoredEvent:
     try:
         return event_from_body(body, now=service.now(), new_id=service.new_id)
     except EventError as error:
         raise SchemaFault(_worded(str(error))) from error
 
 
-def _event_at(service: Service, body: object, index: int) -> Event:
+def _event_at(service: Service, body: object, index: int) -> StoredEvent:
     try:
         return event_from_body(body, now=service.now(), new_id=service.new_id)
     except EventError as error:
@@ -127,7 +127,7 @@ async def verify_chain(request: Request) -> Response:
 
 
 def _verdict(
-    correlation_id: str, links: Sequence[hash_chain.Link], findings: Sequence[hash_chain.Finding], at: str
+    correlation_id: str, links: Sequence[hash_chain.ChainedEvent], findings: Sequence[hash_chain.BrokenLink], at: str
 ) -> dict[str, Any]:
     tampered = {"tampered_events": [_shown(finding) for finding in findings]} if findings else {}
     verified = len(links) - len(findings)
@@ -142,7 +142,7 @@ def _verdict(
     }
 
 
-def _shown(finding: hash_chain.Finding) -> dict[str, Any]:
+def _shown(finding: hash_chain.BrokenLink) -> dict[str, Any]:
     link = finding.link
     return {
         "event_id": link.event.event_id,

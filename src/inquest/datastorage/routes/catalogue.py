@@ -12,10 +12,10 @@ from starlette.routing import Route
 
 from inquest.datastorage.domain.content import ContentError, workflow_from_content
 from inquest.datastorage.domain.identity import canonical_uuid
-from inquest.datastorage.problems import UNFIT_BODY, Problem, SchemaFault, not_found, validation_error
+from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem, not_found, validation_error
 from inquest.datastorage.service import EVENT_BODY, WORKFLOW_BODY, Service, body_of, service_of
 from inquest.datastorage.store.catalogue import ENABLED_AGAIN, NOT_DISABLED, UPDATABLE_STATUSES
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import plain_list_question
 from inquest.datastorage.wire.types import MOST_NAME
 
@@ -109,10 +109,10 @@ async def register_workflow(request: Request) -> Response:
     """The checks in the order of section 7.3; 201 for a new row, 200 for the same content."""
     service, body = service_of(request), await body_of(request, most=WORKFLOW_BODY)
     if isinstance(body, dict) and "schemaImage" in body and "content" in body:
-        raise Problem(400, "legacy-format", "schemaImage is not accepted any more; send content")
+        raise WireProblem(400, "legacy-format", "schemaImage is not accepted any more; send content")
     wanted = _read(_NewWorkflow, body)
     if not wanted.content:
-        raise Problem(400, "bad-request", "content is required")
+        raise WireProblem(400, "bad-request", "content is required")
     try:
         workflow = workflow_from_content(wanted.content)
     except ContentError as error:
@@ -128,7 +128,7 @@ async def change_status(request: Request) -> Response:
     service, verb = service_of(request), request.url.path.rsplit("/", 1)[-1]
     wanted = _read(_StatusChange, await body_of(request, most=EVENT_BODY))
     if not wanted.reason.strip():
-        raise Problem(
+        raise WireProblem(
             400, "missing-reason", "reason is required for lifecycle operations", title="Missing Required Field"
         )
     status, now = LIFECYCLE[verb], service.now()
@@ -144,7 +144,7 @@ async def patch_workflow(request: Request) -> Response:
     service, body = service_of(request), await body_of(request, most=EVENT_BODY)
     if isinstance(body, dict) and any(name in body for name in IMMUTABLE):
         detail = "Cannot update immutable fields (description, content, labels). Create a new version instead."
-        raise Problem(400, "immutable-field-violation", detail)
+        raise WireProblem(400, "immutable-field-violation", detail)
     wanted = _read(_Patch, body)
     if wanted.status is not None and wanted.status not in UPDATABLE_STATUSES:
         raise SchemaFault('request body has an error: Error at "/status": value is not one of the allowed values')
@@ -228,7 +228,7 @@ def _note_updated(service: Service, record: Mapping[str, Any], values: Mapping[s
 
 def _note(service: Service, event_type: str, action: str, workflow_id: str, payload: Mapping[str, Any]) -> None:
     service.note(
-        Event(
+        StoredEvent(
             event_id=service.new_id(),
             event_timestamp=service.now(),
             event_type=event_type,

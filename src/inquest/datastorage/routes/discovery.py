@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from inquest.datastorage.domain import scoring
 from inquest.datastorage.domain.identity import canonical_uuid
-from inquest.datastorage.domain.scoring import Offer, Score
+from inquest.datastorage.domain.scoring import Offer, WorkflowScore
 from inquest.datastorage.problems import not_found
 from inquest.datastorage.service import Service, service_of
 from inquest.datastorage.store.catalogue import labels_of, record
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import DiscoveryQuestion, discovery_question
 
 LISTED_ACTIONS = "workflow.catalog.actions_listed"
@@ -60,7 +60,7 @@ async def list_workflows(request: Request) -> Response:
     return JSONResponse({"actionType": action_type, "workflows": shown, "pagination": page.pagination})
 
 
-def _shown(offer: Offer, score: Score, *, explain: bool) -> dict[str, Any]:
+def _shown(offer: Offer, score: WorkflowScore, *, explain: bool) -> dict[str, Any]:
     points = {"detected": score.detected, "custom": score.custom, "penalty": score.penalty, "final": score.final}
     return {**offer.summary, "score": points} if explain else dict(offer.summary)
 
@@ -80,7 +80,7 @@ async def get_workflow(request: Request) -> Response:
 
 
 def _note_list(
-    service: Service, event_type: str, question: DiscoveryQuestion, page: scoring.Page[Any], started: float
+    service: Service, event_type: str, question: DiscoveryQuestion, page: scoring.Slice[Any], started: float
 ) -> None:
     if question.remediation_id:
         results = {"total_found": page.total, "returned": len(page.items), "workflows": []}
@@ -134,8 +134,8 @@ def _event(
     data: dict[str, Any],
     *,
     outcome: str = "success",
-) -> Event:
-    return Event(
+) -> StoredEvent:
+    return StoredEvent(
         event_id=service.new_id(),
         event_timestamp=service.now(),
         event_type=event_type,

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from inquest.datastorage.domain import effectiveness
-from inquest.datastorage.problems import Problem
+from inquest.datastorage.problems import WireProblem
 from inquest.datastorage.service import service_of
 from inquest.datastorage.wire.parameters import history_question, memory_question
 from inquest.datastorage.wire.types import instant_text
@@ -32,7 +32,7 @@ async def context(request: Request) -> Response:
     except (OperationalError, InterfaceError):
         raise
     except SQLAlchemyError as error:
-        raise Problem(500, "query-error", "the remediation history could not be read") from error
+        raise WireProblem(500, "query-error", "the remediation history could not be read") from error
 
 
 async def memory(request: Request) -> Response:
@@ -49,5 +49,5 @@ async def score(request: Request) -> Response:
     if state is None:
         detail = f"No effectiveness assessment events found for correlation_id: {correlation_id}"
         title = "Effectiveness Assessment Not Found"
-        raise Problem(404, "effectiveness/not-found", detail, title=title, instance=request.url.path)
+        raise WireProblem(404, "effectiveness/not-found", detail, title=title, instance=request.url.path)
     return JSONResponse({**effectiveness.answer(correlation_id, state), "computed_at": instant_text(service.now())})

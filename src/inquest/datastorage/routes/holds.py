@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from inquest.datastorage.authentication import USER_HEADER
-from inquest.datastorage.problems import UNFIT_BODY, Problem, SchemaFault
+from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem
 from inquest.datastorage.service import EVENT_BODY, QUERY_SECONDS, body_of, service_of
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -62,7 +62,7 @@ def _text(body: object, name: str) -> str:
     if not value.strip():
         words = name.split("_")
         title = f"Missing {' '.join(word.upper() if word == 'id' else word.title() for word in words)}"
-        raise Problem(400, f"missing-{'-'.join(words)}", f"{name} is required", title=title)
+        raise WireProblem(400, f"missing-{'-'.join(words)}", f"{name} is required", title=title)
     return value
 
 
@@ -70,5 +70,5 @@ def _actor(request: Request) -> str:
     """Nobody holds or lets go without a name."""
     name = request.headers.get(USER_HEADER, "")
     if not name:
-        raise Problem(401, "unauthorized", f"{USER_HEADER} header is required for legal hold operations")
+        raise WireProblem(401, "unauthorized", f"{USER_HEADER} header is required for legal hold operations")
     return name

@@ -19,12 +19,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 from sqlalchemy import Connection, Select, delete, func, select
 
-from inquest.datastorage.domain.hash_chain import Book, Finding
+from inquest.datastorage.domain.hash_chain import BrokenLink, ChainVerifier
 from inquest.datastorage.store import bundle
-from inquest.datastorage.store.audit import Ledger, add_to_counter, link_of, lock_chains, shown
+from inquest.datastorage.store.audit import AuditLog, add_to_counter, link_of, lock_chains, shown
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import Stored, audit_events
-from inquest.datastorage.wire.audit_events import RETIRED, Event
+from inquest.datastorage.wire.audit_events import RETIRED, StoredEvent
 
 Item = TypeVar("Item")
 
@@ -42,7 +42,7 @@ class Checked:
 
     chains: int
     events: int
-    findings: tuple[Finding, ...]
+    findings: tuple[BrokenLink, ...]
     unreadable: str = ""
     """Behind which event a row could not be read at all; what follows it was not checked."""
 
@@ -67,7 +67,7 @@ async def checked(database: Database) -> Checked:
 
 
 def _checked(connection: Connection) -> Checked:
-    book, findings, last = Book(), [], "the beginning"
+    book, findings, last = ChainVerifier(), [], "the beginning"
     try:
         for row in _rows(connection, select(audit_events)):
             finding = book.add(link_of(row))
@@ -181,7 +181,7 @@ def _time_of(days: int, older_than: timedelta | None) -> timedelta:
     return own if older_than is None else min(own, older_than)
 
 
-async def _bury(database: Database, entries: Sequence[bundle.Entry], digest: str, now: datetime) -> None:
+async def _bury(database: Database, entries: Sequence[bundle.BundleChain], digest: str, now: datetime) -> None:
     """One transaction: the rows go, their tombstone stays. A chain that grew meanwhile is left as it is."""
     names = [entry.correlation_id for entry in entries]
 
@@ -195,7 +195,7 @@ async def _bury(database: Database, entries: Sequence[bundle.Entry], digest: str
         gone = audit_events.c.correlation_id.in_([entry.correlation_id for entry in going])
         deleted = connection.execute(delete(audit_events).where(gone))
         add_to_counter(connection, -deleted.rowcount)
-        Ledger(database).append_in(connection, [_tombstone(going, digest, now)])
+        AuditLog(database).append_in(connection, [_tombstone(going, digest, now)])
 
     await database.write(work)
 
@@ -207,10 +207,10 @@ def _ends(connection: Connection, names: Sequence[str]) -> dict[str, int]:
     return {row.correlation_id: row[1] for row in found}
 
 
-def _tombstone(entries: Sequence[bundle.Entry], digest: str, now: datetime) -> Event:
+def _tombstone(entries: Sequence[bundle.BundleChain], digest: str, now: datetime) -> StoredEvent:
     chains = [{"correlation_id": e.correlation_id, "head_hash": e.head_hash, "events": e.events} for e in entries]
     heads = ",".join(entry.head_hash for entry in entries)
-    return Event(
+    return StoredEvent(
         event_id=str(uuid5(NAMESPACE_URL, f"inquest:retired:{digest}:{heads}")),
         event_timestamp=now,
         event_type=RETIRED,
@@ -234,7 +234,7 @@ def _write(
     until: datetime,
     sign: bundle.Signer | None,
 ) -> tuple[bundle.Manifest, set[str]]:
-    book, broken = Book(), set[str]()
+    book, broken = ChainVerifier(), set[str]()
     with bundle.writing(folder) as out:
         for some in _portions(names, CHAINS_AT_ONCE):
             for row in _rows(connection, select(audit_events).where(audit_events.c.correlation_id.in_(some))):
@@ -254,5 +254,5 @@ def _portions(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
     return (items[start : start + most] for start in range(0, len(items), most))
 
 
-def _count(book: Book) -> int:
+def _count(book: ChainVerifier) -> int:
     return sum(strand.events for strand in book.strands.values())

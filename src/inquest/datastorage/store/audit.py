@@ -10,14 +10,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, func, select, text, update
 
 from inquest.datastorage.domain import hash_chain
-from inquest.datastorage.problems import Problem, validation_error
+from inquest.datastorage.problems import WireProblem, validation_error
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import Stored, audit_counter, audit_events
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import AuditQuestion
 from inquest.datastorage.wire.types import instant_text
 
-_AS_IS = tuple(field.name for field in fields(Event) if field.name not in ("event_timestamp", "event_data"))
+_AS_IS = tuple(field.name for field in fields(StoredEvent) if field.name not in ("event_timestamp", "event_data"))
 _DERIVED = ("target_key", "pre_spec_hash", "post_spec_hash", "lifecycle", "memory_cluster", "memory_owner")
 _LOOKUPS_AT_ONCE = 400
 """Ids in one statement; SQLite once stopped at 999 parameters."""
@@ -30,17 +30,17 @@ class Appended:
     event_ids: tuple[str, ...]
 
 
-class Ledger:
+class AuditLog:
     """Appends and reads of audit events."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def append(self, events: Sequence[Event]) -> Appended:
+    async def append(self, events: Sequence[StoredEvent]) -> Appended:
         """All or nothing; a repeated id with equal content is a success and stores nothing."""
         return await self._database.write(lambda connection: self.append_in(connection, events))
 
-    def append_in(self, connection: Connection, events: Sequence[Event]) -> Appended:
+    def append_in(self, connection: Connection, events: Sequence[StoredEvent]) -> Appended:
         """The same inside a transaction of the caller's."""
         if self._database.is_postgres:
             lock_chains(connection, [event.correlation_id for event in events])
@@ -66,7 +66,7 @@ class Ledger:
 
         return await self._database.read(work)
 
-    async def links(self, correlation_id: str) -> list[hash_chain.Link]:
+    async def links(self, correlation_id: str) -> list[hash_chain.ChainedEvent]:
         """Every event of a chain in the order of appending; one without a hash was not stored by this service."""
         wanted = (
             select(audit_events).where(audit_events.c.correlation_id == correlation_id).order_by(audit_events.c.seq)
@@ -99,8 +99,8 @@ def add_to_counter(connection: Connection, more: int) -> None:
     connection.execute(update(audit_counter).values(events=audit_counter.c.events + more))
 
 
-def _known(connection: Connection, event_ids: Sequence[str]) -> dict[str, Event]:
-    found: dict[str, Event] = {}
+def _known(connection: Connection, event_ids: Sequence[str]) -> dict[str, StoredEvent]:
+    found: dict[str, StoredEvent] = {}
     for start in range(0, len(event_ids), _LOOKUPS_AT_ONCE):
         wanted = audit_events.c.event_id.in_(event_ids[start : start + _LOOKUPS_AT_ONCE])
         rows = connection.execute(select(audit_events).where(wanted))
@@ -108,7 +108,7 @@ def _known(connection: Connection, event_ids: Sequence[str]) -> dict[str, Event]
     return found
 
 
-def _fresh(events: Sequence[Event], known: Mapping[str, Event]) -> list[Event]:
+def _fresh(events: Sequence[StoredEvent], known: Mapping[str, StoredEvent]) -> list[StoredEvent]:
     seen, fresh = dict(known), []
     for index, event in enumerate(events):
         before = seen.get(event.event_id)
@@ -117,11 +117,11 @@ def _fresh(events: Sequence[Event], known: Mapping[str, Event]) -> list[Event]:
             seen[event.event_id] = event
         elif hash_chain.event_text(before) != hash_chain.event_text(event):
             detail = f"event at index {index}: event_id {event.event_id} is already stored with other content"
-            raise Problem(409, "conflict", detail)
+            raise WireProblem(409, "conflict", detail)
     return fresh
 
 
-def _check_parents(connection: Connection, events: Sequence[Event]) -> None:
+def _check_parents(connection: Connection, events: Sequence[StoredEvent]) -> None:
     wanted = {event.parent_event_id for event in events if event.parent_event_id}
     missing = wanted - {event.event_id for event in events}
     missing -= _known(connection, sorted(missing)).keys() if missing else set()
@@ -136,7 +136,7 @@ def _head(connection: Connection, correlation_id: str) -> str:
     return connection.scalar(newest) or ""
 
 
-def _linked_rows(events: Sequence[Event], heads: dict[str, str]) -> list[dict[str, Any]]:
+def _linked_rows(events: Sequence[StoredEvent], heads: dict[str, str]) -> list[dict[str, Any]]:
     rows = []
     for event in events:
         previous = heads[event.correlation_id]
@@ -145,7 +145,7 @@ def _linked_rows(events: Sequence[Event], heads: dict[str, str]) -> list[dict[st
     return rows
 
 
-def _row(event: Event) -> dict[str, Any]:
+def _row(event: StoredEvent) -> dict[str, Any]:
     return {
         **{name: getattr(event, name) for name in _AS_IS},
         "event_ts": event.event_timestamp,
@@ -155,15 +155,15 @@ def _row(event: Event) -> dict[str, Any]:
     }
 
 
-def _event(row: Stored) -> Event:
+def _event(row: Stored) -> StoredEvent:
     texts = {name: row[name] for name in _AS_IS}
-    return Event(event_timestamp=row["event_ts"], event_data=row["event_data"], **texts)
+    return StoredEvent(event_timestamp=row["event_ts"], event_data=row["event_data"], **texts)
 
 
-def link_of(row: Stored) -> hash_chain.Link:
+def link_of(row: Stored) -> hash_chain.ChainedEvent:
     """A stored row as a link of its chain."""
     derived = {name: row[name] for name in _DERIVED}
-    return hash_chain.Link(_event(row), row["event_hash"] or "", row["previous_event_hash"] or "", derived)
+    return hash_chain.ChainedEvent(_event(row), row["event_hash"] or "", row["previous_event_hash"] or "", derived)
 
 
 def _conditions(question: AuditQuestion) -> list[ColumnElement[bool]]:

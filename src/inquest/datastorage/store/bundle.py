@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from inquest.datastorage.domain.hash_chain import Book, Link, Strand
-from inquest.datastorage.wire.audit_events import Event
+from inquest.datastorage.domain.hash_chain import ChainedEvent, ChainHead, ChainVerifier
+from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.types import instant_from_text, instant_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
-class Entry(_Part):
+class BundleChain(_Part):
     """One chain."""
 
     correlation_id: str
@@ -58,7 +58,7 @@ class Manifest(_Part):
     to: str
     count: int
     events_sha256: str
-    chains: tuple[Entry, ...]
+    chains: tuple[BundleChain, ...]
     public_key_fingerprint: str | None = None
     """SHA-256 of the key's DER form, in hex."""
 
@@ -69,7 +69,7 @@ class Manifest(_Part):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BundleCheck:
     """`faults` in the order found, the first one first; `signed` whether a signature was checked."""
 
     manifest: Manifest | None
@@ -93,7 +93,7 @@ class Signer:
         return self._key.sign(text)
 
 
-class Writer:
+class BundleWriter:
     """Lines go out as they come; the manifest is written last, so a folder without one is not finished."""
 
     def __init__(self, folder: Path, out: IO[bytes]) -> None:
@@ -110,7 +110,7 @@ class Writer:
         self._count += 1
 
     def finish(
-        self, strands: Mapping[str, Strand], *, since: datetime, until: datetime, sign: Signer | None
+        self, strands: Mapping[str, ChainHead], *, since: datetime, until: datetime, sign: Signer | None
     ) -> Manifest:
         """Manifest and signature."""
         self._out.flush()
@@ -130,28 +130,28 @@ class Writer:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[Writer]:
+def writing(folder: Path) -> Iterator[BundleWriter]:
     """A new folder; NotWhole where it is there already: an archive is never written over."""
     try:
         folder.mkdir(parents=True)
     except FileExistsError as error:
         raise NotWhole(f"{folder} is there already: name a new folder") from error
     with (folder / EVENTS).open("wb") as out:
-        yield Writer(folder, out)
+        yield BundleWriter(folder, out)
 
 
-def verify(folder: Path, public_key: bytes | None, *, signed: bool = True) -> Verdict:
+def verify(folder: Path, public_key: bytes | None, *, signed: bool = True) -> BundleCheck:
     """Signature, sums, and every chain; with `signed` False nothing is said of the signature."""
     try:
         raw = (folder / MANIFEST).read_bytes()
         manifest = Manifest.model_validate_json(raw)
     except OSError as error:
-        return Verdict(None, (f"{MANIFEST} cannot be read ({error.strerror}): the export was not finished",))
+        return BundleCheck(None, (f"{MANIFEST} cannot be read ({error.strerror}): the export was not finished",))
     except ValidationError as error:
-        return Verdict(None, (f"{MANIFEST} is no manifest: {_where(error)}",))
+        return BundleCheck(None, (f"{MANIFEST} is no manifest: {_where(error)}",))
     faults = list(_signature_faults(folder, raw, manifest, public_key)) if signed else []
     faults += _content_faults(folder, manifest)
-    return Verdict(manifest, tuple(faults), signed and public_key is not None)
+    return BundleCheck(manifest, tuple(faults), signed and public_key is not None)
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:
@@ -164,8 +164,8 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _entry(name: str, strand: Strand) -> Entry:
-    return Entry(
+def _entry(name: str, strand: ChainHead) -> BundleChain:
+    return BundleChain(
         correlation_id=name,
         first_event_id=strand.first,
         last_event_id=strand.last,
@@ -191,7 +191,7 @@ def _signature_faults(folder: Path, raw: bytes, manifest: Manifest, public_key: 
 
 
 def _content_faults(folder: Path, manifest: Manifest) -> list[str]:
-    book, total, faults = Book(), hashlib.sha256(), list[str]()
+    book, total, faults = ChainVerifier(), hashlib.sha256(), list[str]()
     try:
         with (folder / EVENTS).open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -204,7 +204,7 @@ def _content_faults(folder: Path, manifest: Manifest) -> list[str]:
     return faults + _chain_faults(book, manifest)
 
 
-def _line_faults(book: Book, line: bytes, number: int) -> list[str]:
+def _line_faults(book: ChainVerifier, line: bytes, number: int) -> list[str]:
     try:
         link = _link(json.loads(line))
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -215,7 +215,7 @@ def _line_faults(book: Book, line: bytes, number: int) -> list[str]:
     return [f"{link.event.correlation_id}: event {link.event.event_id} (line {number}): {finding.message}"]
 
 
-def _chain_faults(book: Book, manifest: Manifest) -> list[str]:
+def _chain_faults(book: ChainVerifier, manifest: Manifest) -> list[str]:
     named = {entry.correlation_id: entry for entry in manifest.chains}
     found = {name: _entry(name, strand) for name, strand in book.strands.items()}
     missing = [f"{name}: no event of this chain is there" for name in sorted(named.keys() - found.keys())]
@@ -238,11 +238,11 @@ _OPTIONAL: Final = (
 )
 
 
-def _link(shown: Mapping[str, Any]) -> Link:
+def _link(shown: Mapping[str, Any]) -> ChainedEvent:
     required = {name: shown[name] for name in _MEMBERS}
     optional: dict[str, Any] = {name: shown.get(name) for name in _OPTIONAL}
-    event = Event(event_timestamp=instant_from_text(shown["event_timestamp"]), **required, **optional)
-    return Link(event, str(shown["event_hash"]), str(shown["previous_event_hash"]))
+    event = StoredEvent(event_timestamp=instant_from_text(shown["event_timestamp"]), **required, **optional)
+    return ChainedEvent(event, str(shown["event_hash"]), str(shown["previous_event_hash"]))
 
 
 def _where(error: ValidationError) -> str:

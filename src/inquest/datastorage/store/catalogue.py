@@ -9,10 +9,18 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
 
-from inquest.datastorage.domain.content import Workflow
-from inquest.datastorage.domain.registration import ACTIVE, DISABLED, SUPERSEDED, Act, Decision, Held, decide
-from inquest.datastorage.domain.scoring import ActionType, Labels, Offer, texts_of
-from inquest.datastorage.problems import Problem, not_found, validation_error
+from inquest.datastorage.domain.content import ParsedWorkflow
+from inquest.datastorage.domain.registration import (
+    ACTIVE,
+    DISABLED,
+    SUPERSEDED,
+    RegistrationAct,
+    RegistrationDecision,
+    StoredRow,
+    decide,
+)
+from inquest.datastorage.domain.scoring import Offer, TaxonomyEntry, WorkflowLabelSet, texts_of
+from inquest.datastorage.problems import WireProblem, not_found, validation_error
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import Stored, action_types, catalog_revision, workflows
 from inquest.datastorage.wire.parameters import PlainListQuestion
@@ -29,11 +37,11 @@ _BY_ID = select(workflows).where(workflows.c.workflow_id == bindparam("id"))
 
 
 @dataclass(frozen=True)
-class Shelf:
+class CatalogueCache:
     """What discovery needs of the catalogue at one revision."""
 
     revision: int
-    types: tuple[ActionType, ...]
+    types: tuple[TaxonomyEntry, ...]
     offers: tuple[Offer, ...]
 
 
@@ -45,14 +53,14 @@ class Registered:
     record: Mapping[str, Any]
 
 
-class Catalogue:
+class CatalogueStore:
     """Reads and writes of the catalogue."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._shelf: Shelf | None = None
+        self._shelf: CatalogueCache | None = None
 
-    async def shelf(self) -> Shelf:
+    async def shelf(self) -> CatalogueCache:
         """The offers of the present revision; the counter is read on every call, so that replicas agree."""
         shelf = self._shelf = await self._database.read(lambda connection: _present(connection, self._shelf))
         return shelf
@@ -71,7 +79,7 @@ class Catalogue:
         fitting = [row for row in rows if _fits_labels(row["labels"] or {}, question)]
         return [record(row) for row in fitting[question.offset : question.offset + question.limit]], len(fitting)
 
-    async def register(self, workflow: Workflow, *, source: str, by: str, now: datetime) -> Registered:
+    async def register(self, workflow: ParsedWorkflow, *, source: str, by: str, now: datetime) -> Registered:
         """The duplicate decision and what follows from it, in one transaction (section 7.5)."""
 
         def work(connection: Connection) -> Registered:
@@ -82,7 +90,7 @@ class Catalogue:
                 held, workflow_id=workflow.workflow_id, version=workflow.version, content_hash=workflow.content_hash
             )
             _refuse_clash(decision, workflow)
-            if decision.act is not Act.KEEP:
+            if decision.act is not RegistrationAct.KEEP:
                 _carry_out(connection, decision, workflow, source=source, by=by, now=now)
             return Registered(decision.status, record(_existing(connection, workflow.workflow_id)))
 
@@ -132,7 +140,7 @@ class Catalogue:
             row = _existing_type(connection, name)
             if row.status != ACTIVE:
                 detail = f'Action type "{name}" is disabled and cannot be updated'
-                raise Problem(409, "action-type-disabled", detail, title="Action Type Disabled")
+                raise WireProblem(409, "action-type-disabled", detail, title="Action Type Disabled")
             if row.description != description:
                 connection.execute(_type_update(name, description=dict(description), updated_at=now, updated_by=by))
                 _raise_revision(connection)
@@ -168,19 +176,19 @@ class Catalogue:
         return sorted(listed, key=lambda entry: str(entry["actionType"]).encode())
 
 
-def _present(connection: Connection, shelf: Shelf | None) -> Shelf:
+def _present(connection: Connection, shelf: CatalogueCache | None) -> CatalogueCache:
     revision = connection.scalar(_REVISION) or 0
     return shelf if shelf is not None and shelf.revision == revision else _load(connection, revision)
 
 
-def _load(connection: Connection, revision: int) -> Shelf:
+def _load(connection: Connection, revision: int) -> CatalogueCache:
     types = connection.execute(select(action_types))
     offered = workflows.c.status == ACTIVE, workflows.c.is_latest
     columns = [column for column in workflows.c if column.name != "content"]
     rows = connection.execute(select(*columns).where(*offered)).mappings()
-    return Shelf(
+    return CatalogueCache(
         revision,
-        tuple(ActionType(row.action_type, described(row.description), row.status == ACTIVE) for row in types),
+        tuple(TaxonomyEntry(row.action_type, described(row.description), row.status == ACTIVE) for row in types),
         tuple(_offer(row) for row in rows),
     )
 
@@ -192,9 +200,9 @@ def _offer(row: Stored) -> Offer:
 _LABEL_COLUMNS = ("labels", "custom_labels", "detected_labels")
 
 
-def labels_of(row: Stored) -> Labels:
+def labels_of(row: Stored) -> WorkflowLabelSet:
     """The three label sets of a stored row."""
-    return Labels(*(row[name] if isinstance(row[name], dict) else {} for name in _LABEL_COLUMNS))
+    return WorkflowLabelSet(*(row[name] if isinstance(row[name], dict) else {} for name in _LABEL_COLUMNS))
 
 
 def described(stored: object) -> dict[str, Any]:
@@ -279,18 +287,18 @@ def _check_action_type(connection: Connection, name: str) -> None:
         raise validation_error(f"action_type '{name}' is not in the action type taxonomy (DD-WORKFLOW-016)")
 
 
-def _held(connection: Connection, name: str) -> list[Held]:
+def _held(connection: Connection, name: str) -> list[StoredRow]:
     columns = workflows.c.workflow_id, workflows.c.version, workflows.c.content_hash, workflows.c.status
     newest_first = workflows.c.updated_at.desc(), workflows.c.workflow_id
     rows = connection.execute(select(*columns).where(workflows.c.workflow_name == name).order_by(*newest_first))
-    return [Held(*row) for row in rows]
+    return [StoredRow(*row) for row in rows]
 
 
-def _refuse_clash(decision: Decision, workflow: Workflow) -> None:
+def _refuse_clash(decision: RegistrationDecision, workflow: ParsedWorkflow) -> None:
     if decision.clash is None:
         return
     change = f"{decision.clash.content_hash[:12]}→{workflow.content_hash[:12]}"
-    raise Problem(
+    raise WireProblem(
         409,
         "content-integrity-violation",
         f'active workflow "{workflow.workflow_name}" version "{workflow.version}" already has different content '
@@ -300,7 +308,13 @@ def _refuse_clash(decision: Decision, workflow: Workflow) -> None:
 
 
 def _carry_out(
-    connection: Connection, decision: Decision, workflow: Workflow, *, source: str, by: str, now: datetime
+    connection: Connection,
+    decision: RegistrationDecision,
+    workflow: ParsedWorkflow,
+    *,
+    source: str,
+    by: str,
+    now: datetime,
 ) -> None:
     of_name = workflows.c.workflow_name == workflow.workflow_name
     connection.execute(update(workflows).where(of_name).values(is_latest=False))
@@ -309,7 +323,7 @@ def _carry_out(
     gone = {"status": SUPERSEDED, "status_reason": why, "updated_at": now}
     connection.execute(update(workflows).where(superseded).values(**gone))
     state = {"status": ACTIVE, "is_latest": True, "updated_at": now, "updated_by": by}
-    if decision.act is Act.REVIVE:
+    if decision.act is RegistrationAct.REVIVE:
         connection.execute(_workflow_update(workflow.workflow_id, {**state, **NOT_DISABLED}))
     else:
         created = {"created_at": now, "created_by": by, "source": source, "previous_version": decision.previous}
@@ -326,7 +340,7 @@ NOT_DISABLED: Mapping[str, Any] = {
 """What leaves a row when it is Active again (section 13, row 17)."""
 
 
-def _columns(workflow: Workflow) -> dict[str, Any]:
+def _columns(workflow: ParsedWorkflow) -> dict[str, Any]:
     same = (
         "workflow_id",
         "workflow_name",

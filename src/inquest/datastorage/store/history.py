@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from inquest.datastorage.domain import similarity
-from inquest.datastorage.domain.effectiveness import Assessment, fold
+from inquest.datastorage.domain.effectiveness import StoredAssessment, fold
 from inquest.datastorage.domain.similarity import Remediation
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import Instant, audit_events
@@ -48,7 +48,7 @@ TIERS: Final = {NEWER: ("border", "end"), OLDER: ("start", "border")}
 
 
 @dataclass(frozen=True)
-class Tier:
+class HistoryTier:
     """Entries from old to new; `cut` when older ones were left out, `degraded` when some could not be read."""
 
     rows: tuple[Remediation, ...] = ()
@@ -57,7 +57,7 @@ class Tier:
     regressed: bool = False
 
 
-class Past:
+class HistoryQueries:
     """Reads of history and effectiveness."""
 
     def __init__(self, database: Database) -> None:
@@ -67,7 +67,7 @@ class Past:
         """The answer of section 8.3; both tiers are judged with one `now`."""
         return await self._database.read(lambda connection: _context(connection, question, now))
 
-    async def assessment(self, correlation_id: str) -> Assessment | None:
+    async def assessment(self, correlation_id: str) -> StoredAssessment | None:
         """The folded assessment; None when no effectiveness event is stored."""
         asked = {"uid": correlation_id}
         told = await self._database.read(
@@ -85,11 +85,11 @@ def _context(connection: Connection, question: HistoryQuestion, now: datetime) -
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             raise
         # Perhaps it is the older tier that cannot be read, and the newer one is of use without it (section 8.5).
-        tiers = _tiers(connection, question, asked | {"start": asked["border"]}) | {OLDER: Tier(degraded=True)}
+        tiers = _tiers(connection, question, asked | {"start": asked["border"]}) | {OLDER: HistoryTier(degraded=True)}
     return _answer(question, tiers[NEWER], tiers[OLDER])
 
 
-def _tiers(connection: Connection, question: HistoryQuestion, asked: Mapping[str, Any]) -> dict[int, Tier]:
+def _tiers(connection: Connection, question: HistoryQuestion, asked: Mapping[str, Any]) -> dict[int, HistoryTier]:
     rows = connection.execute(_surrounded(question.scope, connection.dialect.name), asked).all()
     found = [_Started(*row) for row in rows]
     return {
@@ -99,7 +99,7 @@ def _tiers(connection: Connection, question: HistoryQuestion, asked: Mapping[str
 
 def _tier(
     connection: Connection, question: HistoryQuestion, asked: Mapping[str, Any], tier: int, found: Sequence[_Started]
-) -> Tier:
+) -> HistoryTier:
     """Of rows from old to new, one more than are shown."""
     chosen = found[-question.tier_limit :]
     rows, cut = tuple(_remediations(chosen)), len(found) > len(chosen)
@@ -107,7 +107,7 @@ def _tier(
     if cut and not regressed:
         regressed = bool(connection.scalar(_regressions(question.scope, tier), asked))
     lost = len(rows) < len(chosen) or any(row.assessment.skipped for row in rows)
-    return Tier(rows, cut=cut, degraded=lost, regressed=regressed)
+    return HistoryTier(rows, cut=cut, degraded=lost, regressed=regressed)
 
 
 def _asked(question: HistoryQuestion, now: datetime) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _asked(question: HistoryQuestion, now: datetime) -> dict[str, Any]:
     }
 
 
-def _answer(question: HistoryQuestion, first: Tier, second: Tier) -> dict[str, Any]:
+def _answer(question: HistoryQuestion, first: HistoryTier, second: HistoryTier) -> dict[str, Any]:
     current = question.spec_hash
     return {
         "targetResource": similarity.target_text(question.namespace, question.kind, question.name),
@@ -144,7 +144,7 @@ def _answer(question: HistoryQuestion, first: Tier, second: Tier) -> dict[str, A
     }
 
 
-def _flags(tier: Tier) -> dict[str, bool]:
+def _flags(tier: HistoryTier) -> dict[str, bool]:
     flags = {"truncated": tier.cut, "degraded": tier.degraded}
     return {name: value for name, value in flags.items() if value}
 
@@ -287,7 +287,7 @@ def _remediations(rows: Sequence[_Started]) -> Iterator[Remediation]:
             DATASTORAGE_UNREADABLE.inc()
 
 
-def _assessment(told: str | None) -> Assessment:
+def _assessment(told: str | None) -> StoredAssessment:
     events = _parsed(told or "[]")
     state = fold(sorted(events) if isinstance(events, list) else [_LOST])
     if state.skipped:

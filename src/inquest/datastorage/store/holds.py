@@ -16,7 +16,7 @@ from inquest.datastorage.wire.types import instant_text
 _ROWS = audit_events.c
 
 
-class Holds:
+class LegalHolds:
     """Holds on all events of a correlation id; a hold that is placed again takes in what came since."""
 
     def __init__(self, database: Database) -> None:

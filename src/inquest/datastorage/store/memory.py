@@ -27,7 +27,7 @@ MOST_ROWS: Final = 2000
 """Of one statement."""
 
 
-class Outcomes:
+class OutcomeMemory:
     """Reads of the endings."""
 
     def __init__(self, database: Database) -> None:

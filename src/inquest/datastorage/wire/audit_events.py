@@ -28,7 +28,7 @@ LIFECYCLES = {"orchestrator.lifecycle.completed": "completed", "orchestrator.lif
 
 
 @dataclass(frozen=True)
-class Event:
+class StoredEvent:
     """An audit event as stored; empty optional members are None."""
 
     event_id: str
@@ -75,7 +75,7 @@ class EventError(ValueError):
     """Why an event is refused; the text names the member."""
 
 
-def event_from_body(body: object, *, now: datetime, new_id: Callable[[], str]) -> Event:
+def event_from_body(body: object, *, now: datetime, new_id: Callable[[], str]) -> StoredEvent:
     """A validated event with the defaults filled in; EventError otherwise."""
     if not isinstance(body, dict):
         raise EventError("value must be an object")
@@ -92,11 +92,11 @@ def event_from_body(body: object, *, now: datetime, new_id: Callable[[], str]) -
     return event
 
 
-def _filled(body: Mapping[str, Any], at: datetime, new_id: Callable[[], str]) -> Event:
+def _filled(body: Mapping[str, Any], at: datetime, new_id: Callable[[], str]) -> StoredEvent:
     required = {name: body[name] for name in REQUIRED_TEXTS}
     category, correlation_id = body["event_category"], body["correlation_id"]
     optional = {name: body[name] for name in OPTIONAL_TEXTS if body.get(name)}
-    return Event(
+    return StoredEvent(
         event_timestamp=at,
         event_data=body["event_data"],
         duration_ms=body.get("duration_ms"),
@@ -202,7 +202,7 @@ def _check_bounds(at: datetime, now: datetime) -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class MemberType:
     """A type of a payload member; `name` completes `value must be …`."""
 
     name: str
@@ -213,28 +213,30 @@ RESPONSE_MEMBERS = {"incidentId", "analysis", "rootCauseAnalysis", "confidence",
 VERDICTS = ("Right", "Wrong", "Partial")
 COMPONENTS = frozenset({"health", "alert", "alert_decay", "metrics", "hash", "scheduled", "completed"})
 
-TEXT = Kind("a string", lambda value: isinstance(value, str))
-BOOLEAN = Kind("a boolean", lambda value: isinstance(value, bool))
-NUMBER = Kind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
-COUNT = Kind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31)
-POSITIVE = Kind("an integer of at least 1", lambda value: COUNT.fits(value) and value != 0)
-TEXTS = Kind("an array", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
-OBJECT = Kind("an object", lambda value: isinstance(value, dict))
-RESPONSE = Kind(
+TEXT = MemberType("a string", lambda value: isinstance(value, str))
+BOOLEAN = MemberType("a boolean", lambda value: isinstance(value, bool))
+NUMBER = MemberType("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
+COUNT = MemberType(
+    "an integer", lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+)
+POSITIVE = MemberType("an integer of at least 1", lambda value: COUNT.fits(value) and value != 0)
+TEXTS = MemberType("an array", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
+OBJECT = MemberType("an object", lambda value: isinstance(value, dict))
+RESPONSE = MemberType(
     "an object with incidentId, analysis, rootCauseAnalysis, confidence and timestamp",
     lambda value: isinstance(value, dict) and value.keys() >= RESPONSE_MEMBERS,
 )
-COMPONENT = Kind("a component of the assessment", lambda value: isinstance(value, str) and value in COMPONENTS)
-LIFECYCLE_OUTCOME = Kind("Success or Failed", lambda value: value in ("Success", "Failed"))
-VERDICT = Kind("Right, Wrong or Partial", lambda value: value in VERDICTS)
+COMPONENT = MemberType("a component of the assessment", lambda value: isinstance(value, str) and value in COMPONENTS)
+LIFECYCLE_OUTCOME = MemberType("Success or Failed", lambda value: value in ("Success", "Failed"))
+VERDICT = MemberType("Right, Wrong or Partial", lambda value: value in VERDICTS)
 
 
 @dataclass(frozen=True)
 class Shape:
     """Members of a payload beside `event_type`; unknown members are kept."""
 
-    required: Mapping[str, Kind] = field(default_factory=dict)
-    optional: Mapping[str, Kind] = field(default_factory=dict)
+    required: Mapping[str, MemberType] = field(default_factory=dict)
+    optional: Mapping[str, MemberType] = field(default_factory=dict)
 
 
 def payload_faults(data: Mapping[str, Any]) -> Iterator[str]:
@@ -293,7 +295,7 @@ PAYLOADS: Mapping[str, Shape] = {
         {"analysis_full": TEXT, "tokens_used": COUNT, "tool_call_count": COUNT},
     ),
     "aiagent.llm.tool_call": Shape(
-        {**_AGENT, "tool_call_index": COUNT, "tool_name": TEXT, "tool_result": Kind("a value", lambda _: True)},
+        {**_AGENT, "tool_call_index": COUNT, "tool_name": TEXT, "tool_result": MemberType("a value", lambda _: True)},
         {"tool_arguments": OBJECT, "tool_result_preview": TEXT},
     ),
     "aiagent.workflow.validation_attempt": Shape(

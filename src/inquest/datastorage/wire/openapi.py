@@ -14,7 +14,7 @@ from typing import Any, Final
 from inquest import __version__
 from inquest.datastorage.domain import similarity
 from inquest.datastorage.wire import audit_events, parameters, types
-from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, PAYLOADS, Kind, Shape
+from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, PAYLOADS, MemberType, Shape
 from inquest.serving.problems import TITLES
 
 Schema = dict[str, Any]
@@ -193,12 +193,12 @@ def _payload(name: str, kind: Shape) -> Schema:
     return {"type": "object", "required": required, "properties": {**known, "event_type": {"const": name}}}
 
 
-def _member(kind: Kind) -> Schema:
+def _member(kind: MemberType) -> Schema:
     return optional(_KINDS[kind]) if kind in _KINDS else {}
 
 
 _RESPONSE = shape({name: {} for name in sorted(audit_events.RESPONSE_MEMBERS)})
-_KINDS: Final[Mapping[Kind, Schema]] = {
+_KINDS: Final[Mapping[MemberType, Schema]] = {
     audit_events.TEXT: TEXT,
     audit_events.BOOLEAN: FLAG,
     audit_events.NUMBER: NUMBER,

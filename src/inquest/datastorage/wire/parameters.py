@@ -11,7 +11,7 @@ from typing import Any
 
 from inquest.datastorage.domain import similarity
 from inquest.datastorage.domain.scoring import BOOLEAN_LABELS, TEXT_LABELS, Query
-from inquest.datastorage.problems import Problem, SchemaFault, validation_error
+from inquest.datastorage.problems import SchemaFault, WireProblem, validation_error
 from inquest.datastorage.wire.types import (
     CATEGORIES,
     OUTCOMES,
@@ -155,8 +155,8 @@ def _label_object(name: str, text: str) -> dict[str, Any]:
     return value or {}
 
 
-def _bad_label(name: str, detail: str) -> Problem:
-    return Problem(400, "bad-request", f"invalid {name} JSON: {detail}")
+def _bad_label(name: str, detail: str) -> WireProblem:
+    return WireProblem(400, "bad-request", f"invalid {name} JSON: {detail}")
 
 
 def _is_texts(value: object) -> bool:
@@ -189,7 +189,7 @@ def history_question(given: Parameters) -> HistoryQuestion:
     _refuse([*_missing(given, ("targetKind", "targetName", "targetNamespace", "currentSpecHash"))])
     for name in ("targetKind", "targetName", "currentSpecHash"):
         if not given[name]:
-            raise Problem(
+            raise WireProblem(
                 400, "missing-parameter", f"{name} query parameter is required", title="Missing Required Parameter"
             )
     tier1, tier2 = (_window(given, name, default) for name, default in _WINDOWS.items())
@@ -213,7 +213,7 @@ def memory_question(given: Parameters) -> MemoryQuestion:
     _refuse([*_missing(given, ("cluster", "owner"))])
     for name in ("cluster", "owner"):
         if not given[name]:
-            raise Problem(
+            raise WireProblem(
                 400, "missing-parameter", f"{name} query parameter is required", title="Missing Required Parameter"
             )
     playbooks = frozenset(filter(None, given.get("playbooks", "").split(",")))
@@ -249,8 +249,8 @@ def _tier_limit(given: Parameters) -> int:
     return int(text)
 
 
-def _invalid(detail: str) -> Problem:
-    return Problem(400, "invalid-parameter", detail, title="Invalid Parameter")
+def _invalid(detail: str) -> WireProblem:
+    return WireProblem(400, "invalid-parameter", detail, title="Invalid Parameter")
 
 
 def audit_question(given: Parameters, *, now: datetime) -> AuditQuestion:
@@ -288,9 +288,9 @@ def _back(text: str) -> timedelta:
     return timedelta(days=int(days.group(1))) if days else duration_from_text(text)
 
 
-def _unreadable_time(text: str) -> Problem:
+def _unreadable_time(text: str) -> WireProblem:
     fault = f"invalid time format: {text} (expected: 24h, 7d, or RFC3339 timestamp)"
-    return Problem(
+    return WireProblem(
         400,
         "validation-error",
         f"Validation failed for query parameters: query - {fault}",

@@ -32,9 +32,9 @@ from inquest.gather.snapshot.context import ContextReader, owner_chain
 from inquest.gather.snapshot.entries import (
     NOTHING,
     Answer,
+    EntryRow,
     Found,
-    Line,
-    Part,
+    SnapshotEntry,
     assembled,
     items_of,
     listed,
@@ -44,9 +44,9 @@ from inquest.gather.snapshot.entries import (
 )
 from inquest.gather.snapshot.limits import MAX_BESIDES, MAX_EVENTS, MAX_OTHER_EVENTS, MAX_PODS, RECENT, START_PAUSES
 from inquest.gather.snapshot.predicates import always
-from inquest.gather.snapshot.reader import Desk
-from inquest.gather.snapshot.state import SYSTEM, Pods, Scene
-from inquest.gather.snapshot.table import ROWS, Row, place_of
+from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.gather.snapshot.state import SYSTEM, ClusterState, TargetPods
+from inquest.gather.snapshot.table import ROWS, ListingRule, place_of
 from inquest.ports.kubernetes import Cluster
 from inquest.ports.process import Clock, Redactor
 
@@ -71,7 +71,7 @@ async def take(
     nobody behind a Service of another namespace is looked at, nor whose pods took the room.
     """
     taken_at = clock.now()
-    desk = Desk(cluster, redactor)
+    desk = SnapshotReader(cluster, redactor)
     chain = await owner_chain(cluster, clock, target_ref, pauses=START_PAUSES)
     chain = await deleted_owners.with_maker(desk, cluster, clock, chain)
     parts = await _Taking(desk, taken_at, chain, since or taken_at, beyond).parts()
@@ -82,15 +82,17 @@ async def take(
 class _Taking:
     """One snapshot on its way; the scene grows with every round."""
 
-    def __init__(self, desk: Desk, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool) -> None:
+    def __init__(
+        self, desk: SnapshotReader, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool
+    ) -> None:
         self._desk = desk
         self._beyond = needs.beyond_parts if beyond else needs.kept_out
         self._takers = needs.taker_parts if beyond else needs.takers_kept_out
         self._rivals = ingress.rival_parts if beyond else ingress.rivals_kept_out
         self._since = since
-        self._scene = Scene(taken_at, chain, _namespace_of(chain), Pods(NOTHING, NOTHING))
+        self._scene = ClusterState(taken_at, chain, _namespace_of(chain), TargetPods(NOTHING, NOTHING))
 
-    async def parts(self) -> list[Part]:
+    async def parts(self) -> list[SnapshotEntry]:
         """Every entry in the fixed order."""
         namespace, warnings, normal = await self._listed()
         named = await self._named()
@@ -128,7 +130,7 @@ class _Taking:
 
     # --- three rounds
 
-    async def _listed(self) -> tuple[Sequence[Part], Answer, Answer]:
+    async def _listed(self) -> tuple[Sequence[SnapshotEntry], Answer, Answer]:
         """What is always listed; afterwards it is known whose pods they are."""
         chain, namespace = self._scene.chain, self._scene.namespace
         pods, (warnings, normal), own, _ = await asyncio.gather(
@@ -158,7 +160,9 @@ class _Taking:
         self._scene = replace(self._scene, named=tuple(self._desk.seen))
         return _Named(*found)
 
-    async def _heard(self, named: _Named) -> tuple[Sequence[Part], Sequence[Part], Sequence[Part]]:
+    async def _heard(
+        self, named: _Named
+    ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
         """Logs of the target and of its neighbours, and who is called in other namespaces."""
         steps = needs.called(self._scene, named.config)
         (mine, theirs), outside = await asyncio.gather(
@@ -168,7 +172,7 @@ class _Taking:
         self._scene = replace(self._scene, logs=(*mine, *theirs), called=steps, named=tuple(self._desk.seen))
         return mine, theirs, outside
 
-    async def _asked_for(self) -> Sequence[Part]:
+    async def _asked_for(self) -> Sequence[SnapshotEntry]:
         """What only the trouble that has been seen by now asks for."""
         await self._answer([row for row in ROWS if row.when is not always and row.when(self._scene)])
         found = await asyncio.gather(
@@ -184,7 +188,7 @@ class _Taking:
 
     # --- the table
 
-    async def _answer(self, rows: Sequence[Row]) -> None:
+    async def _answer(self, rows: Sequence[ListingRule]) -> None:
         """List these rows side by side; one that has no place in this case is left out."""
         placed = [(row, place) for row in rows if (place := place_of(row, self._scene)) is not None]
         lists = (
@@ -195,7 +199,7 @@ class _Taking:
         known = {row.read: answer for (row, _), answer in zip(placed, found, strict=True)}
         self._scene = replace(self._scene, answers={**self._scene.answers, **known})
 
-    async def _rows(self) -> tuple[list[Part], list[Part]]:
+    async def _rows(self) -> tuple[list[SnapshotEntry], list[SnapshotEntry]]:
         """The entries of the table: the target's own, and those of bystanders."""
         rows = [row for row in ROWS if row.read in self._scene.answers]
         own = [part for row in rows if not _is_bystander(row) for part in await self._row(row)]
@@ -203,7 +207,7 @@ class _Taking:
         bare = [part for part in others if part.empty and part.status is EvidenceStatus.OK]
         return own, [*(part for part in others if part not in bare), *without_objects(NO_OBJECTS, bare)]
 
-    async def _row(self, row: Row) -> Sequence[Part]:
+    async def _row(self, row: ListingRule) -> Sequence[SnapshotEntry]:
         """The target's own first, then what is unwell; what is not kept is named."""
         scene, answer = self._scene, self._scene.answers[row.read]
         about = {"in": place} if (place := place_of(row, scene)) else {}
@@ -217,32 +221,32 @@ class _Taking:
 
     # --- the rest
 
-    async def _namespace_part(self) -> Sequence[Part]:
+    async def _namespace_part(self) -> Sequence[SnapshotEntry]:
         scene = self._scene
         if not scene.namespace or scene.target.kind == "Namespace":
             return ()
         return await self._desk.one("namespace", "Namespace", "v1", scene.namespace)
 
-    def _changes(self) -> Sequence[Part]:
+    def _changes(self) -> Sequence[SnapshotEntry]:
         """What was created or changed shortly before the trouble, as far as it was read."""
         places = ("", self._scene.namespace, SYSTEM)
         seen = (found for found in (*self._scene.objects, *self._desk.seen) if namespace_of(found) in places)
         begin, home = self._since - RECENT, self._scene.namespace
         changed = [found for found in seen if recent_changes((found,), begin, home=home)]
-        lines = [Line(change.line) for change in recent_changes(changed, begin, home=home)]
+        lines = [EntryRow(change.line) for change in recent_changes(changed, begin, home=home)]
         about = {"since": "an hour before"}
         return listed("recent changes", lines, about, pages=1, origins=origins_of(changed))
 
 
 @dataclass(frozen=True)
 class _Named:
-    nodes: Sequence[Part]
-    volumes: Sequence[Part]
-    config: Sequence[Part]
-    sources: Sequence[Part]
-    revisions: Sequence[Part]
-    remaining: Sequence[Part]
-    owners: Sequence[Part]
+    nodes: Sequence[SnapshotEntry]
+    volumes: Sequence[SnapshotEntry]
+    config: Sequence[SnapshotEntry]
+    sources: Sequence[SnapshotEntry]
+    revisions: Sequence[SnapshotEntry]
+    remaining: Sequence[SnapshotEntry]
+    owners: Sequence[SnapshotEntry]
 
 
 def _namespace_of(chain: OwnerChain) -> str:
@@ -250,11 +254,11 @@ def _namespace_of(chain: OwnerChain) -> str:
     return namespace_meant(chain.target) or chain.root.namespace or chain.target.namespace or ""
 
 
-def _is_bystander(row: Row) -> bool:
+def _is_bystander(row: ListingRule) -> bool:
     return row.read.startswith(BYSTANDERS)
 
 
-def _order(row: Row, scene: Scene) -> Callable[[Json], tuple[bool, bool, str, str]]:
+def _order(row: ListingRule, scene: ClusterState) -> Callable[[Json], tuple[bool, bool, str, str]]:
     def order(found: Json) -> tuple[bool, bool, str, str]:
         is_first, is_ill = row.first(found, scene), is_unwell(found, scene.taken_at)
         return (not is_first, not is_ill, namespace_of(found), name_of(found))
@@ -265,7 +269,7 @@ def _order(row: Row, scene: Scene) -> Callable[[Json], tuple[bool, bool, str, st
 __all__ = ["MAX_EVENTS", "MAX_PODS", "take"]
 
 
-class ClusterEyes:
+class ClusterTargetReader:
     """Implements `ports.Eyes`; every look is fresh, a `ContextReader` is what remembers for one investigation."""
 
     def __init__(self, cluster: Cluster, redactor: Redactor, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.core.cluster.context import OwnerChain, ResourceContext
-from inquest.core.cluster.detected_labels import Surroundings, detected_labels, malformed, quota_details
+from inquest.core.cluster.detected_labels import RootSurroundings, detected_labels, malformed, quota_details
 from inquest.core.cluster.hashes import config_map_refs, drift_hash, spec_hash
 from inquest.core.cluster.selectors import drives, labels_of
 from inquest.core.evidence.evidence import Gap, Json
@@ -32,7 +32,7 @@ MAX_CONFIG_MAPS: Final = 32
 
 
 @dataclass(frozen=True)
-class Failed:
+class ReadError:
     """A read that gave nothing, as a value."""
 
     what: str
@@ -48,7 +48,7 @@ def why(error: InquestError) -> str:
     return f"{error.reason}: {error}"
 
 
-async def within(read: Awaitable[T], what: str, seconds: float = READ_DEADLINE) -> T:
+async def with_deadline(read: Awaitable[T], what: str, seconds: float = READ_DEADLINE) -> T:
     """The answer of a read, or Unavailable when it takes too long."""
     try:
         async with asyncio.timeout(seconds):
@@ -57,12 +57,12 @@ async def within(read: Awaitable[T], what: str, seconds: float = READ_DEADLINE) 
         raise Unavailable("kubernetes", f"{what} took longer than {seconds:g} s") from slow
 
 
-async def attempt(read: Awaitable[T], what: str) -> T | Failed:
+async def tolerate(read: Awaitable[T], what: str) -> T | ReadError:
     """A read whose failure is a value; programming errors pass."""
     try:
-        return await within(read, what)
+        return await with_deadline(read, what)
     except InquestError as error:
-        return Failed(what, error)
+        return ReadError(what, error)
 
 
 # --- the chain --------------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ async def _namesakes(
     """Groups behind the first that have an object of this name too; one object under two groups is one."""
     names, uids, gaps = [kind.api_version], {_uid(start)}, list[Gap]()
     for other in kinds[kinds.index(kind) + 1 :]:
-        found = await attempt(_fetched(cluster, other, target), f"get {target.display} of {other.api_version}")
-        if isinstance(found, Failed):
+        found = await tolerate(_fetched(cluster, other, target), f"get {target.display} of {other.api_version}")
+        if isinstance(found, ReadError):
             gaps += [] if isinstance(found.error, NotFound) else [found.gap]
         elif _uid(found) not in uids:
             names.append(other.api_version)
@@ -167,12 +167,12 @@ async def _instead(cluster: Cluster, target: TargetRef, said: str) -> tuple[list
 
 
 async def _kind(cluster: Cluster, target: TargetRef, api_version: str) -> ResourceKind:
-    return await within(cluster.kind(target.kind, api_version), f"discover {target.kind}")
+    return await with_deadline(cluster.kind(target.kind, api_version), f"discover {target.kind}")
 
 
 async def _fetched(cluster: Cluster, kind: ResourceKind, target: TargetRef) -> Json:
     namespace = (target.namespace or "") if kind.namespaced else ""
-    return await within(cluster.get(kind, target.name, namespace), f"get {target.display}")
+    return await with_deadline(cluster.get(kind, target.name, namespace), f"get {target.display}")
 
 
 def _normalised(target: TargetRef, kind: ResourceKind) -> TargetRef:
@@ -201,18 +201,18 @@ async def _climbed(cluster: Cluster, target: TargetRef, start: Json) -> OwnerCha
     current: Json | None = start
     while current is not None and len(owners) < MAX_OWNERS:
         step = await _owner_of(cluster, current, target)
-        if isinstance(step, Failed):
+        if isinstance(step, ReadError):
             gaps.append(step.gap)
-        if step is None or isinstance(step, Failed) or _same(step[1], (target, *owners)):
+        if step is None or isinstance(step, ReadError) or _same(step[1], (target, *owners)):
             break
         kind, owner, uid = step
-        found = await attempt(_fetched(cluster, kind, owner), f"get {owner.display}")
-        if not isinstance(found, Failed) and uid != found.get("metadata", {}).get("uid"):
+        found = await tolerate(_fetched(cluster, kind, owner), f"get {owner.display}")
+        if not isinstance(found, ReadError) and uid != found.get("metadata", {}).get("uid"):
             # A controller reference is written by whoever writes the object: a name alone proves nothing.
             gaps.append(Gap(f"owner {owner.display}", f"it is not the object of uid {uid} that is named as the owner"))
             return OwnerChain(target, tuple(owners), tuple(objects), tuple(gaps), verified=False)
-        current = None if isinstance(found, Failed) else found
-        gaps += [found.gap] if isinstance(found, Failed) else []
+        current = None if isinstance(found, ReadError) else found
+        gaps += [found.gap] if isinstance(found, ReadError) else []
         owners.append(owner)
         objects.append(current)
     return OwnerChain(target, tuple(owners), tuple(objects), tuple(gaps), verified=current is not None)
@@ -225,15 +225,15 @@ def _same(owner: TargetRef, seen: tuple[TargetRef, ...]) -> bool:
 
 async def _owner_of(
     cluster: Cluster, found: Json, start: TargetRef
-) -> tuple[ResourceKind, TargetRef, str] | Failed | None:
+) -> tuple[ResourceKind, TargetRef, str] | ReadError | None:
     """The controller owner wherever it stands, with its uid; Failed when its kind cannot be resolved."""
     references = found.get("metadata", {}).get("ownerReferences") or ()
     owner = next((ref for ref in references if ref.get("controller")), None)
     if owner is None:
         return None
     what = f"discover {owner.get('kind')} ({owner.get('apiVersion')})"
-    kind = await attempt(cluster.kind(str(owner.get("kind")), str(owner.get("apiVersion"))), what)
-    if isinstance(kind, Failed):
+    kind = await tolerate(cluster.kind(str(owner.get("kind")), str(owner.get("apiVersion"))), what)
+    if isinstance(kind, ReadError):
         return kind
     named = TargetRef(kind=kind.kind, name=str(owner.get("name")), namespace=start.namespace)
     return kind, _normalised(named, kind), str(owner.get("uid"))
@@ -244,7 +244,7 @@ async def _owner_of(
 
 @dataclass(frozen=True)
 class _Listed:
-    """A list around the target, and the part of `Surroundings` that it fills."""
+    """A list around the target, and the part of `RootSurroundings` that it fills."""
 
     kind: str
     api_version: str
@@ -326,8 +326,8 @@ class ContextReader:
 
     async def _surroundings(
         self, chain: OwnerChain, lists: tuple[_Listed, ...]
-    ) -> tuple[Surroundings, tuple[Gap, ...]]:
-        bare = Surroundings(chain.target, chain.root, chain.owners, chain.root_object)
+    ) -> tuple[RootSurroundings, tuple[Gap, ...]]:
+        bare = RootSurroundings(chain.target, chain.root, chain.owners, chain.root_object)
         namespace = chain.root.namespace
         if not namespace or chain.root_object is None:
             return bare, ()
@@ -335,12 +335,12 @@ class ContextReader:
         found = await asyncio.gather(self._namespace(namespace), *reads)
         names = ("namespace_object", *(each.part for each in lists))
         parts: dict[str, Any] = {each.part: None for each in _LISTS if each not in lists}
-        parts |= {name: None if isinstance(each, Failed) else each for name, each in zip(names, found, strict=True)}
-        return replace(bare, **parts), tuple(each.gap for each in found if isinstance(each, Failed))
+        parts |= {name: None if isinstance(each, ReadError) else each for name, each in zip(names, found, strict=True)}
+        return replace(bare, **parts), tuple(each.gap for each in found if isinstance(each, ReadError))
 
-    async def _attempt(self, read: Awaitable[T], what: str) -> T | Failed:
+    async def _attempt(self, read: Awaitable[T], what: str) -> T | ReadError:
         async with self._slots:
-            return await attempt(read, what)
+            return await tolerate(read, what)
 
     async def _namespace(self, name: str) -> Any:
         return await self._attempt(self._namespace_object(name), f"get Namespace/{name}")
@@ -359,24 +359,24 @@ class ContextReader:
         return listing.items
 
     async def _pin(
-        self, ref: TargetRef, found: Json | None, around: Surroundings
+        self, ref: TargetRef, found: Json | None, around: RootSurroundings
     ) -> tuple[PinnedTarget | None, tuple[Gap, ...]]:
         if found is None:
             return None, ()
         maps = await self._config_maps(found, ref.namespace or "")
-        gaps = tuple(each.gap for each in maps.values() if isinstance(each, Failed))
+        gaps = tuple(each.gap for each in maps.values() if isinstance(each, ReadError))
         driven = any(drives(hpa, ref) for hpa in around.autoscalers or ())
         drift = None if gaps else drift_hash(found, _without_failures(maps), hpa_driven=driven)
         return pinned(ref, found, drift), gaps
 
-    async def _config_maps(self, found: Json, namespace: str) -> dict[str, Json | Failed | None]:
+    async def _config_maps(self, found: Json, namespace: str) -> dict[str, Json | ReadError | None]:
         names = config_map_refs(found)[:MAX_CONFIG_MAPS]
         answers = await asyncio.gather(*(self._config_map(name, namespace) for name in names))
         return dict(zip(names, answers, strict=True))
 
-    async def _config_map(self, name: str, namespace: str) -> Json | Failed | None:
+    async def _config_map(self, name: str, namespace: str) -> Json | ReadError | None:
         found = await self._attempt(self._config_map_object(name, namespace), f"get ConfigMap/{name}")
-        return None if isinstance(found, Failed) and isinstance(found.error, NotFound) else found
+        return None if isinstance(found, ReadError) and isinstance(found.error, NotFound) else found
 
     async def _config_map_object(self, name: str, namespace: str) -> Json:
         return await self._cluster.get(await self._cluster.kind("ConfigMap", "v1"), name, namespace)
@@ -399,8 +399,8 @@ def pinned(ref: TargetRef, found: Json, drift: str | None = None) -> PinnedTarge
     )
 
 
-def _without_failures(maps: Mapping[str, Json | Failed | None]) -> dict[str, Json | None]:
-    return {name: found for name, found in maps.items() if not isinstance(found, Failed)}
+def _without_failures(maps: Mapping[str, Json | ReadError | None]) -> dict[str, Json | None]:
+    return {name: found for name, found in maps.items() if not isinstance(found, ReadError)}
 
 
 def _key(target: TargetRef) -> tuple[str, str, str, str]:

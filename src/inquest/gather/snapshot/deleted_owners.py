@@ -16,7 +16,7 @@ from inquest.core.evidence.evidence import Json
 from inquest.gather.snapshot.context import owner_chain
 from inquest.gather.snapshot.entries import items_of
 from inquest.gather.snapshot.limits import START_PAUSES
-from inquest.gather.snapshot.reader import Desk
+from inquest.gather.snapshot.reader import SnapshotReader
 from inquest.ports.kubernetes import Cluster
 from inquest.ports.process import Clock
 
@@ -26,7 +26,7 @@ _SAID: Final = re.compile(r"(?:Created pod:|create Pod) ([a-z0-9][a-z0-9.-]*)")
 """In the words of the controllers of Kubernetes."""
 
 
-async def with_maker(desk: Desk, cluster: Cluster, clock: Clock, chain: OwnerChain) -> OwnerChain:
+async def with_maker(desk: SnapshotReader, cluster: Cluster, clock: Clock, chain: OwnerChain) -> OwnerChain:
     """The same chain, with the owners of a Pod that is gone where an event says who made it."""
     if not chain.deleted or chain.target.kind != "Pod" or not chain.target.namespace:
         return chain

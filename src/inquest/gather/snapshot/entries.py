@@ -19,14 +19,14 @@ from inquest.core.evidence.evidence import (
     EvidenceStatus,
     Gap,
     Json,
-    Observed,
+    ObservedObject,
     Origin,
     digest_of,
     origin_of,
 )
 from inquest.core.evidence.rendering import MAX_LISTING, listing
-from inquest.core.evidence.snapshot import Absent, Listing, LogTail, Snapshot, TextSeen
-from inquest.gather.snapshot.context import Failed, why
+from inquest.core.evidence.snapshot import Absent, CompleteListing, LogTail, Snapshot, TextSeen
+from inquest.gather.snapshot.context import ReadError, why
 from inquest.gather.snapshot.limits import MAX_CHARACTERS, MAX_PAGES
 
 TOOL: Final = "snapshot"
@@ -40,7 +40,7 @@ class Found:
 
     items: tuple[Json, ...]
     complete: bool = True
-    whole: Listing | None = None
+    whole: CompleteListing | None = None
     """Where nothing was selected and nothing is missing; it stays true of what is chosen from it."""
     unserved: str = ""
     """The kind that the API server does not know."""
@@ -51,7 +51,7 @@ class Found:
         return replace(self, items=tuple(item for item in self.items if wanted(item)))
 
 
-Answer = Found | Failed
+Answer = Found | ReadError
 NOTHING: Final = Found(())
 
 
@@ -61,15 +61,15 @@ def items_of(answer: Answer) -> tuple[Json, ...]:
 
 
 def only(answer: Answer, wanted: Callable[[Json], bool]) -> Answer:
-    return answer if isinstance(answer, Failed) else answer.only(wanted)
+    return answer if isinstance(answer, ReadError) else answer.only(wanted)
 
 
-def whole_listing(kind: str, namespace: str, items: Sequence[Json]) -> Listing:
+def whole_listing(kind: str, namespace: str, items: Sequence[Json]) -> CompleteListing:
     """A listing that misses nothing, before its entry has a number."""
     place = namespace or "all namespaces"
     quote = f"listed whole: {len(items)} {kind} in {place}" if items else NONE_FOUND
     names = (item["metadata"] for item in items)
-    return Listing(
+    return CompleteListing(
         kind, namespace, "", quote, tuple(f"{each.get('namespace') or ''}/{each.get('name')}" for each in names)
     )
 
@@ -78,7 +78,7 @@ def whole_listing(kind: str, namespace: str, items: Sequence[Json]) -> Listing:
 
 
 @dataclass(frozen=True)
-class Part:
+class SnapshotEntry:
     """One entry before it has a number."""
 
     read: str
@@ -93,7 +93,7 @@ class Part:
     log: tuple[str, str, str, bool] | None = None
     """Namespace, pod, container, previous."""
     gap: Gap | None = None
-    whole: tuple[Listing, ...] = ()
+    whole: tuple[CompleteListing, ...] = ()
     absent: TargetRef | None = None
     title: str = ""
     """Of a text that something else printed."""
@@ -105,24 +105,24 @@ class Part:
         return " ".join((self.read, *self.about.values()))
 
 
-def missing(failed: Failed, read: str, about: Mapping[str, str]) -> Part:
+def missing(failed: ReadError, read: str, about: Mapping[str, str]) -> SnapshotEntry:
     """A read that failed: a gap, and an entry that says so."""
     gap = Gap(f"{read} {' '.join(about.values())}".strip(), why(failed.error))
     return gap_part(read, about, gap)
 
 
-def gap_part(read: str, about: Mapping[str, str], gap: Gap) -> Part:
-    return Part(read, f"UNAVAILABLE: {gap.why}", about, EvidenceStatus.GAP, gap=gap)
+def gap_part(read: str, about: Mapping[str, str], gap: Gap) -> SnapshotEntry:
+    return SnapshotEntry(read, f"UNAVAILABLE: {gap.why}", about, EvidenceStatus.GAP, gap=gap)
 
 
-def not_there(read: str, ref: TargetRef, about: Mapping[str, str]) -> Part:
+def not_there(read: str, ref: TargetRef, about: Mapping[str, str]) -> SnapshotEntry:
     """The API server's word that there is no such object: an answer, and no gap."""
-    return Part(read, Absent(ref, "").quote, about, empty=True, absent=ref)
+    return SnapshotEntry(read, Absent(ref, "").quote, about, empty=True, absent=ref)
 
 
-def not_served(read: str, kind: str, about: Mapping[str, str]) -> Part:
+def not_served(read: str, kind: str, about: Mapping[str, str]) -> SnapshotEntry:
     """The API server knows no such kind: an answer too."""
-    return Part(read, f"{NOT_SERVED}: {kind}", about, empty=True, origins=None if about else ())
+    return SnapshotEntry(read, f"{NOT_SERVED}: {kind}", about, empty=True, origins=None if about else ())
 
 
 def origins_of(objects: Iterable[Json]) -> tuple[Origin, ...]:
@@ -130,7 +130,7 @@ def origins_of(objects: Iterable[Json]) -> tuple[Origin, ...]:
     return tuple(dict.fromkeys(map(origin_of, objects)))
 
 
-def _origins(part: Part) -> tuple[Origin, ...] | None:
+def _origins(part: SnapshotEntry) -> tuple[Origin, ...] | None:
     """What the part says itself, else what can be told from its content."""
     if part.origins is not None:
         return part.origins
@@ -154,7 +154,7 @@ def place_named(about: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class EntryRow:
     """One row of a listing with the object that it shows."""
 
     text: str
@@ -163,16 +163,16 @@ class Line:
 
 def listed(
     read: str,
-    lines: Sequence[Line],
+    lines: Sequence[EntryRow],
     about: Mapping[str, str],
     *,
     complete: bool = True,
     left_out: int = 0,
-    whole: Listing | None = None,
+    whole: CompleteListing | None = None,
     api_fact: bool = True,
     pages: int = MAX_PAGES,
     origins: tuple[Origin, ...] | None = None,
-) -> tuple[Part, ...]:
+) -> tuple[SnapshotEntry, ...]:
     """The entries of one listing, each within the cap; `left_out` counts objects that were not even rendered."""
     sheets = list(_sheets(lines))
     kept, dropped = sheets[:pages] or [[]], sum(map(len, sheets[pages:])) + left_out
@@ -184,9 +184,9 @@ def listed(
     return tuple(replace(part, origins=origins) for part in parts)
 
 
-def _sheets(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def _sheets(lines: Iterable[EntryRow]) -> Iterator[list[EntryRow]]:
     """Rows that fit one entry together; a row that is too long alone has one of its own."""
-    sheet: list[Line] = []
+    sheet: list[EntryRow] = []
     size = 0
     for line in lines:
         if sheet and size + len(line.text) + 1 > MAX_LISTING:
@@ -202,49 +202,51 @@ def _number(page: int) -> Mapping[str, str]:
     return {"part": str(page)} if page > 1 else {}
 
 
-def _sheet(read: str, sheet: Sequence[Line], about: Mapping[str, str], *, api_fact: bool) -> Part:
+def _sheet(read: str, sheet: Sequence[EntryRow], about: Mapping[str, str], *, api_fact: bool) -> SnapshotEntry:
     rows = listing(line.text for line in sheet)
     objects = tuple(line.object for line in sheet if line.object is not None)
     status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
-    return Part(read, rows.text, about, status, not sheet, api_fact, objects)
+    return SnapshotEntry(read, rows.text, about, status, not sheet, api_fact, objects)
 
 
-def _marked(part: Part, *, shown: int, total: int) -> Part:
+def _marked(part: SnapshotEntry, *, shown: int, total: int) -> SnapshotEntry:
     mark = f"… cut: {shown} of {total} shown" if shown < total else "… cut: the server has more"
     return replace(part, text=f"{part.text}\n{mark}", status=EvidenceStatus.TRUNCATED, cut=True)
 
 
-def _told_whole(part: Part, whole: Listing) -> Part:
+def _told_whole(part: SnapshotEntry, whole: CompleteListing) -> SnapshotEntry:
     """The entry says that nothing is missing, so that a claim of absence has words to quote."""
     text = part.text if whole.quote in part.text else f"{part.text}\n{whole.quote}"
     return replace(part, text=text, whole=(whole,))
 
 
-def without_objects(read: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+def without_objects(read: str, parts: Sequence[SnapshotEntry]) -> tuple[SnapshotEntry, ...]:
     """Listings in which nothing was found, and kinds that are not served, as one entry with a line for each."""
     if not parts:
         return ()
     told = tuple(replace(whole, quote=f"listed whole: no {_place(whole)}") for part in parts for whole in part.whole)
     unserved = [part.text for part in parts if not part.whole]
     text = "\n".join((*(whole.quote for whole in told), *unserved))
-    return (Part(read, text, empty=True, whole=told, origins=_together(parts)),)
+    return (SnapshotEntry(read, text, empty=True, whole=told, origins=_together(parts)),)
 
 
-def _together(parts: Sequence[Part]) -> tuple[Origin, ...] | None:
+def _together(parts: Sequence[SnapshotEntry]) -> tuple[Origin, ...] | None:
     """All places of several parts; None where those of one are not known."""
     found = [_origins(part) for part in parts]
     known = [each for each in found if each is not None]
     return tuple(dict.fromkeys(one for each in known for one in each)) if len(known) == len(found) else None
 
 
-def _place(whole: Listing) -> str:
+def _place(whole: CompleteListing) -> str:
     return f"{whole.kind} in {whole.namespace or 'all namespaces'}"
 
 
 # --- all of it ---------------------------------------------------------------------------------------------
 
 
-def assembled(taken_at: datetime, chain: OwnerChain, parts: Iterable[Part], since: datetime | None) -> Snapshot:
+def assembled(
+    taken_at: datetime, chain: OwnerChain, parts: Iterable[SnapshotEntry], since: datetime | None
+) -> Snapshot:
     """Numbers are given here, in the fixed order of the reads: the same cluster gives the same ids."""
     numbered = enumerate(_bounded(parts), start=1)
     entries = [(_entry(number, part, taken_at), part) for number, part in numbered]
@@ -266,7 +268,7 @@ def assembled(taken_at: datetime, chain: OwnerChain, parts: Iterable[Part], sinc
     )
 
 
-def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
+def _bounded(parts: Iterable[SnapshotEntry]) -> Iterator[SnapshotEntry]:
     """What comes after the bound keeps its entry and loses its rows."""
     left = MAX_CHARACTERS
     for part in parts:
@@ -274,13 +276,13 @@ def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
         yield part if left >= 0 or part.gap else _emptied(part)
 
 
-def _emptied(part: Part) -> Part:
+def _emptied(part: SnapshotEntry) -> SnapshotEntry:
     text = "\n".join(("… cut: not kept, the snapshot is full", *(whole.quote for whole in part.whole)))
     bare = replace(part, text=text, objects=(), log=None, title="", absent=None)
     return replace(bare, status=EvidenceStatus.TRUNCATED, cut=True)
 
 
-def _entry(number: int, part: Part, taken_at: datetime) -> Evidence:
+def _entry(number: int, part: SnapshotEntry, taken_at: datetime) -> Evidence:
     return Evidence(
         id=f"E{number}",
         tool=TOOL,
@@ -296,11 +298,11 @@ def _entry(number: int, part: Part, taken_at: datetime) -> Evidence:
     )
 
 
-def _observed(entries: Sequence[tuple[Evidence, Part]]) -> tuple[Observed, ...]:
+def _observed(entries: Sequence[tuple[Evidence, SnapshotEntry]]) -> tuple[ObservedObject, ...]:
     """Each object once, with the first entry it stands in."""
-    seen: dict[tuple[str, str, str], Observed] = {}
+    seen: dict[tuple[str, str, str], ObservedObject] = {}
     for entry, part in entries:
         for found in part.objects:
-            observed = Observed(found, entry.id)
+            observed = ObservedObject(found, entry.id)
             seen.setdefault((observed.kind, observed.namespace, observed.name), observed)
     return tuple(seen.values())

@@ -9,11 +9,11 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import name_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.evidence.rendering import event_line, event_time
-from inquest.gather.snapshot.context import Failed
-from inquest.gather.snapshot.entries import NOTHING, Answer, Found, Line, Part, listed, missing, origins_of
+from inquest.gather.snapshot.context import ReadError
+from inquest.gather.snapshot.entries import NOTHING, Answer, EntryRow, Found, SnapshotEntry, listed, missing, origins_of
 from inquest.gather.snapshot.limits import MAX_EVENTS, MAX_OTHER_EVENTS
-from inquest.gather.snapshot.reader import Desk
-from inquest.gather.snapshot.state import Scene
+from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.gather.snapshot.state import ClusterState
 
 TELLING: Final = frozenset(
     {
@@ -26,7 +26,7 @@ TELLING: Final = frozenset(
 """Reasons of Normal events that say what was scaled, rolled out, moved or skipped."""
 
 
-async def read_events(desk: Desk, target: TargetRef, namespace: str) -> tuple[Answer, Answer]:
+async def read_events(desk: SnapshotReader, target: TargetRef, namespace: str) -> tuple[Answer, Answer]:
     """Warnings and Normal events apart, so that these do not push those out."""
     if namespace:
         return (
@@ -38,12 +38,12 @@ async def read_events(desk: Desk, target: TargetRef, namespace: str) -> tuple[An
 
 
 async def event_parts(
-    desk: Desk, scene: Scene, warnings: Answer, normal: Answer
-) -> tuple[Sequence[Part], Sequence[Part]]:
+    desk: SnapshotReader, scene: ClusterState, warnings: Answer, normal: Answer
+) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Newest first; what concerns the target apart, so that a noisy neighbour does not push it out."""
     about = {"about": scene.root.display}
     telling = await _telling(desk, scene, normal)
-    if isinstance(warnings, Failed):
+    if isinstance(warnings, ReadError):
         return (missing(warnings, "warning events", about),), telling
     ours = warnings.only(lambda event: concerns(event, scene))
     others = warnings.only(lambda event: not concerns(event, scene))
@@ -53,31 +53,33 @@ async def event_parts(
     return own, (*nearby, *telling)
 
 
-async def _telling(desk: Desk, scene: Scene, normal: Answer) -> Sequence[Part]:
+async def _telling(desk: SnapshotReader, scene: ClusterState, normal: Answer) -> Sequence[SnapshotEntry]:
     """What was scaled, rolled out or moved; of other reasons none."""
     if not scene.namespace:
         return ()
-    if isinstance(normal, Failed):
+    if isinstance(normal, ReadError):
         return (missing(normal, "neighbour normal events", _place(scene)),)
     telling = normal.only(lambda event: event.get("reason") in TELLING)
     return await show_events(desk, "neighbour normal events", telling, _place(scene), MAX_OTHER_EVENTS)
 
 
-def _place(scene: Scene) -> dict[str, str]:
+def _place(scene: ClusterState) -> dict[str, str]:
     return {"in": scene.namespace or "all namespaces"}
 
 
-def concerns(event: Json, scene: Scene) -> bool:
+def concerns(event: Json, scene: ClusterState) -> bool:
     """About the target, an owner, a pod of theirs or what stands between; in a namespace that is the target, all."""
     about = event.get("involvedObject") or event.get("regarding") or {}
     return scene.is_about_namespace or (about.get("kind"), about.get("name")) in scene.owners
 
 
-async def show_events(desk: Desk, read: str, events: Found, about: Mapping[str, str], most: int) -> Sequence[Part]:
+async def show_events(
+    desk: SnapshotReader, read: str, events: Found, about: Mapping[str, str], most: int
+) -> Sequence[SnapshotEntry]:
     """The newest, as many as may be kept."""
     newest = sorted(sorted(events.items, key=name_of), key=event_time, reverse=True)
     objects = await desk.clean(newest[:most])
-    lines = [Line(event_line(found), found) for found in objects]
+    lines = [EntryRow(event_line(found), found) for found in objects]
     left_out = len(newest) - len(objects)
     origins = origins_of(objects) or ((events.origin,) if events.origin else None)
     return listed(read, lines, about, complete=events.complete, left_out=left_out, api_fact=False, origins=origins)

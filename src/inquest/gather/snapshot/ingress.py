@@ -18,14 +18,14 @@ from inquest.core.cluster.selectors import annotations_of
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import logs
-from inquest.gather.snapshot.context import Failed
-from inquest.gather.snapshot.entries import NOTHING, Answer, Found, Part, items_of, missing, only
+from inquest.gather.snapshot.context import ReadError
+from inquest.gather.snapshot.entries import NOTHING, Answer, Found, SnapshotEntry, items_of, missing, only
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import MAX_CARRIERS, MAX_OTHER_EVENTS
 from inquest.gather.snapshot.neighbours import climbed
 from inquest.gather.snapshot.predicates import routes
-from inquest.gather.snapshot.reader import Desk
-from inquest.gather.snapshot.state import Scene
+from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.gather.snapshot.state import ClusterState
 from inquest.gather.snapshot.target import worst_first
 
 RIVALS: Final = "neighbour routes of its hosts"
@@ -35,7 +35,7 @@ _TROUBLE: Final = re.compile(
 )
 
 
-async def carrier_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def carrier_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """Pods of the controller, their owners, its settings, its warnings, what it says; nothing without an Ingress."""
     ways = _ways(scene)
     classes = dict.fromkeys(name for way in ways if (name := class_of(way, scene.items("cluster ingress classes"))))
@@ -43,7 +43,7 @@ async def carrier_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     return [part for parts in found for part in parts]
 
 
-async def rival_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def rival_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """Ingresses of any namespace with a host of the one that is the target: its controller gives a path to one only."""
     hosts = _own_hosts(scene)
     if not hosts:
@@ -54,14 +54,14 @@ async def rival_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     return await desk.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
 
 
-async def rivals_kept_out(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def rivals_kept_out(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there."""
     hosts = _own_hosts(scene)
     why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [missing(Failed("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
+    return [missing(ReadError("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
 
 
-def _own_hosts(scene: Scene) -> frozenset[str]:
+def _own_hosts(scene: ClusterState) -> frozenset[str]:
     start = scene.chain.start if scene.target.kind == "Ingress" else None
     return frozenset(_hosts([start])) if start else frozenset()
 
@@ -71,13 +71,15 @@ def _hosts(ways: Iterable[Json]) -> Iterator[str]:
     return (host for host in found if host)
 
 
-def _ways(scene: Scene) -> list[Json]:
+def _ways(scene: ClusterState) -> list[Json]:
     """Ingresses that are the target or lead to it."""
     own = [scene.chain.start] if scene.target.kind == "Ingress" and scene.chain.start else []
     return [*own, *(each for each in scene.items("ingresses") if each not in own and routes(each, scene))]
 
 
-async def _carrier(desk: Desk, scene: Scene, name: str, ways: Sequence[Json]) -> Sequence[Part]:
+async def _carrier(
+    desk: SnapshotReader, scene: ClusterState, name: str, ways: Sequence[Json]
+) -> Sequence[SnapshotEntry]:
     ingress_class = scene.look("IngressClass", "", name) or {}
     labels = f"app.kubernetes.io/name in ({','.join(carrier_names(ingress_class))})"
     answer: Answer = await desk.list("Pod", "v1", labels=labels) if carrier_names(ingress_class) else NOTHING
@@ -105,31 +107,31 @@ def _kept(ways: Sequence[Json]) -> re.Pattern[str]:
     return re.compile(f"{_TROUBLE.pattern}|{marks}" if marks else _TROUBLE.pattern)
 
 
-async def _events(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+async def _events(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
     """Warnings about these pods."""
     namespace, names = namespace_of(pods[0]), {name_of(pod) for pod in pods}
     found = await desk.list("Event", "v1", namespace, fields="type=Warning,involvedObject.kind=Pod")
     ours = only(found, lambda event: (event.get("involvedObject") or {}).get("name") in names)
     about = {"in": namespace}
-    if isinstance(ours, Failed):
+    if isinstance(ours, ReadError):
         return await desk.show(f"{CARRIER} events", ours, about)
     return await show_events(desk, f"{CARRIER} events", ours, about, MAX_OTHER_EVENTS)
 
 
-async def _owners(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+async def _owners(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
     owner = controller_of(pods[0])
     kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
     return await climbed(desk, f"{CARRIER} owner", kind, version, str(owner.get("name")), namespace_of(pods[0]))
 
 
-async def _settings(desk: Desk, pods: Sequence[Json]) -> Sequence[Part]:
+async def _settings(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
     """ConfigMaps that the arguments of the controller name."""
     named = [step for step in settings_named(pods[0]) if step[0] == namespace_of(pods[0])][:MAX_CARRIERS]
     reads = (desk.one(f"{CARRIER} settings", "ConfigMap", "v1", name, place) for place, name in named)
     return [part for parts in await asyncio.gather(*reads) for part in parts]
 
 
-async def _accused(desk: Desk, said: Iterable[Part]) -> Sequence[Part]:
+async def _accused(desk: SnapshotReader, said: Iterable[SnapshotEntry]) -> Sequence[SnapshotEntry]:
     """Ingresses of any namespace whose annotations hold a word that the controller cannot take up."""
     words = complained_words("\n".join(part.text for part in said))
     if not words:

@@ -15,7 +15,7 @@ from inquest.core.cluster.relations import controller_of, is_selected
 from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.health import NEIGHBOUR, WITNESS
 from inquest.core.evidence.evidence import Json
-from inquest.gather.snapshot.entries import Part
+from inquest.gather.snapshot.entries import SnapshotEntry
 from inquest.gather.snapshot.limits import (
     MAX_CALLED_LOGS,
     MAX_COMPONENTS,
@@ -25,15 +25,15 @@ from inquest.gather.snapshot.limits import (
     MAX_WITNESSES,
 )
 from inquest.gather.snapshot.predicates import is_asked
-from inquest.gather.snapshot.reader import Desk
-from inquest.gather.snapshot.state import Scene
+from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.gather.snapshot.state import ClusterState
 from inquest.gather.snapshot.target import worst_first
 
 _RUN: Final = {False: "log", True: "previous log"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogRead:
     """One log to read; `before` asks for the run before as well."""
 
     namespace: str
@@ -44,7 +44,9 @@ class Wanted:
     """Whether the run before can have written anything: without one an absent log is an answer, and no gap."""
 
 
-async def log_parts(desk: Desk, scene: Scene, called: Sequence[Json]) -> tuple[Sequence[Part], Sequence[Part]]:
+async def log_parts(
+    desk: SnapshotReader, scene: ClusterState, called: Sequence[Json]
+) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Logs of the target, and of its neighbours; `called` are Services of the namespace that the target calls."""
     failing, witnesses = wanted_of(scene)
     mine, heard, theirs, system = await asyncio.gather(
@@ -57,8 +59,8 @@ async def log_parts(desk: Desk, scene: Scene, called: Sequence[Json]) -> tuple[S
 
 
 async def _read(
-    desk: Desk, wanted: Iterable[Wanted], whose: str, kept: re.Pattern[str] | None = None
-) -> Sequence[Part]:
+    desk: SnapshotReader, wanted: Iterable[LogRead], whose: str, kept: re.Pattern[str] | None = None
+) -> Sequence[SnapshotEntry]:
     runs = [(each, previous) for each in wanted for previous in ((False, True) if each.before else (False,))]
     reads = (
         desk.log(
@@ -75,7 +77,7 @@ async def _read(
     return await asyncio.gather(*reads)
 
 
-def wanted_of(scene: Scene) -> tuple[list[Wanted], list[Wanted]]:
+def wanted_of(scene: ClusterState) -> tuple[list[LogRead], list[LogRead]]:
     """Failing containers of the target, and those that run: their log may be the only witness."""
     pods = sorted(scene.pods.mine, key=worst_first)
     failing = _one_replica_first(_containers(pods, has_failed))[:MAX_FAILING]
@@ -83,7 +85,7 @@ def wanted_of(scene: Scene) -> tuple[list[Wanted], list[Wanted]]:
     return [run.wanted for run in failing], [run.wanted for run in witnesses]
 
 
-def wanted_nearby(scene: Scene, called: Sequence[Json]) -> list[Wanted]:
+def wanted_nearby(scene: ClusterState, called: Sequence[Json]) -> list[LogRead]:
     """Failing containers of other pods of the namespace, and those behind the Services that the target calls."""
     pods = sorted(scene.pods.neighbours, key=worst_first)
     failing = _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_NEIGHBOURS]
@@ -92,13 +94,13 @@ def wanted_nearby(scene: Scene, called: Sequence[Json]) -> list[Wanted]:
     return [run.wanted for run in (*failing, *witnesses)]
 
 
-def wanted_of_system(scene: Scene) -> list[Wanted]:
+def wanted_of_system(scene: ClusterState) -> list[LogRead]:
     """Failing containers of the system namespace: what serves everybody tells nobody else why it does not."""
     pods = sorted(scene.items("system pods"), key=worst_first)
     return [run.wanted for run in _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_SYSTEM]]
 
 
-async def component_logs(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def component_logs(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """What a part of the cluster says that the trouble points to, where it runs: one of each, near the target first."""
     nodes = {(pod.get("spec") or {}).get("nodeName") for pod in scene.pods.mine}
     asked = [pod for pod in scene.items("system pods") if is_asked(pod, scene)]
@@ -107,7 +109,7 @@ async def component_logs(desk: Desk, scene: Scene) -> Sequence[Part]:
     return await _read(desk, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")
 
 
-async def carrier_logs(desk: Desk, pods: Sequence[Json], kept: re.Pattern[str]) -> Sequence[Part]:
+async def carrier_logs(desk: SnapshotReader, pods: Sequence[Json], kept: re.Pattern[str]) -> Sequence[SnapshotEntry]:
     """What a controller that serves many namespaces says, one replica; of its lines those that `kept` finds."""
     runs = _first_replicas(_containers(pods, lambda status: has_failed(status) or runs_well(status)), [])
     return await _read(desk, [run.wanted for run in runs][:MAX_COMPONENTS], f"{CARRIER} ", kept)
@@ -120,7 +122,7 @@ def _part_of(pod: Json) -> str:
 
 @dataclass(frozen=True)
 class _Run:
-    wanted: Wanted
+    wanted: LogRead
     of: tuple[str, str]
     """Who controls the pod, and the container: replicas say the same."""
 
@@ -132,7 +134,7 @@ def _containers(pods: Iterable[Json], wanted: Callable[[Json], bool]) -> Iterato
         for status in filter(wanted, all_statuses(pod.get("status") or {})):
             name = str(status.get("name"))
             before = bool(state_of(status, "terminated", last=True))
-            wanted_log = Wanted(namespace_of(pod), name_of(pod), name, before, had_a_run_before(status))
+            wanted_log = LogRead(namespace_of(pod), name_of(pod), name, before, had_a_run_before(status))
             yield _Run(wanted_log, (whose, name))
 
 

@@ -21,8 +21,8 @@ from inquest.core.cluster.selectors import annotations_of, labels_of
 from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
-from inquest.gather.snapshot.context import Failed
-from inquest.gather.snapshot.entries import Found, Part, items_of, missing, only
+from inquest.gather.snapshot.context import ReadError
+from inquest.gather.snapshot.entries import Found, SnapshotEntry, items_of, missing, only
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import (
     MAX_BEYOND,
@@ -36,8 +36,8 @@ from inquest.gather.snapshot.limits import (
     MAX_TAKERS,
 )
 from inquest.gather.snapshot.predicates import calls_stall
-from inquest.gather.snapshot.reader import Desk
-from inquest.gather.snapshot.state import SYSTEM, Scene
+from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.gather.snapshot.state import SYSTEM, ClusterState
 from inquest.gather.snapshot.target import worst_first
 
 TAKERS: Final = "neighbour pods ahead"
@@ -54,7 +54,7 @@ _WELL_KNOWN: Final = frozenset({"admin", "cluster-admin", "edit", "view"})
 # --- nodes, volumes ------------------------------------------------------------------------------------------
 
 
-async def node_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def node_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """Nodes on which pods of the target run, the worst pods first."""
     if scene.root.kind == "Node":
         return ()
@@ -63,7 +63,7 @@ async def node_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     return await desk.several("node", "Node", "v1", [name for name in names if name], MAX_NODES)
 
 
-async def volume_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def volume_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The volumes that the claims of the target are bound to."""
     known = {name_of(claim): claim for claim in scene.items("claims")}
     names = dict.fromkeys(name for pod in scene.pods.mine for name in claims_of(pod))
@@ -74,7 +74,7 @@ async def volume_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
 # --- configuration -------------------------------------------------------------------------------------------
 
 
-async def config_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def config_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """ConfigMaps that the pods of the target refer to, then those of unwell neighbours."""
     mine = _config_maps((*scene.chain.objects[-1:], *scene.pods.mine))
     ill = (found for read in WORKLOADS for found in scene.items(read) if is_unwell(found, scene.taken_at))
@@ -95,31 +95,31 @@ def _config_maps(found: Iterable[Json | None]) -> list[str]:
 # --- what is called --------------------------------------------------------------------------------------------
 
 
-def called(scene: Scene, parts: Sequence[Part]) -> tuple[Step, ...]:
+def called(scene: ClusterState, parts: Sequence[SnapshotEntry]) -> tuple[Step, ...]:
     """Namespace and name of the Services that pods and ConfigMaps of the target name."""
     services = {name_of(service) for service in scene.items("services")}
     maps = (found for part in parts if part.read == "config map" for found in part.objects)
     return calls_of((*(found for found in scene.chain.objects[-1:] if found), *scene.pods.mine, *maps), services)
 
 
-def called_here(scene: Scene, steps: Sequence[Step]) -> list[Json]:
+def called_here(scene: ClusterState, steps: Sequence[Step]) -> list[Json]:
     """Those of the same namespace, as they were read."""
     found = (scene.look("Service", scene.namespace, name) for place, name in steps if place in ("", scene.namespace))
     return [service for service in found if service is not None]
 
 
-def outside(scene: Scene, steps: Sequence[Step]) -> tuple[Step, ...]:
+def outside(scene: ClusterState, steps: Sequence[Step]) -> tuple[Step, ...]:
     """Those of other namespaces."""
     return tuple(step for step in steps if step[0] not in ("", scene.namespace))[:MAX_CALLED]
 
 
-async def called_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+async def called_parts(desk: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """Services of other namespaces and their endpoints; who they are only trouble asks for (`beyond_parts`)."""
     found = await asyncio.gather(*(_called_outside(desk, *step) for step in outside(scene, steps)))
     return [part for parts in found for part in parts]
 
 
-async def beyond_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+async def beyond_parts(desk: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """Who stands behind a Service of another namespace that does not answer: pods, owner, policies, warnings."""
     if not calls_stall(scene):
         return ()
@@ -132,14 +132,18 @@ async def beyond_parts(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Seque
     return [part for parts in found for part in parts]
 
 
-async def kept_out(desk: Desk, scene: Scene, steps: Sequence[Step]) -> Sequence[Part]:
+async def kept_out(desk: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each namespace that would have been read."""
     spaces = dict.fromkeys(place for place, _ in outside(scene, steps)) if calls_stall(scene) else {}
     why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [missing(Failed(f"list pods in {place}", why), "neighbour pods behind", {"in": place}) for place in spaces]
+    return [
+        missing(ReadError(f"list pods in {place}", why), "neighbour pods behind", {"in": place}) for place in spaces
+    ]
 
 
-async def _behind(desk: Desk, namespace: str, name: str, selector: Mapping[str, str]) -> Sequence[Part]:
+async def _behind(
+    desk: SnapshotReader, namespace: str, name: str, selector: Mapping[str, str]
+) -> Sequence[SnapshotEntry]:
     """The pods of one Service, the worst first, and who owns them."""
     labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     answer = await desk.list("Pod", "v1", namespace, labels=labels)
@@ -152,7 +156,7 @@ async def _behind(desk: Desk, namespace: str, name: str, selector: Mapping[str, 
     return (*shown, *above)
 
 
-async def _around(desk: Desk, namespace: str) -> Sequence[Part]:
+async def _around(desk: SnapshotReader, namespace: str) -> Sequence[SnapshotEntry]:
     """What else decides there: the namespace itself, its network policies, warnings, who is scaled to nothing."""
     space, policies, warnings, deployments = await asyncio.gather(
         desk.one("neighbour namespace", "Namespace", "v1", namespace),
@@ -162,7 +166,7 @@ async def _around(desk: Desk, namespace: str) -> Sequence[Part]:
     )
     about = {"in": namespace}
     asleep = only(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
-    told: Sequence[Part] = (
+    told: Sequence[SnapshotEntry] = (
         await show_events(desk, "neighbour events behind", warnings, about, MAX_BEYOND)
         if isinstance(warnings, Found)
         else await desk.show("neighbour events behind", warnings, about)
@@ -175,7 +179,7 @@ async def _around(desk: Desk, namespace: str) -> Sequence[Part]:
     )
 
 
-async def _called_outside(desk: Desk, namespace: str, name: str) -> Sequence[Part]:
+async def _called_outside(desk: SnapshotReader, namespace: str, name: str) -> Sequence[SnapshotEntry]:
     service, slices = await asyncio.gather(
         desk.one("neighbour service", "Service", "v1", name, namespace),
         desk.list("EndpointSlice", "discovery.k8s.io/v1", namespace, labels=f"{SERVICE_NAME}={name}"),
@@ -187,7 +191,7 @@ async def _called_outside(desk: Desk, namespace: str, name: str) -> Sequence[Par
 # --- rights ------------------------------------------------------------------------------------------------------
 
 
-async def role_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def role_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """ClusterRoles that are bound to the accounts of the target's pods."""
     bindings = (*scene.items("neighbour role bindings"), *scene.items("cluster role bindings"))
     refs = (each.get("roleRef") or {} for each in bindings if is_bound_to(each, scene.accounts, scene.namespace))
@@ -197,7 +201,7 @@ async def role_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     return await desk.several(read, "ClusterRole", "rbac.authorization.k8s.io/v1", wanted, MAX_GETS)
 
 
-async def resolver_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def resolver_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """How names are answered, where they are not."""
     is_asked = "system services" in scene.answers
     return await desk.one("system config map", "ConfigMap", "v1", "coredns", SYSTEM) if is_asked else ()
@@ -208,7 +212,7 @@ async def resolver_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
 _REMAINING: Final = re.compile(r"([a-z0-9-]{1,63})\.([a-z0-9.-]{0,253}) has \d{1,9} resource instances")
 
 
-async def remaining_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def remaining_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """What is left in a namespace that cannot go: the kinds that its conditions name."""
     found = scene.look("Namespace", "", scene.namespace) or {}
     state = condition(found.get("status") or {}, "NamespaceContentRemaining")
@@ -222,7 +226,7 @@ async def remaining_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     return [part for each in parts for part in each]
 
 
-async def owner_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def owner_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """On a node stand pods of many namespaces: who controls the worst of them, and who controls that."""
     if scene.namespace:
         return ()
@@ -239,7 +243,9 @@ def _owner_of(found: Json) -> tuple[str, str, str, str] | None:
     return (str(owner.get("kind")), str(owner.get("apiVersion")), str(owner.get("name")), namespace_of(found))
 
 
-async def climbed(desk: Desk, read: str, kind: str, api_version: str, name: str, namespace: str) -> Sequence[Part]:
+async def climbed(
+    desk: SnapshotReader, read: str, kind: str, api_version: str, name: str, namespace: str
+) -> Sequence[SnapshotEntry]:
     """An owner, and the one above it."""
     parts = await desk.one(read, kind, api_version, name, namespace)
     above = _owner_of(parts[0].objects[0]) if parts[0].objects else None
@@ -251,19 +257,19 @@ async def climbed(desk: Desk, read: str, kind: str, api_version: str, name: str,
 _TAKEN: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<who>[\w./-]{1,253}) on node (?P<node>[\w.-]{1,253}?)\.?$")
 
 
-async def taker_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def taker_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The pods of any namespace that the scheduler put in the place of the target's, and who owns them."""
     found = await asyncio.gather(*(_takers(desk, node, who) for node, who in _taken(scene).items()))
     return [part for parts in found for part in parts]
 
 
-async def takers_kept_out(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def takers_kept_out(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each node."""
     why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [missing(Failed(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
+    return [missing(ReadError(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
 
 
-def _taken(scene: Scene) -> dict[str, set[str]]:
+def _taken(scene: ClusterState) -> dict[str, set[str]]:
     """Uids or names of those pods by their node, where a pod waits for a node now."""
     found: dict[str, set[str]] = {}
     for event in scene.pushed if scene.is_pending else ():
@@ -273,14 +279,14 @@ def _taken(scene: Scene) -> dict[str, set[str]]:
     return dict(list(found.items())[:MAX_TAKERS])
 
 
-def concerns_pods(event: Json, scene: Scene) -> bool:
+def concerns_pods(event: Json, scene: ClusterState) -> bool:
     """Whether it is about a pod of the target, though that one is gone: those of its owners begin with their names."""
     about = event.get("involvedObject") or event.get("regarding") or {}
     made = (name for kind, name in scene.owners if kind != "Pod")
     return any(str(about.get("name") or "").startswith(f"{name}-") for name in made)
 
 
-async def _takers(desk: Desk, node: str, who: set[str]) -> Sequence[Part]:
+async def _takers(desk: SnapshotReader, node: str, who: set[str]) -> Sequence[SnapshotEntry]:
     answer = await desk.list("Pod", "v1", fields=f"spec.nodeName={node}")
     ours = only(answer, lambda pod: not who.isdisjoint((name_of(pod), str(pod["metadata"].get("uid")))))
     owners = dict.fromkeys(each for pod in items_of(ours) if (each := _owner_of(pod)))
@@ -300,7 +306,7 @@ _ARGO: Final = "argocd.argoproj.io/tracking-id"
 _ARGO_NAMESPACE: Final = "argocd"
 
 
-async def source_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def source_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The object from which a GitOps tool makes the root, where its labels say which."""
     labels = labels_of(scene.chain.root_object)
     app, colon, _ = annotations_of(scene.chain.root_object).get(_ARGO, "").partition(":")

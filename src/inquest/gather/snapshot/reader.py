@@ -11,12 +11,12 @@ from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import EvidenceStatus, Json, Origin
 from inquest.core.evidence.rendering import kept, line_of, listing, tail
 from inquest.errors import Invalid, NotFound, NotKept, UnknownKind
-from inquest.gather.snapshot.context import MAX_PARALLEL, Failed, attempt
+from inquest.gather.snapshot.context import MAX_PARALLEL, ReadError, tolerate
 from inquest.gather.snapshot.entries import (
     Answer,
+    EntryRow,
     Found,
-    Line,
-    Part,
+    SnapshotEntry,
     listed,
     missing,
     not_served,
@@ -34,7 +34,7 @@ T = TypeVar("T")
 Order = Callable[[Json], Any]
 
 
-class Desk:
+class SnapshotReader:
     """Reads of one snapshot; a read that fails is a value."""
 
     def __init__(self, cluster: Cluster, redactor: Redactor) -> None:
@@ -52,7 +52,7 @@ class Desk:
         """Objects of one kind; a kind that is not served is an answer with nothing in it."""
         read = self._items(kind, api_version, namespace, labels, fields, most or MAX_LISTED)
         found = await self._bounded(read, f"list {kind} in {namespace or 'all namespaces'}")
-        if isinstance(found, Failed) and isinstance(found.error, UnknownKind):
+        if isinstance(found, ReadError) and isinstance(found.error, UnknownKind):
             return Found((), unserved=f"{kind} ({api_version})")
         return found
 
@@ -84,9 +84,9 @@ class Desk:
         text, _ = await newest(*where, previous=previous, tail_lines=LOG_LINES, limit_bytes=LOG_BYTES)
         return text
 
-    async def _bounded(self, read: Awaitable[T], what: str) -> T | Failed:
+    async def _bounded(self, read: Awaitable[T], what: str) -> T | ReadError:
         async with self._slots:
-            return await attempt(read, what)
+            return await tolerate(read, what)
 
     # --- showing
 
@@ -102,15 +102,15 @@ class Desk:
         pages: int = MAX_PAGES,
         row: Callable[[Json], str] = line_of,
         api_fact: bool = True,
-    ) -> tuple[Part, ...]:
+    ) -> tuple[SnapshotEntry, ...]:
         """The entries of an answer: objects in order, then rows of what is not kept."""
-        if isinstance(answer, Failed):
+        if isinstance(answer, ReadError):
             return (missing(answer, read, about),)
         if answer.unserved:
             return (not_served(read, answer.unserved, about),)
         items = sorted(answer.items, key=order) if order else list(answer.items)
         objects = await self.clean(items[:most])
-        lines = [*(Line(row(found), found) for found in objects), *map(Line, rows)]
+        lines = [*(EntryRow(row(found), found) for found in objects), *map(EntryRow, rows)]
         return listed(
             read,
             lines,
@@ -123,27 +123,31 @@ class Desk:
             origins=_origins(answer, objects, about, named=bool(rows)),
         )
 
-    async def one(self, read: str, kind: str, api_version: str, name: str, namespace: str = "") -> tuple[Part, ...]:
+    async def one(
+        self, read: str, kind: str, api_version: str, name: str, namespace: str = ""
+    ) -> tuple[SnapshotEntry, ...]:
         """The entry of one object; that there is none is said by the API server and no gap."""
         about = {"object": f"{kind}/{name}", **({"namespace": namespace} if namespace else {})}
         found = await self.get(kind, api_version, name, namespace)
-        if isinstance(found, Failed) and isinstance(found.error, NotFound):
+        if isinstance(found, ReadError) and isinstance(found.error, NotFound):
             ref = TargetRef(api_version=api_version, kind=kind, name=name, namespace=namespace or None)
             return (not_there(read, ref, about),)
-        if isinstance(found, Failed) and isinstance(found.error, UnknownKind):
+        if isinstance(found, ReadError) and isinstance(found.error, UnknownKind):
             return (not_served(read, f"{kind} ({api_version})", about),)
         return await self.show(read, found, about)
 
     async def several(
         self, read: str, kind: str, api_version: str, names: Sequence[str], most: int, namespace: str = ""
-    ) -> Sequence[Part]:
+    ) -> Sequence[SnapshotEntry]:
         """Objects of one kind by name, and an entry that says how many were not read."""
         reads = (self.one(read, kind, api_version, name, namespace) for name in names[:most])
         parts = [part for each in await asyncio.gather(*reads) for part in each]
         left_out = len(names) - most
         if left_out > 0:
             text = f"… cut: {most} of {len(names)} read"
-            parts.append(Part(read, text, {"others": str(left_out)}, EvidenceStatus.TRUNCATED, cut=True, origins=()))
+            parts.append(
+                SnapshotEntry(read, text, {"others": str(left_out)}, EvidenceStatus.TRUNCATED, cut=True, origins=())
+            )
         return parts
 
     async def log(
@@ -156,7 +160,7 @@ class Desk:
         previous: bool,
         kept: re.Pattern[str] | None = None,
         must_be: bool = True,
-    ) -> Part:
+    ) -> SnapshotEntry:
         """The end of one log; with `kept` the lines in which it is found.
 
         Without `must_be` the server's word that there is none is an answer. That the runtime no longer keeps the log of
@@ -164,27 +168,27 @@ class Desk:
         """
         about = {"pod": pod, "container": container, "namespace": namespace}
         found = await self._bounded(self._log(namespace, pod, container, previous), f"{read} of {pod}/{container}")
-        if isinstance(found, Failed):
+        if isinstance(found, ReadError):
             is_absent = not must_be and isinstance(found.error, Invalid | NotFound)
             is_taken_away = previous and isinstance(found.error, NotKept)
             if is_absent or is_taken_away:
                 said = "the container runtime no longer keeps it" if is_taken_away else ""
-                return Part(read, said, about, empty=True, api_fact=False)
+                return SnapshotEntry(read, said, about, empty=True, api_fact=False)
             return missing(found, read, about)
         if kept is not None:
             found = "\n".join(line for line in found.splitlines() if kept.search(line[:MAX_LINE]))
         text, cut = tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))
         status = EvidenceStatus.TRUNCATED if cut else EvidenceStatus.OK
         place = (namespace, pod, container, previous)
-        return Part(read, text, about, status, not text.strip(), api_fact=False, log=place)
+        return SnapshotEntry(read, text, about, status, not text.strip(), api_fact=False, log=place)
 
-    async def told(self, title: str, text: str) -> Part:
+    async def told(self, title: str, text: str) -> SnapshotEntry:
         """What another command or check printed: evidence like a log."""
         shown = await asyncio.to_thread(lambda: self._redactor.text(text).value)
         rows = listing(shown.splitlines(), cap=MAX_TEXT)
         heading = self._redactor.text(title).value
         status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
-        return Part("text", rows.text, {"title": heading}, status, not shown.strip(), False, title=heading)
+        return SnapshotEntry("text", rows.text, {"title": heading}, status, not shown.strip(), False, title=heading)
 
     async def clean(self, items: Sequence[Json]) -> tuple[Json, ...]:
         """Redacted by structure, off the event loop."""

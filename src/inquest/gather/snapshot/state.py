@@ -27,13 +27,13 @@ from inquest.core.cluster.relations import (
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
-from inquest.gather.snapshot.entries import Answer, Part, items_of
+from inquest.gather.snapshot.entries import Answer, SnapshotEntry, items_of
 
 SYSTEM: Final = "kube-system"
 
 
 @dataclass(frozen=True)
-class Pods:
+class TargetPods:
     """Pods of the target and the others of its namespace; a read that failed is kept as such."""
 
     own: Answer
@@ -51,13 +51,13 @@ class Pods:
 
 
 @dataclass(frozen=True)
-class Scene:
+class ClusterState:
     """Raw objects, not yet redacted: nothing of it leaves this package."""
 
     taken_at: datetime
     chain: OwnerChain
     namespace: str
-    pods: Pods
+    pods: TargetPods
     events: tuple[Json, ...] = ()
     """Warnings of the namespace."""
     pushed: tuple[Json, ...] = ()
@@ -66,7 +66,7 @@ class Scene:
     """What the rows of the table gave, by the name of the read."""
     named: tuple[Json, ...] = ()
     """What was read by name."""
-    logs: tuple[Part, ...] = ()
+    logs: tuple[SnapshotEntry, ...] = ()
     called: tuple[Step, ...] = ()
     """Services that the target's settings name."""
 

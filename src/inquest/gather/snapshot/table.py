@@ -57,12 +57,12 @@ from inquest.gather.snapshot.predicates import (
     used_node,
     writes_fail,
 )
-from inquest.gather.snapshot.state import SYSTEM, Scene
+from inquest.gather.snapshot.state import SYSTEM, ClusterState
 
 LEASES: Final = "kube-node-lease"
 
 
-class Place(Enum):
+class ListingScope(Enum):
     """Where a row lists."""
 
     OWN = auto()
@@ -75,13 +75,13 @@ class Place(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class ListingRule:
     """One listing."""
 
     read: str
     kind: str
     api_version: str
-    place: Place = Place.OWN
+    place: ListingScope = ListingScope.OWN
     when: When = always
     first: Concerns = nothing
     """What is shown first: the target's own."""
@@ -104,176 +104,183 @@ _METRICS: Final = "metrics.k8s.io/v1beta1"
 _OF_NODES: Final = "involvedObject.kind=Node"
 _OF_DNS: Final = f"{SERVICE_NAME}=kube-dns"
 
-ROWS: Final[tuple[Row, ...]] = (
-    Row("services", "Service", "v1", first=serves),
-    Row("endpoint slices", "EndpointSlice", "discovery.k8s.io/v1", first=points),
-    Row("ingresses", "Ingress", _NETWORK, first=routes),
-    Row("claims", "PersistentVolumeClaim", "v1", first=mounted),
-    Row("quotas", "ResourceQuota", "v1"),
-    Row("limit ranges", "LimitRange", "v1"),
-    Row("autoscalers", "HorizontalPodAutoscaler", "autoscaling/v2", first=scales),
-    Row("disruption budgets", "PodDisruptionBudget", "policy/v1", first=protects),
-    Row("network policies", "NetworkPolicy", _NETWORK, first=isolates),
-    Row("service accounts", "ServiceAccount", "v1", first=acted_as),
-    Row("neighbour deployments", "Deployment", _APPS, keep=no_relative),
-    Row("neighbour stateful sets", "StatefulSet", _APPS, keep=no_relative),
-    Row("neighbour daemon sets", "DaemonSet", _APPS, keep=no_relative),
-    Row("neighbour replica sets", "ReplicaSet", _APPS, keep=live),
-    Row("neighbour jobs", "Job", _BATCH, keep=no_relative, most=MAX_JOBS),
-    Row("neighbour cron jobs", "CronJob", _BATCH, keep=no_relative),
-    Row("neighbour roles", "Role", _RBAC, when=rights_lack),
-    Row("neighbour role bindings", "RoleBinding", _RBAC, when=rights_lack, first=bound),
-    Row("neighbour certificates", "Certificate", "cert-manager.io/v1"),
-    Row("cluster routes", "HTTPRoute", _GATEWAY, Place.CLUSTER, keep=leads_here, most=10),
-    Row("cluster routes of gRPC", "GRPCRoute", _GATEWAY, Place.CLUSTER, keep=leads_here, most=10),
-    Row("cluster pod metrics", "PodMetrics", _METRICS, first=measured),
-    Row(
+ROWS: Final[tuple[ListingRule, ...]] = (
+    ListingRule("services", "Service", "v1", first=serves),
+    ListingRule("endpoint slices", "EndpointSlice", "discovery.k8s.io/v1", first=points),
+    ListingRule("ingresses", "Ingress", _NETWORK, first=routes),
+    ListingRule("claims", "PersistentVolumeClaim", "v1", first=mounted),
+    ListingRule("quotas", "ResourceQuota", "v1"),
+    ListingRule("limit ranges", "LimitRange", "v1"),
+    ListingRule("autoscalers", "HorizontalPodAutoscaler", "autoscaling/v2", first=scales),
+    ListingRule("disruption budgets", "PodDisruptionBudget", "policy/v1", first=protects),
+    ListingRule("network policies", "NetworkPolicy", _NETWORK, first=isolates),
+    ListingRule("service accounts", "ServiceAccount", "v1", first=acted_as),
+    ListingRule("neighbour deployments", "Deployment", _APPS, keep=no_relative),
+    ListingRule("neighbour stateful sets", "StatefulSet", _APPS, keep=no_relative),
+    ListingRule("neighbour daemon sets", "DaemonSet", _APPS, keep=no_relative),
+    ListingRule("neighbour replica sets", "ReplicaSet", _APPS, keep=live),
+    ListingRule("neighbour jobs", "Job", _BATCH, keep=no_relative, most=MAX_JOBS),
+    ListingRule("neighbour cron jobs", "CronJob", _BATCH, keep=no_relative),
+    ListingRule("neighbour roles", "Role", _RBAC, when=rights_lack),
+    ListingRule("neighbour role bindings", "RoleBinding", _RBAC, when=rights_lack, first=bound),
+    ListingRule("neighbour certificates", "Certificate", "cert-manager.io/v1"),
+    ListingRule("cluster routes", "HTTPRoute", _GATEWAY, ListingScope.CLUSTER, keep=leads_here, most=10),
+    ListingRule("cluster routes of gRPC", "GRPCRoute", _GATEWAY, ListingScope.CLUSTER, keep=leads_here, most=10),
+    ListingRule("cluster pod metrics", "PodMetrics", _METRICS, first=measured),
+    ListingRule(
         "cluster disruption budgets",
         "PodDisruptionBudget",
         "policy/v1",
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=is_of_node,
         keep=protects,
     ),
-    Row("system pods", "Pod", "v1", Place.SYSTEM, keep=of_components, most=20),
-    Row("system deployments", "Deployment", _APPS, Place.SYSTEM, keep=system_workload, most=20),
-    Row("system daemon sets", "DaemonSet", _APPS, Place.SYSTEM, keep=system_workload, most=20),
-    Row("system events", "Event", "v1", Place.SYSTEM, when=system_ails, fields="type=Warning"),
-    Row("system services", "Service", "v1", Place.SYSTEM, when=names_fail),
-    Row(
+    ListingRule("system pods", "Pod", "v1", ListingScope.SYSTEM, keep=of_components, most=20),
+    ListingRule("system deployments", "Deployment", _APPS, ListingScope.SYSTEM, keep=system_workload, most=20),
+    ListingRule("system daemon sets", "DaemonSet", _APPS, ListingScope.SYSTEM, keep=system_workload, most=20),
+    ListingRule("system events", "Event", "v1", ListingScope.SYSTEM, when=system_ails, fields="type=Warning"),
+    ListingRule("system services", "Service", "v1", ListingScope.SYSTEM, when=names_fail),
+    ListingRule(
         "system endpoint slices",
         "EndpointSlice",
         "discovery.k8s.io/v1",
-        Place.SYSTEM,
+        ListingScope.SYSTEM,
         when=names_fail,
         labels=_OF_DNS,
     ),
-    Row("system leases", "Lease", "coordination.k8s.io/v1", Place.SYSTEM, when=nobody_looks),
-    Row(
+    ListingRule("system leases", "Lease", "coordination.k8s.io/v1", ListingScope.SYSTEM, when=nobody_looks),
+    ListingRule(
         "cluster nodes",
         "Node",
         "v1",
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=pods_wait,
         first=used_node,
         asked=MAX_LISTED_NODES,
     ),
-    Row(
+    ListingRule(
         "cluster node leases",
         "Lease",
         "coordination.k8s.io/v1",
-        Place.LEASES,
+        ListingScope.LEASES,
         when=nodes_ail,
         first=used_node,
         most=10,
     ),
-    Row("cluster node events", "Event", "v1", Place.DEFAULT, when=nodes_ail, fields=_OF_NODES),
-    Row(
+    ListingRule("cluster node events", "Event", "v1", ListingScope.DEFAULT, when=nodes_ail, fields=_OF_NODES),
+    ListingRule(
         "cluster node metrics",
         "NodeMetrics",
         _METRICS,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=nodes_ail,
         first=used_node,
     ),
-    Row("cluster ingress classes", "IngressClass", _NETWORK, Place.CLUSTER, when=ingresses_exist),
-    Row("cluster storage classes", "StorageClass", _STORAGE, Place.CLUSTER, when=claims_exist),
-    Row(
+    ListingRule("cluster ingress classes", "IngressClass", _NETWORK, ListingScope.CLUSTER, when=ingresses_exist),
+    ListingRule("cluster storage classes", "StorageClass", _STORAGE, ListingScope.CLUSTER, when=claims_exist),
+    ListingRule(
         "cluster volumes",
         "PersistentVolume",
         "v1",
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=claims_wait,
         keep=free_or_ours,
     ),
-    Row("cluster storage drivers", "CSIDriver", _STORAGE, Place.CLUSTER, when=mounts_fail),
-    Row(
+    ListingRule("cluster storage drivers", "CSIDriver", _STORAGE, ListingScope.CLUSTER, when=mounts_fail),
+    ListingRule(
         "cluster storage nodes",
         "CSINode",
         _STORAGE,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=mounts_fail,
         first=used_node,
         most=20,
     ),
-    Row(
+    ListingRule(
         "cluster attachments",
         "VolumeAttachment",
         _STORAGE,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=mounts_fail,
         keep=attached,
     ),
-    Row(
+    ListingRule(
         "cluster validating webhooks",
         "ValidatingWebhookConfiguration",
         _ADMISSION,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=writes_fail,
     ),
-    Row(
+    ListingRule(
         "cluster mutating webhooks",
         "MutatingWebhookConfiguration",
         _ADMISSION,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=mutations_matter,
     ),
-    Row(
+    ListingRule(
         "cluster mutating policies",
         "MutatingAdmissionPolicy",
         _ADMISSION,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=places_are_written,
     ),
-    Row(
+    ListingRule(
         "cluster mutating policy bindings",
         "MutatingAdmissionPolicyBinding",
         _ADMISSION,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=places_are_written,
     ),
-    Row(
+    ListingRule(
         "cluster API services",
         "APIService",
         "apiregistration.k8s.io/v1",
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=services_fail,
         keep=unavailable,
     ),
-    Row(
+    ListingRule(
         "cluster role bindings",
         "ClusterRoleBinding",
         _RBAC,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=rights_lack,
         keep=bound,
     ),
-    Row(
+    ListingRule(
         "cluster priority classes",
         "PriorityClass",
         "scheduling.k8s.io/v1",
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=priorities_matter,
     ),
-    Row("cluster runtime classes", "RuntimeClass", "node.k8s.io/v1", Place.CLUSTER, when=runtimes_matter),
-    Row(
+    ListingRule(
+        "cluster runtime classes", "RuntimeClass", "node.k8s.io/v1", ListingScope.CLUSTER, when=runtimes_matter
+    ),
+    ListingRule(
         "cluster daemon sets",
         "DaemonSet",
         _APPS,
-        Place.CLUSTER,
+        ListingScope.CLUSTER,
         when=agents_matter,
         keep=unwell,
         most=10,
     ),
 )
 
-SYSTEM_PLACES: Final = {Place.SYSTEM: SYSTEM, Place.LEASES: LEASES, Place.DEFAULT: "default", Place.CLUSTER: ""}
+SYSTEM_PLACES: Final = {
+    ListingScope.SYSTEM: SYSTEM,
+    ListingScope.LEASES: LEASES,
+    ListingScope.DEFAULT: "default",
+    ListingScope.CLUSTER: "",
+}
 
 
-def place_of(row: Row, scene: Scene) -> str | None:
+def place_of(row: ListingRule, scene: ClusterState) -> str | None:
     """The namespace that a row lists, empty for all of them; None where it has no place in this case."""
-    if row.place is Place.OWN:
+    if row.place is ListingScope.OWN:
         return scene.namespace or None
-    if row.place is Place.SYSTEM and scene.namespace == SYSTEM:
+    if row.place is ListingScope.SYSTEM and scene.namespace == SYSTEM:
         return None
     return SYSTEM_PLACES[row.place]

@@ -12,11 +12,21 @@ from inquest.core.cluster.relations import Look, controller_of, has_pods, is_pod
 from inquest.core.cluster.selectors import selects, template_of
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, Json
 from inquest.core.evidence.rendering import difference, listing
-from inquest.gather.snapshot.context import Failed
-from inquest.gather.snapshot.entries import NOTHING, Answer, Found, Part, gap_part, items_of, missing, only, origins_of
+from inquest.gather.snapshot.context import ReadError
+from inquest.gather.snapshot.entries import (
+    NOTHING,
+    Answer,
+    Found,
+    SnapshotEntry,
+    gap_part,
+    items_of,
+    missing,
+    only,
+    origins_of,
+)
 from inquest.gather.snapshot.limits import MAX_NEIGHBOURS, MAX_PODS, MAX_ROWS, REVISIONS
-from inquest.gather.snapshot.reader import Desk
-from inquest.gather.snapshot.state import Pods, Scene
+from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.gather.snapshot.state import ClusterState, TargetPods
 
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _SELECTING: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"})
@@ -27,10 +37,10 @@ POD_PAGES: Final = 8
 # --- the chain ---------------------------------------------------------------------------------------------
 
 
-async def chain_parts(desk: Desk, chain: OwnerChain) -> list[Part]:
+async def chain_parts(desk: SnapshotReader, chain: OwnerChain) -> list[SnapshotEntry]:
     """The target and its owners upwards, each an entry."""
     refs = (chain.target, *chain.owners)
-    parts: list[Part] = []
+    parts: list[SnapshotEntry] = []
     for number, (ref, found) in enumerate(zip(refs, chain.objects, strict=False)):
         about = {"object": ref.display, **({"namespace": ref.namespace} if ref.namespace else {})}
         parts += await _link(desk, "owner" if number else "target", found, about, chain)
@@ -38,8 +48,8 @@ async def chain_parts(desk: Desk, chain: OwnerChain) -> list[Part]:
 
 
 async def _link(
-    desk: Desk, read: str, found: Json | None, about: Mapping[str, str], chain: OwnerChain
-) -> Sequence[Part]:
+    desk: SnapshotReader, read: str, found: Json | None, about: Mapping[str, str], chain: OwnerChain
+) -> Sequence[SnapshotEntry]:
     if found is not None:
         return await desk.show(read, Found((found,)), about, pages=_OWNER_PAGES)
     gaps = (gap for gap in chain.gaps if about["object"] in gap.what)
@@ -49,7 +59,7 @@ async def _link(
 # --- pods --------------------------------------------------------------------------------------------------
 
 
-async def read_pods(desk: Desk, chain: OwnerChain, namespace: str) -> tuple[Answer, Answer]:
+async def read_pods(desk: SnapshotReader, chain: OwnerChain, namespace: str) -> tuple[Answer, Answer]:
     """Pods that the server selects for the target, where it can, and those of the namespace."""
     if not namespace:
         return await _selected(desk, chain), NOTHING
@@ -58,13 +68,13 @@ async def read_pods(desk: Desk, chain: OwnerChain, namespace: str) -> tuple[Answ
     return (NOTHING if is_enough else await _labelled(desk, chain, namespace)), others
 
 
-async def _selected(desk: Desk, chain: OwnerChain) -> Answer:
+async def _selected(desk: SnapshotReader, chain: OwnerChain) -> Answer:
     if chain.root.kind == "Node":
         return await desk.list("Pod", "v1", fields=f"spec.nodeName={chain.root.name}")
     return NOTHING
 
 
-async def _labelled(desk: Desk, chain: OwnerChain, namespace: str) -> Answer:
+async def _labelled(desk: SnapshotReader, chain: OwnerChain, namespace: str) -> Answer:
     """Where the namespace could not be listed whole: what the selector of the root takes."""
     found = chain.root_object or {}
     selector = selector_text(found) if found else ""
@@ -75,16 +85,16 @@ async def _labelled(desk: Desk, chain: OwnerChain, namespace: str) -> Answer:
     return await desk.list("Pod", "v1", namespace, labels=selector)
 
 
-def sorted_out(chain: OwnerChain, selected: Answer, others: Answer, look: Look) -> Pods:
+def sorted_out(chain: OwnerChain, selected: Answer, others: Answer, look: Look) -> TargetPods:
     """Whose pods they are, once what controls them has been read."""
     listed = {(namespace_of(pod), name_of(pod)): pod for pod in (*items_of(selected), *items_of(others))}
     mine = tuple(pod for pod in listed.values() if _is_mine(pod, chain, look))
-    if isinstance(selected, Failed):
-        return Pods(selected, others)
-    if isinstance(others, Failed) and not mine:
-        return Pods(others, others)
+    if isinstance(selected, ReadError):
+        return TargetPods(selected, others)
+    if isinstance(others, ReadError) and not mine:
+        return TargetPods(others, others)
     complete = _is_complete(others) if selected is NOTHING else selected.complete
-    return Pods(Found(mine, complete, origin=others.origin if isinstance(others, Found) else None), others)
+    return TargetPods(Found(mine, complete, origin=others.origin if isinstance(others, Found) else None), others)
 
 
 def _is_complete(answer: Answer) -> bool:
@@ -105,7 +115,9 @@ def _is_selected(pod: Json, chain: OwnerChain) -> bool:
     return namespace_of(pod) == namespace_of(found) and selects(selector, labels)
 
 
-async def pod_parts(desk: Desk, scene: Scene) -> tuple[Sequence[Part], Sequence[Part]]:
+async def pod_parts(
+    desk: SnapshotReader, scene: ClusterState
+) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Those of the target in full; of the others the unwell ones, and a row for each of the rest."""
     about = {"of": scene.root.display}
     if scene.is_about_namespace:
@@ -114,10 +126,10 @@ async def pod_parts(desk: Desk, scene: Scene) -> tuple[Sequence[Part], Sequence[
     return own, (await _neighbours(desk, scene) if scene.namespace else ())
 
 
-async def _neighbours(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def _neighbours(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     others = scene.pods.others
     about = {"in": scene.namespace}
-    if isinstance(others, Failed):
+    if isinstance(others, ReadError):
         return (missing(others, "neighbour pods", about),)
     worst = sorted(scene.pods.neighbours, key=worst_first)
     kept = {(namespace_of(pod), name_of(pod)) for pod in worst[:MAX_NEIGHBOURS]}
@@ -171,7 +183,7 @@ def _rule_text(rule: Json) -> str:
 # --- revisions -----------------------------------------------------------------------------------------------
 
 
-async def revision_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
+async def revision_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The last two revisions of the root, those that pods still run, and what changed between the two."""
     root, found = scene.root, scene.chain.root_object
     source = _SOURCES.get(root.kind)
@@ -181,7 +193,7 @@ async def revision_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     about = {"of": root.display}
     listed = await _listed_revisions(desk, scene, kind, found)
     owned = only(listed, lambda each: controller_of(each).get("uid") == (found.get("metadata") or {}).get("uid"))
-    if isinstance(owned, Failed):
+    if isinstance(owned, ReadError):
         return (missing(owned, "revisions", about),)
     newest = sorted(owned.items, key=number_of, reverse=True)
     owners = {controller_of(pod).get("name") for pod in scene.pods.mine}
@@ -191,7 +203,7 @@ async def revision_parts(desk: Desk, scene: Scene) -> Sequence[Part]:
     return (*shown, *_difference(two, number_of, content_of, about))
 
 
-async def _listed_revisions(desk: Desk, scene: Scene, kind: str, found: Json) -> Answer:
+async def _listed_revisions(desk: SnapshotReader, scene: ClusterState, kind: str, found: Json) -> Answer:
     """ReplicaSets stand in the table already."""
     known = scene.answers.get("neighbour replica sets")
     if kind == "ReplicaSet" and isinstance(known, Found) and known.complete:
@@ -204,7 +216,7 @@ def _difference(
     number_of: Callable[[Json], int],
     content_of: Callable[[Json], object],
     about: Mapping[str, str],
-) -> Sequence[Part]:
+) -> Sequence[SnapshotEntry]:
     if len(objects) < REVISIONS:
         return ()
     new, old = objects
@@ -212,7 +224,7 @@ def _difference(
     rows = listing(difference(content_of(old), content_of(new), names=names).splitlines())
     status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
     read, origins = "difference of the last two revisions", origins_of(objects)
-    return (Part(read, rows.text, about, status, rows.total == 0, cut=rows.cut, origins=origins),)
+    return (SnapshotEntry(read, rows.text, about, status, rows.total == 0, cut=rows.cut, origins=origins),)
 
 
 def _replica_set_revision(found: Json) -> int:

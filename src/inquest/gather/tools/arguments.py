@@ -80,7 +80,7 @@ class OneObject(Arguments):
     api_version: ApiVersion = ""
 
 
-class Get(Arguments):
+class GetArguments(Arguments):
     """Names one object, or a list."""
 
     kind: Kind
@@ -92,7 +92,7 @@ class Get(Arguments):
     output: Literal["", "json", "yaml", "table"] = ""
 
 
-class Find(Arguments):
+class FindArguments(Arguments):
     """Looks for objects by a word."""
 
     kind: Kind
@@ -100,7 +100,7 @@ class Find(Arguments):
     namespace: Namespace = ""
 
 
-class Events(Arguments):
+class EventArguments(Arguments):
     """Narrows events down to an object."""
 
     kind: Annotated[str, Field(max_length=200, description="Kind of the object that the events are about.")] = ""
@@ -109,7 +109,7 @@ class Events(Arguments):
     warnings_only: bool = False
 
 
-class Count(Arguments):
+class CountArguments(Arguments):
     """Narrows a count."""
 
     kind: Kind
@@ -118,7 +118,7 @@ class Count(Arguments):
     field_selector: FieldSelector = ""
 
 
-class Logs(Arguments):
+class LogArguments(Arguments):
     """Which log, and which of its lines."""
 
     name: Annotated[Name, Field(description="Name of the pod.")]
@@ -225,13 +225,13 @@ class LabelValues(Match):
     label: MetricLabel
 
 
-class Metric(Arguments):
+class MetricArguments(Arguments):
     """One metric, or all."""
 
     metric: Annotated[MetricName, Field(description="Empty: all of the case.")] = ""
 
 
-class Series(Arguments):
+class SeriesArguments(Arguments):
     """Label sets of a selector."""
 
     match: Annotated[Selector, Field(min_length=1)]

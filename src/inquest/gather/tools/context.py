@@ -55,7 +55,7 @@ class Backends:
 
 
 @dataclass
-class Desk:
+class ToolContext:
     """The tools' side of one invocation; what is kept here is rebuilt from evidence after a crash."""
 
     backends: Backends
@@ -84,7 +84,7 @@ class Desk:
         return await asyncio.to_thread(lambda: [self.backends.redactor.data(found).value for found in plain])
 
 
-Runner = Callable[[Desk, Any], Awaitable[Output]]
+Runner = Callable[[ToolContext, Any], Awaitable[Output]]
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Any
 from inquest.core.llm.tool_calls import KIND_WORDS
 from inquest.errors import NotFound, Unavailable
 from inquest.gather.tools import arguments as args
-from inquest.gather.tools.context import Desk, Output
+from inquest.gather.tools.context import Output, ToolContext
 from inquest.gather.tools.kubernetes import resolved
 from inquest.gather.tools.render import as_json
 from inquest.gather.tools.scope import check_namespace, check_word, namespace_of
 from inquest.ports.kubernetes import Json
 
 
-async def read_evidence(desk: Desk, given: args.ReadEvidence) -> Output:
+async def read_evidence(desk: ToolContext, given: args.ReadEvidence) -> Output:
     """A page of a stored text, which is redacted already."""
     found = desk.evidence.get(given.id)
     if found is None:
@@ -27,7 +27,7 @@ async def read_evidence(desk: Desk, given: args.ReadEvidence) -> Output:
     return Output(text or "(nothing at this offset)", api_fact=found.api_fact, empty=not page)
 
 
-async def todo_write(desk: Desk, given: args.TodoWrite) -> Output:
+async def todo_write(desk: ToolContext, given: args.TodoWrite) -> Output:
     """Add or change entries by id."""
     for todo in given.todos:
         desk.todos[todo.id] = {"content": todo.content, "status": todo.status}
@@ -36,28 +36,28 @@ async def todo_write(desk: Desk, given: args.TodoWrite) -> Output:
     return Output(as_json({"total": len(desk.todos), "by_status": dict(counts), "in_progress": at_work}))
 
 
-async def get_runbook(desk: Desk, given: args.Runbook) -> Output:
+async def get_runbook(desk: ToolContext, given: args.Runbook) -> Output:
     """The text of a playbook."""
     if given.name not in desk.backends.runbooks:
         raise NotFound(f"no runbook {given.name!r}; there are: {', '.join(sorted(desk.backends.runbooks))}")
     return Output(desk.backends.runbooks[given.name])
 
 
-async def get_namespaced_resource_context(desk: Desk, given: args.NamespacedContext) -> Output:
+async def get_namespaced_resource_context(desk: ToolContext, given: args.NamespacedContext) -> Output:
     """Root owner, spec hash, labels, quota and history of a namespaced object."""
     check_word(given.kind)
     namespace = check_namespace(given.namespace or desk.scope.namespace, desk.scope)
     return await _context(desk, given.kind, given.name, namespace)
 
 
-async def get_cluster_resource_context(desk: Desk, given: args.ClusterContext) -> Output:
+async def get_cluster_resource_context(desk: ToolContext, given: args.ClusterContext) -> Output:
     """The same of a cluster-scoped object."""
     kind = await resolved(desk, given.kind)
     namespace_of(kind, "", given.name, desk.scope)
     return await _context(desk, given.kind, given.name, "")
 
 
-async def _context(desk: Desk, kind: str, name: str, namespace: str) -> Output:
+async def _context(desk: ToolContext, kind: str, name: str, namespace: str) -> Output:
     if desk.backends.context is None:
         raise Unavailable("resource context")
     place = (KIND_WORDS.get(kind.lower(), kind.lower()), name, namespace)

@@ -185,7 +185,7 @@ def command_text(code: int, stdout: str, stderr: str, *, application: bool = Fal
     return "\n".join([f"[kubectl exited {code}]", *partial, error])
 
 
-class Refused(errors.InquestError):
+class CallRefused(errors.InquestError):
     """A guard of ours said no before any request was made; `hint` says where else to look."""
 
     reason = "Refused"
@@ -196,7 +196,7 @@ class Refused(errors.InquestError):
 
 
 @dataclass(frozen=True)
-class Failure:
+class ToolFailure:
     """A failed call as it is shown and counted."""
 
     error: str
@@ -206,21 +206,21 @@ class Failure:
     """The hint says what a known failure means; others say how to call."""
 
 
-def failure_of(error: BaseException, *, seconds: float = 0.0, system: str = "") -> Failure:
+def failure_of(error: BaseException, *, seconds: float = 0.0, system: str = "") -> ToolFailure:
     """What a model is told of an exception; an unknown one gives away nothing but its class.
 
     `system` is what was asked where that was not Kubernetes: then nothing is said in kubectl's words.
     """
-    if isinstance(error, Refused):
-        return Failure(str(error), error.hint)
+    if isinstance(error, CallRefused):
+        return ToolFailure(str(error), error.hint)
     if isinstance(error, TimeoutError):
-        return Failure(f"[timed out after {seconds:g} s]", "ask for less, or for something else")
+        return ToolFailure(f"[timed out after {seconds:g} s]", "ask for less, or for something else")
     if system and isinstance(error, errors.InquestError):
         return _of_system(error, system)
     text = _rendered(error)
     if hint := hint_for(text):
-        return Failure(text, words_of(hint, text), hint.terminal, interpreted=True)
-    return Failure(text, _fallback(error))
+        return ToolFailure(text, words_of(hint, text), hint.terminal, interpreted=True)
+    return ToolFailure(text, _fallback(error))
 
 
 def _rendered(error: BaseException) -> str:
@@ -286,26 +286,28 @@ STACK_HINTS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
 UNKNOWN_FIGURES: Final = "what it would show is unknown, not zero and not absent; look elsewhere"
 
 
-def _of_system(error: errors.InquestError, system: str) -> Failure:
+def _of_system(error: errors.InquestError, system: str) -> ToolFailure:
     text = str(error)
     if text.startswith("arguments"):
-        return Failure(text, "correct the arguments")
+        return ToolFailure(text, "correct the arguments")
     if isinstance(error, Declined):
-        return Failure(f"[refused] {text}", error.hint)
+        return ToolFailure(f"[refused] {text}", error.hint)
     said = next((says for pattern, says in STACK_HINTS if pattern.search(text)), "")
     match error:
         case errors.RateLimited():
-            return Failure(text, "it is busy; look at something else first")
+            return ToolFailure(text, "it is busy; look at something else first")
         case errors.Unavailable():
-            return Failure(text, said or UNKNOWN_FIGURES, terminal=not said)
+            return ToolFailure(text, said or UNKNOWN_FIGURES, terminal=not said)
         case errors.Forbidden():
-            return Failure(text, LACKS_RIGHT, terminal=True)
+            return ToolFailure(text, LACKS_RIGHT, terminal=True)
         case errors.NotConfigured():
-            return Failure(text, UNKNOWN_FIGURES, terminal=True)
+            return ToolFailure(text, UNKNOWN_FIGURES, terminal=True)
         case errors.Misconfigured() | errors.NotFound():
-            return Failure(text, f"{system} is not set up right; {UNKNOWN_FIGURES}", terminal=True)
+            return ToolFailure(text, f"{system} is not set up right; {UNKNOWN_FIGURES}", terminal=True)
         case errors.NotRecorded():
-            return Failure(f"{text}: that is no proof that there is none", "ask what was recorded, or look elsewhere")
+            return ToolFailure(
+                f"{text}: that is no proof that there is none", "ask what was recorded, or look elsewhere"
+            )
         case errors.Invalid():
-            return Failure(text, said or "correct the query")
-    return Failure(f"internal error: {type(error).__name__}", UNKNOWN_FIGURES)
+            return ToolFailure(text, said or "correct the query")
+    return ToolFailure(f"internal error: {type(error).__name__}", UNKNOWN_FIGURES)

@@ -13,7 +13,7 @@ from inquest.core.text import compiled
 from inquest.errors import InquestError, Invalid, NotFound
 from inquest.gather.snapshot.newest_lines import newest
 from inquest.gather.tools import arguments as args
-from inquest.gather.tools.context import Desk, Output
+from inquest.gather.tools.context import Output, ToolContext
 from inquest.gather.tools.render import (
     EVENTS_SHOWN,
     as_json,
@@ -39,7 +39,7 @@ NO_LOG: Final = re.compile(
 )
 
 
-async def resolved(desk: Desk, word: str, api_version: str = "") -> ResourceKind:
+async def resolved(desk: ToolContext, word: str, api_version: str = "") -> ResourceKind:
     """The kind behind a word; blocked spellings are refused before discovery is asked."""
     check_word(word, desk.backends.blocked)
     kind = await desk.backends.cluster.kind(word.strip(), api_version)
@@ -58,7 +58,7 @@ def _said(kind: ResourceKind, namespace: str) -> dict[str, Any]:
 # --- objects -------------------------------------------------------------------------------------------
 
 
-async def kubectl_describe(desk: Desk, given: args.OneObject) -> Output:
+async def kubectl_describe(desk: ToolContext, given: args.OneObject) -> Output:
     """Object, conditions in words, owner, newest events."""
     kind = await resolved(desk, given.kind, given.api_version)
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
@@ -70,7 +70,7 @@ async def kubectl_describe(desk: Desk, given: args.OneObject) -> Output:
     return Output(text, api_fact=True, resolved=_said(kind, namespace))
 
 
-async def _events_of(desk: Desk, kind: str, name: str, namespace: str) -> list[dict[str, Any]] | None:
+async def _events_of(desk: ToolContext, kind: str, name: str, namespace: str) -> list[dict[str, Any]] | None:
     """None: they could not be read, which is not the same as none."""
     try:
         listing = await _event_listing(desk, kind, name, namespace)
@@ -79,7 +79,7 @@ async def _events_of(desk: Desk, kind: str, name: str, namespace: str) -> list[d
     return event_rows(await desk.redacted(listing.items))[:EVENTS_SHOWN]
 
 
-async def _event_listing(desk: Desk, kind: str, name: str, namespace: str) -> Listing:
+async def _event_listing(desk: ToolContext, kind: str, name: str, namespace: str) -> Listing:
     """Events of cluster-scoped objects stand in the namespace `default`."""
     event = await desk.backends.cluster.kind("Event", "v1")
     fields = [f"involvedObject.{key}={value}" for key, value in (("kind", kind), ("name", name)) if value]
@@ -93,7 +93,7 @@ def _is_about(event: Mapping[str, Any], kind: str, name: str) -> bool:
     return kind in ("", about.get("kind")) and name in ("", about.get("name"))
 
 
-async def kubectl_get(desk: Desk, given: args.Get) -> Output:
+async def kubectl_get(desk: ToolContext, given: args.GetArguments) -> Output:
     """One object, or a list of a namespace or of a cluster-scoped kind."""
     kind = await resolved(desk, given.kind, given.api_version)
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
@@ -109,25 +109,27 @@ async def kubectl_get(desk: Desk, given: args.Get) -> Output:
     return Output(text, api_fact=True, empty=not listing.items, cut=not listing.complete, resolved=said)
 
 
-async def kubectl_get_yaml(desk: Desk, given: args.OneObject) -> Output:
+async def kubectl_get_yaml(desk: ToolContext, given: args.OneObject) -> Output:
     """The raw object."""
-    asked = args.Get(kind=given.kind, name=given.name, namespace=given.namespace, output="yaml")
+    asked = args.GetArguments(kind=given.kind, name=given.name, namespace=given.namespace, output="yaml")
     return await kubectl_get(desk, asked.model_copy(update={"api_version": given.api_version}))
 
 
-def _one(found: Sequence[Mapping[str, Any]], output: str, desk: Desk) -> str:
+def _one(found: Sequence[Mapping[str, Any]], output: str, desk: ToolContext) -> str:
     if output == "table":
         return objects_table(found, desk.backends.clock.now())
     return as_json(found[0]) if output == "json" else as_yaml(found[0])
 
 
-async def _listing(desk: Desk, kind: ResourceKind, namespace: str, given: args.Get | args.Count) -> Listing:
-    limit = COUNTED if isinstance(given, args.Count) else LIST_ITEMS
+async def _listing(
+    desk: ToolContext, kind: ResourceKind, namespace: str, given: args.GetArguments | args.CountArguments
+) -> Listing:
+    limit = COUNTED if isinstance(given, args.CountArguments) else LIST_ITEMS
     labels, fields = given.label_selector, given.field_selector
     return await desk.backends.cluster.list(kind, namespace, labels=labels, fields=fields, limit=limit)
 
 
-def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, desk: Desk) -> str:
+def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, desk: ToolContext) -> str:
     """Lists say when they were cut; then what is not in them proves nothing."""
     truncated = not listing.complete
     if output in ("json", "yaml"):
@@ -137,7 +139,7 @@ def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, des
     return f"{objects_table(items, desk.backends.clock.now())}\ntotal: {len(items)}{more}"
 
 
-async def kubectl_find_resource(desk: Desk, given: args.Find) -> Output:
+async def kubectl_find_resource(desk: ToolContext, given: args.FindArguments) -> Output:
     """Substring or glob over name, namespace and labels."""
     kind = await resolved(desk, given.kind)
     namespace = namespace_of(kind, given.namespace, "", desk.scope)
@@ -166,7 +168,7 @@ def _cut_note(cut: bool) -> str:
     return "\n[TRUNCATED] there are more; narrow it down" if cut else ""
 
 
-async def kubectl_events(desk: Desk, given: args.Events) -> Output:
+async def kubectl_events(desk: ToolContext, given: args.EventArguments) -> Output:
     """Events whose object agrees in kind and name, newest first."""
     kind = await resolved(desk, given.kind) if given.kind else None
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope) if kind else _own(desk, given.namespace)
@@ -179,11 +181,11 @@ async def kubectl_events(desk: Desk, given: args.Events) -> Output:
     return Output(text, empty=not rows, cut=cut, resolved=said)
 
 
-def _own(desk: Desk, namespace: str) -> str:
+def _own(desk: ToolContext, namespace: str) -> str:
     return check_namespace(namespace or desk.scope.namespace, desk.scope)
 
 
-async def kubectl_count(desk: Desk, given: args.Count) -> Output:
+async def kubectl_count(desk: ToolContext, given: args.CountArguments) -> Output:
     """How many, and ten names."""
     kind = await resolved(desk, given.kind)
     namespace = namespace_of(kind, given.namespace, "", desk.scope)
@@ -198,17 +200,17 @@ async def kubectl_count(desk: Desk, given: args.Count) -> Output:
 # --- logs ------------------------------------------------------------------------------------------------
 
 
-async def kubectl_logs(desk: Desk, given: args.Logs) -> Output:
+async def kubectl_logs(desk: ToolContext, given: args.LogArguments) -> Output:
     """The log of the present run."""
     return await _logs(desk, given, previous=False)
 
 
-async def kubectl_previous_logs(desk: Desk, given: args.Logs) -> Output:
+async def kubectl_previous_logs(desk: ToolContext, given: args.LogArguments) -> Output:
     """The log of the run before."""
     return await _logs(desk, given, previous=True)
 
 
-async def _logs(desk: Desk, given: args.Logs, *, previous: bool) -> Output:
+async def _logs(desk: ToolContext, given: args.LogArguments, *, previous: bool) -> Output:
     namespace = _own(desk, given.namespace)
     pod = await desk.backends.cluster.get(await desk.backends.cluster.kind("Pod", "v1"), given.name, namespace)
     if not (pod.get("spec") or {}).get("nodeName"):
@@ -241,7 +243,7 @@ def _containers(pod: Mapping[str, Any]) -> list[str]:
 
 
 async def _log(
-    desk: Desk, given: args.Logs, namespace: str, container: str, *, previous: bool
+    desk: ToolContext, given: args.LogArguments, namespace: str, container: str, *, previous: bool
 ) -> tuple[str, bool] | NoLog:
     try:
         return await newest(
@@ -281,7 +283,7 @@ class NoLog:
 
 
 def _joined(
-    containers: list[str], texts: Sequence[tuple[str, bool] | NoLog], given: args.Logs
+    containers: list[str], texts: Sequence[tuple[str, bool] | NoLog], given: args.LogArguments
 ) -> tuple[list[str], list[str]]:
     keep = _line_filter(given)
     absent = [text.why for text in texts if isinstance(text, NoLog)]
@@ -293,7 +295,7 @@ def _joined(
     return lines, absent
 
 
-def _line_filter(given: args.Logs) -> Callable[[str], bool]:
+def _line_filter(given: args.LogArguments) -> Callable[[str], bool]:
     wanted, unwanted = _matcher(given.grep), _matcher(given.exclude)
     return lambda line: (not given.grep or wanted(line)) and not (given.exclude and unwanted(line))
 
@@ -305,7 +307,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return lambda line: pattern in line
 
 
-def _footer(containers: list[str], lines: list[str], absent: list[str], given: args.Logs) -> str:
+def _footer(containers: list[str], lines: list[str], absent: list[str], given: args.LogArguments) -> str:
     filters = [f"{name}={value}" for name, value in (("grep", given.grep), ("exclude", given.exclude)) if value]
     parts = [f"containers: {', '.join(containers)}", f"lines: {len(lines)}", f"tail: {given.tail_lines}"]
     parts += [f"filters: {', '.join(filters)}"] if filters else []
@@ -316,7 +318,7 @@ def _footer(containers: list[str], lines: list[str], absent: list[str], given: a
 # --- usage -----------------------------------------------------------------------------------------------
 
 
-async def kubectl_top_pods(desk: Desk, given: args.TopPods) -> Output:
+async def kubectl_top_pods(desk: ToolContext, given: args.TopPods) -> Output:
     """CPU and memory of pods, containers summed."""
     namespace = _own(desk, given.namespace)
     kind = await desk.backends.cluster.kind("PodMetrics", METRICS)
@@ -325,7 +327,7 @@ async def kubectl_top_pods(desk: Desk, given: args.TopPods) -> Output:
     return _usage_table(["NAMESPACE", "NAME", "CPU", "MEMORY"], rows, listing, {"namespace": namespace})
 
 
-async def kubectl_top_nodes(desk: Desk, given: args.Nothing) -> Output:
+async def kubectl_top_nodes(desk: ToolContext, given: args.Nothing) -> Output:
     """CPU and memory of nodes."""
     kind = await desk.backends.cluster.kind("NodeMetrics", METRICS)
     listing = await desk.backends.cluster.list(kind, "", limit=TABLE_ROWS)
@@ -345,7 +347,7 @@ def _usage_table(head: list[str], rows: list[list[str]], listing: Listing, said:
     return Output(text + _cut_note(not listing.complete), True, not rows, not listing.complete, said)
 
 
-async def kubectl_memory_requests(desk: Desk, given: args.InNamespace) -> Output:
+async def kubectl_memory_requests(desk: ToolContext, given: args.InNamespace) -> Output:
     """Memory requests of pods, largest first."""
     namespace = _own(desk, given.namespace)
     kind = await desk.backends.cluster.kind("Pod", "v1")

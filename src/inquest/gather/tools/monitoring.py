@@ -16,10 +16,10 @@ from inquest.api.base import rfc3339
 from inquest.core.signals.incident import LONGEST, IncidentWindow, incident_window
 from inquest.errors import Invalid, NotConfigured
 from inquest.gather.tools import arguments as args
-from inquest.gather.tools.context import Desk, Output
-from inquest.gather.tools.hints import Refused
+from inquest.gather.tools.context import Output, ToolContext
+from inquest.gather.tools.hints import CallRefused
 from inquest.gather.tools.render import as_json
-from inquest.ports.kubernetes import Namespaces, Reading
+from inquest.ports.kubernetes import Namespaces, SourceAnswer
 from inquest.ports.sources import Logs, Metrics
 
 PROMETHEUS: Final = "prometheus"
@@ -48,7 +48,7 @@ class Range:
 # --- times -------------------------------------------------------------------------------------------------------
 
 
-def _window(desk: Desk) -> IncidentWindow:
+def _window(desk: ToolContext) -> IncidentWindow:
     now = desk.backends.clock.now()
     return desk.window or incident_window(None, now, now)
 
@@ -96,7 +96,7 @@ def usual_step(start: datetime, end: datetime) -> float:
     return float(next((step for step in STEPS if step >= wanted), math.ceil(wanted)))
 
 
-def range_of(given: args.QueryPrometheus, desk: Desk) -> Range | None:
+def range_of(given: args.QueryPrometheus, desk: ToolContext) -> Range | None:
     """The range that is asked for; None: one moment."""
     if not given.range_minutes and not given.start:
         return None
@@ -119,7 +119,7 @@ def _step(said: str, start: datetime, end: datetime) -> float:
     length = (end - start).total_seconds()
     if length / step > MOST_POINTS:
         wider = max(usual_step(start, end), math.ceil(length / MOST_POINTS))
-        raise Refused(
+        raise CallRefused(
             f"a step of {step:g} s gives {math.ceil(length / step)} points, more than {MOST_POINTS}",
             f"call again with step {wider:g}s or wider",
         )
@@ -129,26 +129,28 @@ def _step(said: str, start: datetime, end: datetime) -> float:
 # --- what is reached ---------------------------------------------------------------------------------------------
 
 
-def _metrics(desk: Desk) -> Metrics:
+def _metrics(desk: ToolContext) -> Metrics:
     if desk.backends.metrics is None:
         raise NotConfigured(f"NotConfigured: {PROMETHEUS} is not configured")
     return desk.backends.metrics
 
 
-def _logs(desk: Desk) -> Logs:
+def _logs(desk: ToolContext) -> Logs:
     if desk.backends.logs is None:
         raise NotConfigured(f"NotConfigured: {LOKI} is not configured")
     return desk.backends.logs
 
 
-def _namespaces(desk: Desk) -> Namespaces:
+def _namespaces(desk: ToolContext) -> Namespaces:
     return frozenset({desk.scope.namespace, *desk.scope.others} - {""})
 
 
 EMPTY: Final = "nothing was found: what it would show is unknown, not zero"
 
 
-async def _told(desk: Desk, reading: Reading, *, empty: bool, said: Mapping[str, Any], **more: Any) -> Output:
+async def _told(
+    desk: ToolContext, reading: SourceAnswer, *, empty: bool, said: Mapping[str, Any], **more: Any
+) -> Output:
     """An answer of Prometheus in its own words, redacted by structure."""
     said_too = (*reading.notes, EMPTY) if empty else reading.notes
     notes = {"notes": list(said_too)} if said_too else {}
@@ -160,7 +162,7 @@ async def _told(desk: Desk, reading: Reading, *, empty: bool, said: Mapping[str,
 # --- Prometheus --------------------------------------------------------------------------------------------------
 
 
-async def query_prometheus(desk: Desk, given: args.QueryPrometheus) -> Output:
+async def query_prometheus(desk: ToolContext, given: args.QueryPrometheus) -> Output:
     """One moment, or a range."""
     port, namespaces, spread = _metrics(desk), _namespaces(desk), range_of(given, desk)
     if spread is None:
@@ -172,41 +174,41 @@ async def query_prometheus(desk: Desk, given: args.QueryPrometheus) -> Output:
     return await _told(desk, reading, empty=not reading.data.get("result"), said=said)
 
 
-async def get_metric_names(desk: Desk, given: args.Match) -> Output:
+async def get_metric_names(desk: ToolContext, given: args.Match) -> Output:
     """Names of metrics that the case has."""
     window = _window(desk)
     reading = await _metrics(desk).values("__name__", given.match, _namespaces(desk), window.start, window.end)
     return await _told(desk, reading, empty=not reading.data, said=_seen(window))
 
 
-async def get_label_values(desk: Desk, given: args.LabelValues) -> Output:
+async def get_label_values(desk: ToolContext, given: args.LabelValues) -> Output:
     """Values of one label."""
     window = _window(desk)
     reading = await _metrics(desk).values(given.label, given.match, _namespaces(desk), window.start, window.end)
     return await _told(desk, reading, empty=not reading.data, said=_seen(window))
 
 
-async def get_all_labels(desk: Desk, given: args.Match) -> Output:
+async def get_all_labels(desk: ToolContext, given: args.Match) -> Output:
     """Names of labels."""
     window = _window(desk)
     reading = await _metrics(desk).labels(given.match, _namespaces(desk), window.start, window.end)
     return await _told(desk, reading, empty=not reading.data, said=_seen(window))
 
 
-async def get_metric_metadata(desk: Desk, given: args.Metric) -> Output:
+async def get_metric_metadata(desk: ToolContext, given: args.MetricArguments) -> Output:
     """What a metric means."""
     window = _window(desk)
     reading = await _metrics(desk).metadata(given.metric, _namespaces(desk), window.start, window.end)
     return await _told(desk, reading, empty=not reading.data, said=_seen(window))
 
 
-async def list_prometheus_rules(desk: Desk, given: args.Nothing) -> Output:
+async def list_prometheus_rules(desk: ToolContext, given: args.Nothing) -> Output:
     """Rules, and which of them fire for this case."""
     reading = await _metrics(desk).rules(_namespaces(desk))
     return await _told(desk, reading, empty=not reading.data["groups"], said={})
 
 
-async def get_series(desk: Desk, given: args.Series) -> Output:
+async def get_series(desk: ToolContext, given: args.SeriesArguments) -> Output:
     """Label sets; the last hour unless told."""
     now = desk.backends.clock.now()
     end = moment(given.end, now, else_at=now)
@@ -228,7 +230,7 @@ def _seen(window: IncidentWindow) -> dict[str, str]:
 # --- Loki --------------------------------------------------------------------------------------------------------
 
 
-async def query_loki(desk: Desk, given: args.QueryLoki) -> Output:
+async def query_loki(desk: ToolContext, given: args.QueryLoki) -> Output:
     """Lines, the newest last; of a metric query its series."""
     start, end = _of_logs(given, desk)
     step = usual_step(start, end)
@@ -241,7 +243,7 @@ async def query_loki(desk: Desk, given: args.QueryLoki) -> Output:
     return Output(text, empty=not streams, cut=not reading.complete, resolved=said)
 
 
-def _of_logs(given: args.QueryLoki, desk: Desk) -> tuple[datetime, datetime]:
+def _of_logs(given: args.QueryLoki, desk: ToolContext) -> tuple[datetime, datetime]:
     now, window = desk.backends.clock.now(), _window(desk)
     end = moment(given.end, now, else_at=window.end)
     usual = min(window.start, _before(end, SERIES_BACK.total_seconds()))
@@ -249,7 +251,7 @@ def _of_logs(given: args.QueryLoki, desk: Desk) -> tuple[datetime, datetime]:
     start = moment(given.start, now, else_at=back)
     _check_order(start, end)
     if end - start > LONGEST:
-        raise Refused(f"more than {LONGEST.days} days of logs", "ask for a shorter time, around the incident")
+        raise CallRefused(f"more than {LONGEST.days} days of logs", "ask for a shorter time, around the incident")
     return start, end
 
 
@@ -280,7 +282,7 @@ def _stamp(nanoseconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
-def _footer(streams: Sequence[Mapping[str, Any]], reading: Reading) -> list[str]:
+def _footer(streams: Sequence[Mapping[str, Any]], reading: SourceAnswer) -> list[str]:
     count = sum(len(stream["values"]) for stream in streams)
     common = ", ".join(f'{key}="{word}"' for key, word in sorted(_common(streams).items()))
     head = [f"({count} lines of {len(streams)} streams" + (f", all of {{{common}}}" if common else "") + ")"]

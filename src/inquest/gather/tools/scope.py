@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inquest.gather.tools.hints import Refused
+from inquest.gather.tools.hints import CallRefused
 from inquest.ports.kubernetes import ResourceKind
 
 SECRET_WORDS: Final = frozenset({"secret", "secrets", "secretlist"})
@@ -50,11 +50,11 @@ def check_word(word: str, blocked: Iterable[str] = ()) -> None:
     """Refuse lists, categories, paths, every spelling of Secrets and what the settings add to them."""
     pieces = re.split(r"[,/\s]+", word.strip().lower())
     if any(piece.split(".")[0] in SECRET_WORDS for piece in pieces):
-        raise Refused("kind Secret is blocked", SECRET_HINT)
+        raise CallRefused("kind Secret is blocked", SECRET_HINT)
     if any(_means(one, piece) for one in blocked for piece in pieces):
-        raise Refused(f"kind {word.strip()[:80]} is blocked", BLOCKED_HINT)
+        raise CallRefused(f"kind {word.strip()[:80]} is blocked", BLOCKED_HINT)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*", word.strip()) or word.strip().lower() in ("all", "list"):
-        raise Refused(f"{word[:80]!r} is not one kind", "name one kind; give the group as api_version")
+        raise CallRefused(f"{word[:80]!r} is not one kind", "name one kind; give the group as api_version")
 
 
 def check_kind(kind: ResourceKind, blocked: Iterable[str] = ()) -> None:
@@ -111,7 +111,7 @@ def namespace_of(kind: ResourceKind, namespace: str, name: str, scope: Scope) ->
         return check_namespace(namespace or scope.namespace, scope)
     if kind.kind in CLUSTER_KINDS or (kind.kind == "Namespace" and scope.holds(name)):
         return ""
-    raise Refused(
+    raise CallRefused(
         f"{kind.kind} is not among the cluster-scoped facts of a case",
         f"cluster-scoped kinds that can be read: {', '.join(sorted(CLUSTER_KINDS))}, and the case's own Namespace",
     )
@@ -122,4 +122,4 @@ def check_namespace(namespace: str, scope: Scope) -> str:
     if scope.holds(namespace):
         return namespace
     own = ", ".join(sorted({scope.namespace, *scope.others} - {""})) or "none"
-    raise Refused(f"namespace {namespace!r} is not part of this case", f"namespaces of this case: {own}")
+    raise CallRefused(f"namespace {namespace!r} is not part of this case", f"namespaces of this case: {own}")

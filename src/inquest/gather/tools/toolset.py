@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.core.evidence.short_forms import condensed
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.tool_calls import arguments_of, error_text
 from inquest.core.text import frame, suspicious_lines, visible
@@ -26,8 +26,16 @@ from inquest.errors import Invalid, NotConfigured, Retryable
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools import evidence as notes
 from inquest.gather.tools import kubernetes, monitoring, workflows
-from inquest.gather.tools.context import SHOWN_CHARACTERS, Backends, Desk, Output, ResourceContextOf, Runner, Tool
-from inquest.gather.tools.hints import Refused, annotate, failure_of
+from inquest.gather.tools.context import (
+    SHOWN_CHARACTERS,
+    Backends,
+    Output,
+    ResourceContextOf,
+    Runner,
+    Tool,
+    ToolContext,
+)
+from inquest.gather.tools.hints import CallRefused, annotate, failure_of
 from inquest.gather.tools.scope import CLUSTER_KINDS, Scope
 
 CALL_SECONDS: Final = 60.0
@@ -46,33 +54,33 @@ READ: Final = (
     Tool(
         "kubectl_get",
         "One object (YAML), or without a name a list (table) of at most 200; output json, yaml or table.",
-        args.Get,
+        args.GetArguments,
         kubernetes.kubectl_get,
     ),
     Tool("kubectl_get_yaml", "One object in full, as YAML.", args.OneObject, kubernetes.kubectl_get_yaml),
     Tool(
         "kubectl_find_resource",
         "Objects of a kind whose name, namespace or labels hold a word or match a glob.",
-        args.Find,
+        args.FindArguments,
         kubernetes.kubectl_find_resource,
     ),
     Tool(
         "kubectl_events",
         "Events, newest first; with kind and name only those of that object.",
-        args.Events,
+        args.EventArguments,
         kubernetes.kubectl_events,
     ),
-    Tool("kubectl_count", "How many objects there are, and ten names.", args.Count, kubernetes.kubectl_count),
+    Tool("kubectl_count", "How many objects there are, and ten names.", args.CountArguments, kubernetes.kubectl_count),
     Tool(
         "kubectl_logs",
         "Log of a pod's present run; all containers unless one is named.",
-        args.Logs,
+        args.LogArguments,
         kubernetes.kubectl_logs,
     ),
     Tool(
         "kubectl_previous_logs",
         "Log of the run before the last restart; look here first when a container crashed.",
-        args.Logs,
+        args.LogArguments,
         kubernetes.kubectl_previous_logs,
     ),
     Tool("kubectl_top_pods", "CPU and memory that pods use now.", args.TopPods, kubernetes.kubectl_top_pods),
@@ -132,14 +140,18 @@ STACK: Final = (
     _of_metrics("get_metric_names", "Names of metrics that there are.", args.Match, monitoring.get_metric_names),
     _of_metrics("get_label_values", "Values of a label.", args.LabelValues, monitoring.get_label_values),
     _of_metrics("get_all_labels", "Names of labels.", args.Match, monitoring.get_all_labels),
-    _of_metrics("get_metric_metadata", "Type, unit and help of metrics.", args.Metric, monitoring.get_metric_metadata),
+    _of_metrics(
+        "get_metric_metadata", "Type, unit and help of metrics.", args.MetricArguments, monitoring.get_metric_metadata
+    ),
     _of_metrics(
         "list_prometheus_rules",
         "Alerting and recording rules, with the alerts that fire for this case.",
         args.Nothing,
         monitoring.list_prometheus_rules,
     ),
-    _of_metrics("get_series", "Label sets of the series that a selector means.", args.Series, monitoring.get_series),
+    _of_metrics(
+        "get_series", "Label sets of the series that a selector means.", args.SeriesArguments, monitoring.get_series
+    ),
     Tool(
         "query_loki",
         "A LogQL query: log lines, newest last; also of pods that are gone.",
@@ -177,7 +189,7 @@ REGISTRY: Final[Mapping[Invocation, Mapping[str, Tool]]] = {
 }
 
 
-class Tools:
+class Toolset:
     """Runs the calls of a batch in parallel, each bounded in time."""
 
     def __init__(self, backends: Backends, *, seconds: float = CALL_SECONDS, at_once: int = AT_ONCE) -> None:
@@ -189,7 +201,7 @@ class Tools:
         return tuple(ToolSchema(tool.name, tool.description, args.schema_of(tool.arguments)) for tool in offered)
 
     async def batch(
-        self, invocation: Invocation, runs: tuple[Run, ...], desk: Desk, *, seconds: float | None = None
+        self, invocation: Invocation, runs: tuple[ToolRun, ...], desk: ToolContext, *, seconds: float | None = None
     ) -> tuple[ToolResult, ...]:
         """Results in the order of the runs; evidence of the batch can be read from the next turn on.
 
@@ -203,12 +215,12 @@ class Tools:
         return results
 
     async def _placed(
-        self, invocation: Invocation, run: Run, desk: Desk, places: asyncio.Semaphore, end: float | None
+        self, invocation: Invocation, run: ToolRun, desk: ToolContext, places: asyncio.Semaphore, end: float | None
     ) -> ToolResult:
         async with places:
             return await self._result(invocation, run, desk, end)
 
-    async def _result(self, invocation: Invocation, run: Run, desk: Desk, end: float | None) -> ToolResult:
+    async def _result(self, invocation: Invocation, run: ToolRun, desk: ToolContext, end: float | None) -> ToolResult:
         try:
             async with asyncio.timeout_at(end), asyncio.timeout(self._seconds):
                 output = await _run(invocation, run.call, desk)
@@ -216,7 +228,7 @@ class Tools:
         except Exception as error:  # one call's failure is its own: a gap, whatever it was
             return await self._failure(run, desk, error)
 
-    async def _success(self, run: Run, desk: Desk, output: Output) -> ToolResult:
+    async def _success(self, run: ToolRun, desk: ToolContext, output: Output) -> ToolResult:
         text = await self._redacted(desk, output.text)
         status = EvidenceStatus.TRUNCATED if output.cut else EvidenceStatus.OK
         evidence = await self._evidence(run, desk, text, status, output.resolved)
@@ -225,7 +237,7 @@ class Tools:
             return _shown(run, found)
         return await asyncio.to_thread(_shown, run, found)
 
-    async def _failure(self, run: Run, desk: Desk, error: Exception) -> ToolResult:
+    async def _failure(self, run: ToolRun, desk: ToolContext, error: Exception) -> ToolResult:
         failure = failure_of(error, seconds=self._seconds, system=_system_of(run))
         try:
             said = failure.hint if desk.hints or not failure.interpreted else ""
@@ -236,7 +248,7 @@ class Tools:
         away = isinstance(error, (Retryable, TimeoutError))
         return replace(_shown(run, evidence), error=True, terminal=failure.terminal, away=away)
 
-    async def _redacted(self, desk: Desk, text: str) -> str:
+    async def _redacted(self, desk: ToolContext, text: str) -> str:
         """In a thread when the text is long, so that leases are renewed meanwhile."""
         redactor = desk.backends.redactor
         if len(text) <= LONG_CHARACTERS:
@@ -244,7 +256,7 @@ class Tools:
         return await asyncio.to_thread(lambda: redactor.text(text).value)
 
     async def _evidence(
-        self, run: Run, desk: Desk, text: str, status: EvidenceStatus, resolved: Mapping[str, Any]
+        self, run: ToolRun, desk: ToolContext, text: str, status: EvidenceStatus, resolved: Mapping[str, Any]
     ) -> Evidence:
         arguments = _arguments(run, desk, resolved)
         now = desk.backends.clock.now()
@@ -255,20 +267,20 @@ def _end_in(seconds: float | None) -> float | None:
     return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
-async def _run(invocation: Invocation, call: ToolCall, desk: Desk) -> Output:
+async def _run(invocation: Invocation, call: ToolCall, desk: ToolContext) -> Output:
     """Whatever was listed: phase, backend and schema are checked here, now (reliability, section 9)."""
     tool = REGISTRY[invocation].get(call.name)
     if tool is not None and tool.system and not tool.available(desk.backends):
         raise NotConfigured(f"NotConfigured: {tool.system} is not configured")
     if tool is None or not tool.available(desk.backends):
-        raise Refused(f"tool not found: {call.name}", f"offered: {', '.join(REGISTRY[invocation])}")
+        raise CallRefused(f"tool not found: {call.name}", f"offered: {', '.join(REGISTRY[invocation])}")
     given = arguments_of(call)
     if given is None:
         raise Invalid("arguments.: not a JSON object")
     return await tool.run(desk, args.parsed(tool.arguments, given))
 
 
-def _arguments(run: Run, desk: Desk, resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+def _arguments(run: ToolRun, desk: ToolContext, resolved: Mapping[str, Any]) -> Mapping[str, Any]:
     said = {key: value for key, value in (arguments_of(run.call) or {}).items() if value is not None}
     try:
         return desk.backends.redactor.strings({**said, **resolved}).value
@@ -276,7 +288,7 @@ def _arguments(run: Run, desk: Desk, resolved: Mapping[str, Any]) -> Mapping[str
         return {"withheld": WITHHELD}
 
 
-def _shown(run: Run, evidence: Evidence) -> ToolResult:
+def _shown(run: ToolRun, evidence: Evidence) -> ToolResult:
     """Cut, invisible characters made visible, framed; the evidence itself stays byte for byte.
 
     Where rows of like lines are told once and all of it fits, nothing is cut.
@@ -300,12 +312,12 @@ def _cut(evidence: Evidence, most: int, narrower: str) -> str:
     )
 
 
-def _system_of(run: Run) -> str:
+def _system_of(run: ToolRun) -> str:
     row = _row_of(run)
     return row.system if row else ""
 
 
-def _row_of(run: Run) -> Tool | None:
+def _row_of(run: ToolRun) -> Tool | None:
     """The row of a call's tool, in whichever phase."""
     return next((tools[run.call.name] for tools in REGISTRY.values() if run.call.name in tools), None)
 
@@ -317,11 +329,11 @@ __all__ = [
     "REGISTRY",
     "STACK",
     "Backends",
-    "Desk",
     "Output",
     "ResourceContextOf",
     "Scope",
     "Tool",
-    "Tools",
+    "ToolContext",
+    "Toolset",
     "annotate",
 ]

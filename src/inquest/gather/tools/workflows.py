@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from inquest.core.selection.catalogue import CatalogueFilters, Described, Page, WorkflowOffer, WorkflowRecord
+from inquest.core.selection.catalogue import CatalogueFilters, Page, Workflow, WorkflowDescription, WorkflowOffer
 from inquest.core.selection.parameters import TARGET_PARAMETERS
 from inquest.errors import Misconfigured, Unavailable
 from inquest.gather.tools import arguments as args
-from inquest.gather.tools.context import Desk, Output
+from inquest.gather.tools.context import Output, ToolContext
 from inquest.gather.tools.render import as_json
 from inquest.ports.datastorage import Catalogue
 
@@ -24,7 +24,7 @@ GITOPS: Final = (
 MOST_ACTIONS: Final = 100
 
 
-def _reached(desk: Desk) -> tuple[Catalogue, CatalogueFilters]:
+def _reached(desk: ToolContext) -> tuple[Catalogue, CatalogueFilters]:
     if desk.filters is None:
         raise Misconfigured("the context of this investigation is missing, so nothing of the catalogue is listed")
     if desk.backends.catalogue is None:
@@ -32,7 +32,7 @@ def _reached(desk: Desk) -> tuple[Catalogue, CatalogueFilters]:
     return desk.backends.catalogue, desk.filters
 
 
-async def list_available_actions(desk: Desk, given: args.Paged) -> Output:
+async def list_available_actions(desk: ToolContext, given: args.Paged) -> Output:
     """Action types for which at least one workflow is left."""
     catalogue, filters = _reached(desk)
     page = await catalogue.actions(filters, given.offset, given.limit)
@@ -44,7 +44,7 @@ async def list_available_actions(desk: Desk, given: args.Paged) -> Output:
     return Output(as_json(shown), empty=not offers)
 
 
-async def list_workflows(desk: Desk, given: args.ListWorkflows) -> Output:
+async def list_workflows(desk: ToolContext, given: args.ListWorkflows) -> Output:
     """Workflows of an action type with what they need, in the catalogue's order; an unknown type gets known names."""
     catalogue, filters = _reached(desk)
     page = await catalogue.workflows(given.action_type, filters, given.offset, given.limit)
@@ -55,7 +55,7 @@ async def list_workflows(desk: Desk, given: args.ListWorkflows) -> Output:
     return Output(as_json(shown), empty=not page.items)
 
 
-async def get_workflow(desk: Desk, given: args.GetWorkflow) -> Output:
+async def get_workflow(desk: ToolContext, given: args.GetWorkflow) -> Output:
     """The full record with its parameter schema, if it passes the filters."""
     catalogue, filters = _reached(desk)
     return Output(as_json(_record(await catalogue.workflow(given.workflow_id, filters))))
@@ -79,7 +79,7 @@ def _needed(declared: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": declared.get("name"), "type": declared.get("type"), "required": bool(declared.get("required"))}
 
 
-def _record(record: WorkflowRecord) -> dict[str, Any]:
+def _record(record: Workflow) -> dict[str, Any]:
     return {
         "workflowId": record.workflow_id,
         "workflowName": record.name,
@@ -95,7 +95,7 @@ def _record(record: WorkflowRecord) -> dict[str, Any]:
     }
 
 
-def _described(description: Described) -> dict[str, str]:
+def _described(description: WorkflowDescription) -> dict[str, str]:
     return {key: value for key, value in _camel(asdict(description)).items() if value}
 
 
@@ -111,7 +111,7 @@ def _pagination(page: Page[Any]) -> dict[str, Any]:
     return {"pagination": {"offset": page.offset, "limit": page.limit, "hasMore": page.has_more}}
 
 
-def _cluster_context(desk: Desk, filters: CatalogueFilters) -> dict[str, str]:
+def _cluster_context(desk: ToolContext, filters: CatalogueFilters) -> dict[str, str]:
     managed = filters.detected_labels is not None and filters.detected_labels.git_ops_managed
     text = " ".join(part for part in (desk.infrastructure, GITOPS if managed else "") if part)
     return {"cluster_context": text} if text else {}

@@ -15,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from inquest.api.names import API_VERSION, GROUP, KIND, RECORD, RESOURCE, ROOT
+from inquest.api.names import API_VERSION, EVIDENCE_GROUP, EVIDENCE_RECORD, EVIDENCE_RESOURCE, KIND, ROOT
 from inquest.errors import InquestError, NotFound, NotRecorded, RateLimited, Retryable
 from inquest.ports.process import Clock
 from inquest.server.evidence.caller import FrontProxy, User, caller_of
-from inquest.server.evidence.case_files import Desk, Told
-from inquest.server.evidence.rights import Kinds, Reviews, Rights
-from inquest.server.intake.limits import Places, Rate
+from inquest.server.evidence.case_files import CaseReader, Told
+from inquest.server.evidence.rights import KindWords, ReaderRights, Reviews
+from inquest.server.intake.limits import NoticeBudget, RequestSlots
 from inquest.serving.http import CALLER
 from inquest.serving.problems import Problem
 from inquest.telemetry.metrics import EVIDENCE_READS
@@ -50,11 +50,11 @@ REASONS: Final = {
     503: "ServiceUnavailable",
 }
 
-Answering = Callable[[Request, str, str, Rights], Awaitable[Told]]
+Answering = Callable[[Request, str, str, ReaderRights], Awaitable[Told]]
 
 
 @dataclass(frozen=True)
-class Way:
+class EvidenceRoute:
     """What stands below a case, empty for the case itself, and how it is told."""
 
     below: str
@@ -62,34 +62,38 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Reading:
+class EvidenceService:
     """What all requests share."""
 
-    desk: Desk
+    desk: CaseReader
     reviews: Reviews
-    kinds: Kinds
+    kinds: KindWords
     clock: Clock
     proxy: Callable[[], FrontProxy]
     """How the API server is known now."""
-    places: Places = field(default_factory=lambda: Places(AT_ONCE))
+    places: RequestSlots = field(default_factory=lambda: RequestSlots(AT_ONCE))
 
 
-def create_app(reading: Reading) -> Starlette:
+def create_app(reading: EvidenceService) -> Starlette:
     """The aggregated API; whoever is not the API server gets 401 for everything."""
     rates = Rates(reading.clock)
-    one = f"{ROOT}/namespaces/{{namespace}}/{RESOURCE}/{{name}}"
+    one = f"{ROOT}/namespaces/{{namespace}}/{EVIDENCE_RESOURCE}/{{name}}"
     routes = [
         Route(ROOT, _discovery(reading), methods=["GET"]),
-        Route(one, _answering(reading, rates, Way("", _shown(reading.desk))), methods=["GET"]),
-        Route(f"{one}/{RECORD}", _answering(reading, rates, Way(RECORD, _recorded(reading.desk))), methods=["GET"]),
+        Route(one, _answering(reading, rates, EvidenceRoute("", _shown(reading.desk))), methods=["GET"]),
+        Route(
+            f"{one}/{EVIDENCE_RECORD}",
+            _answering(reading, rates, EvidenceRoute(EVIDENCE_RECORD, _recorded(reading.desk))),
+            methods=["GET"],
+        ),
     ]
     app = Starlette(routes=routes, exception_handlers=_FAILURES)
     app.router.redirect_slashes = False
     return app
 
 
-def _shown(desk: Desk) -> Answering:
-    async def shown(request: Request, namespace: str, name: str, rights: Rights) -> Told:
+def _shown(desk: CaseReader) -> Answering:
+    async def shown(request: Request, namespace: str, name: str, rights: ReaderRights) -> Told:
         number = request.query_params.get("piece")
         if number is None:
             return await desk.index(namespace, name, rights)
@@ -99,8 +103,8 @@ def _shown(desk: Desk) -> Answering:
     return shown
 
 
-def _recorded(desk: Desk) -> Answering:
-    async def recorded(request: Request, namespace: str, name: str, rights: Rights) -> Told:
+def _recorded(desk: CaseReader) -> Answering:
+    async def recorded(request: Request, namespace: str, name: str, rights: ReaderRights) -> Told:
         begin = request.query_params.get("from", "0")
         _must(_NUMBER.fullmatch(begin) is not None, "from must be a number")
         return await desk.record(namespace, name, int(begin), rights)
@@ -108,11 +112,14 @@ def _recorded(desk: Desk) -> Answering:
     return recorded
 
 
-def _discovery(reading: Reading) -> Callable[[Request], Any]:
+def _discovery(reading: EvidenceService) -> Callable[[Request], Any]:
     async def resources(request: Request) -> Response:
         _caller(reading, request)
         one = {"singularName": "case", "namespaced": True, "kind": KIND, "verbs": ["get"]}
-        found = [{"name": RESOURCE, **one}, {"name": f"{RESOURCE}/{RECORD}", **one, "singularName": ""}]
+        found = [
+            {"name": EVIDENCE_RESOURCE, **one},
+            {"name": f"{EVIDENCE_RESOURCE}/{EVIDENCE_RECORD}", **one, "singularName": ""},
+        ]
         return JSONResponse(
             {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": API_VERSION, "resources": found}
         )
@@ -120,7 +127,7 @@ def _discovery(reading: Reading) -> Callable[[Request], Any]:
     return resources
 
 
-def _answering(reading: Reading, rates: Rates, way: Way) -> Callable[[Request], Any]:
+def _answering(reading: EvidenceService, rates: Rates, way: EvidenceRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         user = _caller(reading, request)
         namespace, name = request.path_params["namespace"], request.path_params["name"]
@@ -143,11 +150,11 @@ class Rates:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: dict[str, Rate] = {}
+        self._known: dict[str, NoticeBudget] = {}
 
-    def of(self, reader: str) -> Rate:
+    def of(self, reader: str) -> NoticeBudget:
         """The rate of one reader, who is now the newest."""
-        found = self._known.pop(reader, None) or Rate(A_MINUTE, self._clock)
+        found = self._known.pop(reader, None) or NoticeBudget(A_MINUTE, self._clock)
         while len(self._known) >= MOST_READERS:
             del self._known[next(iter(self._known))]
         self._known[reader] = found
@@ -157,7 +164,7 @@ class Rates:
 class _room:  # noqa: N801 - reads as a statement
     """A place, and a token of the rate; 429 where there is none."""
 
-    def __init__(self, places: Places, rate: Rate) -> None:
+    def __init__(self, places: RequestSlots, rate: NoticeBudget) -> None:
         self._place, self._rate = places.one(), rate
 
     def __enter__(self) -> None:
@@ -176,12 +183,12 @@ def _later(seconds: float) -> Problem:
     return Problem(429, "too many readers at once: try again", retry_after=max(1, round(seconds + 0.5)))
 
 
-async def _answered(reading: Reading, request: Request, user: User, way: Way) -> Told:
+async def _answered(reading: EvidenceService, request: Request, user: User, way: EvidenceRoute) -> Told:
     """Whether somebody may read is settled before anything is looked for: the answer tells nothing of what is there."""
     namespace, name = request.path_params["namespace"], request.path_params["name"]
     if not (_PLACE.fullmatch(namespace) and _NAME.fullmatch(name)):
         raise _absent(name)
-    rights = Rights(reading.reviews, reading.kinds, user)
+    rights = ReaderRights(reading.reviews, reading.kinds, user)
     try:
         async with asyncio.timeout(SECONDS):
             if not await rights.to_case(namespace, name, way.below):
@@ -196,7 +203,7 @@ async def _answered(reading: Reading, request: Request, user: User, way: Way) ->
         raise _absent(name, "nothing whole is stored of it") from error
 
 
-def _caller(reading: Reading, request: Request) -> User:
+def _caller(reading: EvidenceService, request: Request) -> User:
     shown = str(request.scope.get("state", {}).get(CALLER, ""))
     user = caller_of(request.headers, shown, reading.proxy())
     if user is None:
@@ -210,12 +217,17 @@ def _must(holds: bool, otherwise: str) -> None:
 
 
 def _forbidden(user: User, namespace: str, name: str) -> Problem:
-    what = f'{RESOURCE}.{GROUP} "{name}" is forbidden: User "{user["username"]}" cannot get resource "{RESOURCE}"'
-    return Problem(403, f'{what} in API group "{GROUP}" in the namespace "{namespace}"', name=name)
+    of = f'{EVIDENCE_RESOURCE}.{EVIDENCE_GROUP} "{name}"'
+    what = f'{of} is forbidden: User "{user["username"]}" cannot get resource "{EVIDENCE_RESOURCE}"'
+    return Problem(403, f'{what} in API group "{EVIDENCE_GROUP}" in the namespace "{namespace}"', name=name)
 
 
 def _absent(name: str, why: str = "") -> Problem:
-    return Problem(404, f'{RESOURCE}.{GROUP} "{name[:253]}" not found' + (f": {why}" if why else ""), name=name[:253])
+    return Problem(
+        404,
+        f'{EVIDENCE_RESOURCE}.{EVIDENCE_GROUP} "{name[:253]}" not found' + (f": {why}" if why else ""),
+        name=name[:253],
+    )
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
@@ -223,7 +235,7 @@ def _absent(name: str, why: str = "") -> Problem:
 
 def _status(problem: Problem) -> Response:
     EVIDENCE_READS.labels(str(problem.status)).inc()
-    details = {"group": GROUP, "kind": RESOURCE, **problem.more}
+    details = {"group": EVIDENCE_GROUP, "kind": EVIDENCE_RESOURCE, **problem.more}
     seconds = {"retryAfterSeconds": problem.retry_after} if problem.retry_after else {}
     body = {
         "kind": "Status",
@@ -266,4 +278,4 @@ _FAILURES: Final[dict[Any, Callable[[Request, Any], Any]]] = {
     HTTPException: _on_http,
     Exception: _on_crash,
 }
-__all__ = ["Reading", "create_app"]
+__all__ = ["EvidenceService", "create_app"]

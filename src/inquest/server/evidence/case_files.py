@@ -13,11 +13,11 @@ from inquest.controllers.investigation.stored import Transcripts, from_journal, 
 from inquest.controllers.journal import Journal
 from inquest.core.case.case import Case
 from inquest.core.evidence.evidence import Evidence
-from inquest.core.reporting.archive import pieces
+from inquest.core.reporting.archive import fact_records
 from inquest.core.reporting.disclosure import Withheld, asked_about, disclosed, withheld
 from inquest.errors import NotFound, NotRecorded
-from inquest.ports.kubernetes import Status
-from inquest.server.evidence.rights import Rights
+from inquest.ports.kubernetes import Objects
+from inquest.server.evidence.rights import ReaderRights
 
 PAGE_CHARACTERS: Final = 4_000_000
 """Of the records in one answer; the last of them may go beyond it."""
@@ -27,14 +27,14 @@ Told = tuple[dict[str, Any], int]
 
 
 @dataclass(frozen=True)
-class Desk:
+class CaseReader:
     """Reads of cases for one reader at a time."""
 
-    status: Status
+    status: Objects
     journal: Journal
     kept: Transcripts
 
-    async def index(self, namespace: str, name: str, rights: Rights) -> Told:
+    async def index(self, namespace: str, name: str, rights: ReaderRights) -> Told:
         """Every piece without its text; NotFound, NotRecorded."""
         uid, case = await self._case(namespace, name)
         hidden = await self._withheld(case, rights)
@@ -42,7 +42,7 @@ class Desk:
         shown = [_line(one) for one in case.evidence if one.id not in closed]
         return {**_head(case, uid), "evidence": shown, "withheld": _told(hidden)}, len(hidden)
 
-    async def piece(self, namespace: str, name: str, number: str, rights: Rights) -> Told:
+    async def piece(self, namespace: str, name: str, number: str, rights: ReaderRights) -> Told:
         """One piece with its text, or that it is withheld; NotFound, NotRecorded."""
         uid, case = await self._case(namespace, name)
         found = next((one for one in case.evidence if one.id == number), None)
@@ -52,7 +52,7 @@ class Desk:
         shown = [] if hidden else [{**_line(found), "text": found.text}]
         return {**_head(case, uid), "evidence": shown, "withheld": _told(hidden)}, len(hidden)
 
-    async def record(self, namespace: str, name: str, begin: int, rights: Rights) -> Told:
+    async def record(self, namespace: str, name: str, begin: int, rights: ReaderRights) -> Told:
         """Records of the case from the one of this number on, and the number of the next page where there is one."""
         uid, case = await self._case(namespace, name)
         everything = await rights.to_everything()
@@ -60,11 +60,11 @@ class Desk:
         found = disclosed(case, may.__contains__, everything=everything)
         page = list(_page(found.case, uid, begin))
         after = begin + len(page)
-        more = {"next": after} if after < sum(1 for _ in pieces(found.case, uid)) else {}
+        more = {"next": after} if after < sum(1 for _ in fact_records(found.case, uid)) else {}
         told = {**_head(case, uid), "record": page, "withheld": _told(found.withheld), **more}
         return told, len(found.withheld)
 
-    async def _withheld(self, case: Case, rights: Rights) -> tuple[Withheld, ...]:
+    async def _withheld(self, case: Case, rights: ReaderRights) -> tuple[Withheld, ...]:
         if await rights.to_everything():
             return ()
         may = await rights.among(asked_about(case))
@@ -81,7 +81,7 @@ class Desk:
 
 def _page(case: Case, uid: str, begin: int) -> Iterator[Mapping[str, Any]]:
     size = 0
-    for number, record in enumerate(pieces(case, uid)):
+    for number, record in enumerate(fact_records(case, uid)):
         if number < begin:
             continue
         if size > PAGE_CHARACTERS:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from inquest.api.names import GROUP, RESOURCE
+from inquest.api.names import EVIDENCE_GROUP, EVIDENCE_RESOURCE
 from inquest.core.evidence.evidence import Origin
 from inquest.errors import AmbiguousKind, UnknownKind
 from inquest.ports.kubernetes import Access, ResourceKind
@@ -23,23 +23,25 @@ class Reviews(Protocol):
     async def may(self, user: User, access: Access, name: str = "") -> bool: ...
 
 
-class Kinds(Protocol):
+class KindWords(Protocol):
     """Which kind a word means."""
 
     async def kind(self, word: str, api_version: str = "") -> ResourceKind: ...
 
 
-class Rights:
+class ReaderRights:
     """Of one reader, for one answer: each question is asked once."""
 
-    def __init__(self, reviews: Reviews, kinds: Kinds, user: User) -> None:
+    def __init__(self, reviews: Reviews, kinds: KindWords, user: User) -> None:
         self._reviews, self._kinds, self._user = reviews, kinds, user
         self._known: dict[Access, bool] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def to_case(self, namespace: str, name: str, below: str = "") -> bool:
         """Whether they may read this case at all, or what stands `below` it."""
-        return await self._reviews.may(self._user, Access("get", GROUP, RESOURCE, below, namespace), name)
+        return await self._reviews.may(
+            self._user, Access("get", EVIDENCE_GROUP, EVIDENCE_RESOURCE, below, namespace), name
+        )
 
     async def to_everything(self) -> bool:
         """Whether they may read every kind of the whole cluster."""

@@ -14,10 +14,10 @@ import structlog
 from inquest.controllers.journal import CONFIG_MAP
 from inquest.errors import InquestError, Misconfigured
 from inquest.ports.process import Clock
-from inquest.server.evidence.app import Reading, create_app
+from inquest.server.evidence.app import EvidenceService, create_app
 from inquest.server.evidence.caller import NAME, NAMESPACE, FrontProxy, front_proxy
-from inquest.server.evidence.case_files import Desk
-from inquest.server.evidence.rights import Kinds, Reviews
+from inquest.server.evidence.case_files import CaseReader
+from inquest.server.evidence.rights import KindWords, Reviews
 from inquest.serving.http import Certificate, serving
 from inquest.settings.server import EvidenceSettings
 
@@ -30,13 +30,15 @@ LOOK_SECONDS: Final = 60.0
 """Between two looks how the API server is known: its authorities are renewed now and then."""
 
 
-class Door:
+class EvidenceServer:
     """Open once it is known how the API server is recognised; until then, and without that, nobody is answered."""
 
-    def __init__(self, desk: Desk, reviews: Reviews, kinds: Kinds, clock: Clock, settings: EvidenceSettings) -> None:
+    def __init__(
+        self, desk: CaseReader, reviews: Reviews, kinds: KindWords, clock: Clock, settings: EvidenceSettings
+    ) -> None:
         self._desk, self._clock, self._settings = desk, clock, settings
         self._proxy: FrontProxy | None = None
-        self._app = create_app(Reading(desk, reviews, kinds, clock, self._known))
+        self._app = create_app(EvidenceService(desk, reviews, kinds, clock, self._known))
         self.fault = "not open yet"
         """Why nobody can read; empty while it is open."""
 

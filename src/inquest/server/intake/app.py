@@ -15,15 +15,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from inquest.controllers.house import House
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.signals.alertmanager import read_alertmanager, read_specs, words_of
 from inquest.core.signals.events import read_events
-from inquest.core.signals.payload import Batch, Circumstances, Refused
+from inquest.core.signals.payload import Batch, IntakeContext, RefusedPayload
 from inquest.errors import InquestError, Retryable
-from inquest.server.intake.limits import Places, Rate, json_of, too_fast
-from inquest.server.intake.receive import Receipt, Reception
+from inquest.server.intake.limits import NoticeBudget, RequestSlots, json_of, too_fast
+from inquest.server.intake.receive import IntakeHandler, Receipt
 from inquest.server.intake.token import DOOR
-from inquest.serving.login import Login, Reviewer
+from inquest.serving.login import LoginMiddleware, Reviewer
 from inquest.serving.problems import Problem, problem_response
 from inquest.telemetry.metrics import INTAKE_NOTICES
 
@@ -35,17 +35,17 @@ NOBODY: Final = "nobody asked"
 
 
 @dataclass(frozen=True)
-class Way:
+class IntakeRoute:
     """One way in: its word in the metric, how its payloads are read, and which of their words may mean a kind."""
 
     word: str
-    read: Callable[[object, Circumstances], Batch]
+    read: Callable[[object, IntakeContext], Batch]
     words: Callable[[object], tuple[str, ...]]
 
 
-ALERTMANAGER: Final = Way("alertmanager", read_alertmanager, words_of)
-ANYBODY: Final = Way("signals", read_specs, lambda _: ())
-EVENTS: Final = Way("kubernetes-event", read_events, lambda _: ())
+ALERTMANAGER: Final = IntakeRoute("alertmanager", read_alertmanager, words_of)
+ANYBODY: Final = IntakeRoute("signals", read_specs, lambda _: ())
+EVENTS: Final = IntakeRoute("kubernetes-event", read_events, lambda _: ())
 WAYS: Final = {
     f"{API}/alertmanager": ALERTMANAGER,
     f"{API}/prometheus": ALERTMANAGER,
@@ -54,11 +54,11 @@ WAYS: Final = {
 }
 
 
-def create_app(house: House, *, reviewer: Reviewer | None) -> Starlette:
+def create_app(ports: ControllerPorts, *, reviewer: Reviewer | None) -> Starlette:
     """The webhooks; without a reviewer whoever reaches the application may send."""
-    desk = _Desk(house)
+    desk = _Desk(ports)
     routes = [Route(path, desk.answering(way), methods=["POST"]) for path, way in WAYS.items()]
-    around = [Middleware(Login, reviewer=reviewer, door=DOOR)] if reviewer else []
+    around = [Middleware(LoginMiddleware, reviewer=reviewer, door=DOOR)] if reviewer else []
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False
     return app
@@ -67,11 +67,11 @@ def create_app(house: House, *, reviewer: Reviewer | None) -> Starlette:
 class _Desk:
     """What all requests share."""
 
-    def __init__(self, house: House) -> None:
-        self._house, self._reception, self._places = house, Reception(house), Places()
-        self._rate = Rate(house.settings.intake.notices_per_minute, house.clock)
+    def __init__(self, ports: ControllerPorts) -> None:
+        self._house, self._reception, self._places = ports, IntakeHandler(ports), RequestSlots()
+        self._rate = NoticeBudget(ports.settings.intake.notices_per_minute, ports.clock)
 
-    def answering(self, way: Way) -> Callable[[Request], Any]:
+    def answering(self, way: IntakeRoute) -> Callable[[Request], Any]:
         """The endpoint of a way."""
 
         async def answer(request: Request) -> Response:
@@ -83,19 +83,19 @@ class _Desk:
 
         return answer
 
-    async def _taken(self, way: Way, payload: object) -> list[Receipt]:
+    async def _taken(self, way: IntakeRoute, payload: object) -> list[Receipt]:
         batch = await self._read(way, payload)
-        if isinstance(batch, Refused):
+        if isinstance(batch, RefusedPayload):
             raise _refusal(batch)
         if seconds := self._rate.take(len(batch)):
             raise too_fast(seconds)
         # One after the other: they share the writes of the operator with its cases.
         return [await self._reception.take(told) for told in batch]
 
-    async def _read(self, way: Way, payload: object) -> Batch:
+    async def _read(self, way: IntakeRoute, payload: object) -> Batch:
         served = await self._reception.served(way.words(payload))
         chosen = self._house.settings
-        around = Circumstances(await self._house.now(), chosen.cluster_name, served, chosen.intake.predictions)
+        around = IntakeContext(await self._house.now(), chosen.cluster_name, served, chosen.intake.predictions)
         return way.read(payload, around)
 
 
@@ -108,7 +108,7 @@ def _answer(receipts: list[Receipt], *, single: bool) -> Response:
     return JSONResponse({"results": [receipt.to_object() for receipt in receipts]}, status_code=status)
 
 
-def _tell(way: Way, sender: str, receipts: list[Receipt]) -> None:
+def _tell(way: IntakeRoute, sender: str, receipts: list[Receipt]) -> None:
     counts = Counter(receipt.result for receipt in receipts)
     for result, count in counts.items():
         INTAKE_NOTICES.labels(way.word, result).inc(count)
@@ -116,7 +116,7 @@ def _tell(way: Way, sender: str, receipts: list[Receipt]) -> None:
     _log.info("notices", way=way.word, sender=sender, **counts, **({"faults": faults} if faults else {}))
 
 
-def _refusal(found: Refused) -> Problem:
+def _refusal(found: RefusedPayload) -> Problem:
     status = 413 if found.too_many else 400
     return Problem(status, f"{found.field or 'the body'} {found.rule}", field=found.field, rule=found.rule)
 

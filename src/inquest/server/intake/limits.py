@@ -22,7 +22,7 @@ REQUESTS_AT_ONCE: Final = 16
 BUSY_SECONDS: Final = 1
 
 
-class Rate:
+class NoticeBudget:
     """Tokens for notices: a burst of one full request, then so many a minute."""
 
     def __init__(self, a_minute: int, clock: Clock) -> None:
@@ -41,7 +41,7 @@ class Rate:
         return 0.0
 
 
-class Places:
+class RequestSlots:
     """Requests that are read and worked on at once; a slow sender keeps one, and no more."""
 
     def __init__(self, most: int = REQUESTS_AT_ONCE) -> None:

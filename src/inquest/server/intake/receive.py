@@ -18,14 +18,14 @@ from inquest.api.names import EVENT_LABEL, MANAGED_BY
 from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
-from inquest.controllers.house import INVESTIGATION, SIGNAL, House
+from inquest.controllers.ports import INVESTIGATION, SIGNAL, ControllerPorts
 from inquest.controllers.reading import parsed
-from inquest.controllers.status import publish, sealed
+from inquest.controllers.status import publish, redact_object
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.signals.alertmanager import MOST_WORDS, Again, is_open, seen_again, sighted_again
 from inquest.core.signals.events import ONE_SIGNAL, onset_again
-from inquest.core.signals.payload import Dropped, Firing, Over, Refused, Served, Sighting, Told, fitted
-from inquest.errors import AlreadyExists, AmbiguousKind, Answer, Conflict, Forbidden, Invalid, NotFound
+from inquest.core.signals.payload import Dropped, Firing, RefusedPayload, Resolved, ServedKind, Sighting, Told, fitted
+from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, DefiniteAnswer, Forbidden, Invalid, NotFound
 from inquest.ports.kubernetes import Json
 
 KINDS_SECONDS: Final = 300.0
@@ -53,21 +53,21 @@ class Receipt:
         return {key: value for key, value in said.items() if value != ""} | refused
 
 
-class Reception:
+class IntakeHandler:
     """Takes one notice at a time. Errors: Retryable, and whatever says that the operator lacks a right."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, ports: ControllerPorts) -> None:
+        self._house = ports
         self._kind = alru_cache(maxsize=MOST_WORDS, ttl=KINDS_SECONDS)(self._kind_of)
 
-    async def served(self, words: tuple[str, ...]) -> dict[str, Served]:
+    async def served(self, words: tuple[str, ...]) -> dict[str, ServedKind]:
         """Those of the words that are kinds of the API server, as its discovery says; Unavailable passes through."""
         found = {word: await self._kind(word) for word in words}
         return {word: kind for word, kind in found.items() if kind is not None}
 
     async def take(self, told: Told) -> Receipt:
         """Make, count or resolve a Signal."""
-        if isinstance(told, Refused):
+        if isinstance(told, RefusedPayload):
             return Receipt(400, "refused", field=told.field, rule=told.rule)
         if isinstance(told, Dropped):
             return Receipt(200, "dropped", message=told.why)
@@ -120,7 +120,7 @@ class Reception:
         metadata = ObjectMeta(name=told.name, namespace=self._house.namespace, labels=labels)
         spec = SignalSpec.model_validate(told.content.to_object())
         obj = Signal(metadata=metadata, spec=spec).to_object()
-        clean = sealed(self._house.redactor, obj)
+        clean = redact_object(self._house.redactor, obj)
         # A masked name names nothing, and a mask may be longer than what it hides.
         body = fitted({**clean.value["spec"], "name": spec.name, "target": obj["spec"]["target"]})
         return clean.carried({**obj, "spec": body})
@@ -162,7 +162,7 @@ class Reception:
 
     # --- over ---------------------------------------------------------------------------------------------------
 
-    async def _ends(self, told: Over) -> Receipt:
+    async def _ends(self, told: Resolved) -> Receipt:
         """A Signal that nobody knows is not made to be resolved at once."""
         found = await self._found(told.name)
         if found is None:
@@ -171,7 +171,7 @@ class Reception:
             at = max(told.at, found.spec.firing_time or told.at)
             meta = {"name": found.name, "namespace": found.namespace}
             meta["resourceVersion"] = found.metadata.resource_version or ""
-            patch = sealed(self._house.redactor, {"metadata": meta, "spec": {"resolvedTime": rfc3339(at)}})
+            patch = redact_object(self._house.redactor, {"metadata": meta, "spec": {"resolvedTime": rfc3339(at)}})
             await self._house.status.swap(SIGNAL, patch, manager=FIELD_MANAGER, status=False)
         return Receipt(200, "resolved", told.name)
 
@@ -186,16 +186,16 @@ class Reception:
             return found
         raise Invalid(f"Signal {name} is there and says nothing that can be read")
 
-    async def _kind_of(self, word: str) -> Served | None:
+    async def _kind_of(self, word: str) -> ServedKind | None:
         cluster = self._house.cluster
         try:
             found = await cluster.kind(word)
         except AmbiguousKind as several:
             found = await cluster.kind(word, several.groups[0])
-        except (Answer, Forbidden):
+        except (DefiniteAnswer, Forbidden):
             return None
         # A plural or a short name is a common word: `cs`, `ep`, `svc`.
-        return Served(found.kind, found.namespaced) if found.kind.lower() == word else None
+        return ServedKind(found.kind, found.namespaced) if found.kind.lower() == word else None
 
 
 def _ended(found: Signal) -> datetime:

@@ -11,7 +11,7 @@ from typing import Final
 from starlette.types import Scope
 
 from inquest.errors import Misconfigured
-from inquest.serving.login import Door, User
+from inquest.serving.login import LoginPolicy, User
 from inquest.telemetry.metrics import INTAKE_LOGINS
 
 LEAST_TOKEN: Final = 16
@@ -23,7 +23,7 @@ def _named(scope: Scope, name: str) -> Scope:
     return {**scope, "user": name}
 
 
-DOOR: Final = Door(
+DOOR: Final = LoginPolicy(
     logins=INTAKE_LOGINS, named=_named, lacking="the account lacks the right to create signals.inquest.dev"
 )
 """A sender repeats what it could not deliver: a reviewer that is away is 503."""

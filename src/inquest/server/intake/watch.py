@@ -21,14 +21,14 @@ import structlog
 from async_lru import alru_cache
 
 from inquest.api.refs import TargetRef
-from inquest.controllers.house import EVENT, NAMESPACE, House
+from inquest.controllers.ports import EVENT, NAMESPACE, ControllerPorts
 from inquest.core.signals.events import ONE_SIGNAL, read_event, waits_until
-from inquest.core.signals.payload import Circumstances, Dropped, Firing
+from inquest.core.signals.payload import Dropped, Firing, IntakeContext
 from inquest.core.signals.scope import is_managed
 from inquest.core.signals.triage_input import BUILT_IN_NOISE
 from inquest.errors import InquestError, NotFound
 from inquest.ports.kubernetes import Feed, Json
-from inquest.server.intake.receive import Receipt, Reception
+from inquest.server.intake.receive import IntakeHandler, Receipt
 from inquest.telemetry.metrics import INTAKE_EVENTS_HELD, INTAKE_NOTICES, INTAKE_WATCH_FAILURES
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -51,7 +51,7 @@ NAMESPACE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingTarget:
     """A target and reason that is to be told."""
 
     firing: Firing
@@ -61,7 +61,7 @@ class Waiting:
 
 
 @dataclass
-class _Line:
+class _SeverityQueue:
     """Those of one severity: with ten thousand that wait nobody looks at all of them for each event."""
 
     keys: dict[str, None] = field(default_factory=dict)
@@ -70,23 +70,23 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class Known:
+class ToldEvent:
     """A target and reason that was told: when, and up to which sighting."""
 
     told: datetime
     last: datetime
 
 
-class Lookout:
+class EventBacklog:
     """The book; what time it is comes with each call."""
 
     def __init__(self, most: int = MOST_HELD) -> None:
         self._most = most
-        self._waiting: dict[str, Waiting] = {}
-        self._lines: dict[int, _Line] = {}
+        self._waiting: dict[str, PendingTarget] = {}
+        self._lines: dict[int, _SeverityQueue] = {}
         """By severity; none of them is empty."""
         self._numbers = 0
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, ToldEvent] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -110,7 +110,7 @@ class Lookout:
             found += self._first(self._lines[rank], now, most - len(found))
         return [self._waiting[key].firing for key in found]
 
-    def _first(self, line: _Line, now: datetime, most: int) -> list[str]:
+    def _first(self, line: _SeverityQueue, now: datetime, most: int) -> list[str]:
         taken: list[tuple[datetime, int, str]] = []
         while line.order and len(taken) < most:
             due, number, key = line.order[0]
@@ -129,7 +129,7 @@ class Lookout:
         """It was told; what came meanwhile waits its minute."""
         key, last = _sighted(firing)
         self._known.pop(key, None)
-        self._known[key] = Known(now, last)
+        self._known[key] = ToldEvent(now, last)
         waiting = self._drop(key)
         if waiting is not None and _sighted(waiting.firing)[1] > last:
             self._queue(key, waiting.firing, now + TELL_AGAIN)
@@ -159,12 +159,12 @@ class Lookout:
     def _queue(self, key: str, firing: Firing, due: datetime) -> None:
         """Put it in line, or in another place of it."""
         self._numbers += 1
-        self._waiting[key] = Waiting(firing, due, self._numbers)
-        line = self._lines.setdefault(_rank(firing), _Line())
+        self._waiting[key] = PendingTarget(firing, due, self._numbers)
+        line = self._lines.setdefault(_rank(firing), _SeverityQueue())
         line.keys[key] = None
         heapq.heappush(line.order, (due, self._numbers, key))
 
-    def _drop(self, key: str) -> Waiting | None:
+    def _drop(self, key: str) -> PendingTarget | None:
         waiting = self._waiting.pop(key, None)
         if waiting is not None:
             rank = _rank(waiting.firing)
@@ -187,12 +187,12 @@ def _sighted(firing: Firing) -> tuple[str, datetime]:
 class EventWatch:
     """Runs until it is cancelled."""
 
-    def __init__(self, house: House, feed: Feed, *, most: int = MOST_HELD) -> None:
-        self._house, self._feed, self._reception = house, feed, Reception(house)
-        self._lookout = Lookout(most)
+    def __init__(self, ports: ControllerPorts, feed: Feed, *, most: int = MOST_HELD) -> None:
+        self._house, self._feed, self._reception = ports, feed, IntakeHandler(ports)
+        self._lookout = EventBacklog(most)
         self._cared_for = alru_cache(maxsize=most, ttl=SCOPE_SECONDS)(self._is_cared_for)
         self._labels_of = alru_cache(maxsize=most, ttl=NAMESPACE_SECONDS)(self._namespace)
-        self._faults = dict.fromkeys(house.settings.kubernetes.namespaces or ("",), "not begun yet")
+        self._faults = dict.fromkeys(ports.settings.kubernetes.namespaces or ("",), "not begun yet")
 
     @property
     def fault(self) -> str:
@@ -234,7 +234,7 @@ class EventWatch:
 
     def _saw(self, event: Json, now: datetime) -> None:
         chosen = self._house.settings
-        told = read_event(event, "", Circumstances(now, chosen.cluster_name, {}, chosen.intake.predictions))
+        told = read_event(event, "", IntakeContext(now, chosen.cluster_name, {}, chosen.intake.predictions))
         if isinstance(told, Firing) and told.content.name not in (*BUILT_IN_NOISE, *chosen.triage.noise):
             self._lookout.saw(told, now)
         elif not isinstance(told, Firing):
@@ -280,7 +280,7 @@ class EventWatch:
         """Nobody is there to be told of a label: what is out of scope gets no Signal. What cannot be read does."""
         if not self._house.settings.scope.require_label:
             return True
-        found = await self._house.eyes.pin(target)
+        found = await self._house.target_reader.pin(target)
         if found.failure:
             return True
         around = await self._labels_of(target.namespace) if target.namespace else {}
@@ -294,4 +294,4 @@ class EventWatch:
         return dict(found["metadata"].get("labels") or {})
 
 
-__all__ = ["EventWatch", "Lookout"]
+__all__ = ["EventBacklog", "EventWatch"]

@@ -11,9 +11,9 @@ import yaml
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import moment
-from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap, Observed, digest_of
+from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap, ObservedObject, digest_of
 from inquest.core.evidence.rendering import event_line, line_of
-from inquest.core.evidence.snapshot import Absent, Listing, LogTail, Snapshot, TextSeen
+from inquest.core.evidence.snapshot import Absent, CompleteListing, LogTail, Snapshot, TextSeen
 
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 CASES = Path(__file__).parent / "cases"
@@ -44,7 +44,7 @@ def snapshot_of(case: dict[str, Any]) -> Snapshot:
         root=chain[-1] if chain else target,
         chain=chain,
         root_verified=True,
-        objects=tuple(Observed(found, entry.id) for found, entry in zip(objects, entries, strict=True)),
+        objects=tuple(ObservedObject(found, entry.id) for found, entry in zip(objects, entries, strict=True)),
         logs=tuple(log for log, _ in logs),
         evidence=(*told, *(entry for _, entry in absent)),
         gaps=tuple(Gap(what, "Forbidden: no") for what in case.get("gaps", ())),
@@ -92,9 +92,9 @@ def _text(number: int, case: dict[str, Any]) -> tuple[TextSeen, Evidence]:
     return TextSeen(case["title"], case["text"], entry.id), entry
 
 
-def _listing(number: int, case: dict[str, Any]) -> tuple[Listing, Evidence]:
+def _listing(number: int, case: dict[str, Any]) -> tuple[CompleteListing, Evidence]:
     entry = _evidence(number, case.get("text", "none found"), api_fact=True)
-    return Listing(case["kind"], case.get("namespace", "shop"), entry.id), entry
+    return CompleteListing(case["kind"], case.get("namespace", "shop"), entry.id), entry
 
 
 def _absent(number: int, case: dict[str, Any]) -> tuple[Absent, Evidence]:

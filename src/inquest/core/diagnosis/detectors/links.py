@@ -18,7 +18,7 @@ from inquest.core.cluster.ingress import class_of, is_carrier, settings_named
 from inquest.core.cluster.relations import controller_of, routes_to
 from inquest.core.cluster.selectors import selects
 from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
-from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 MAX_DEPTH: Final = 6
@@ -120,7 +120,7 @@ def _homes(snapshot: Snapshot) -> dict[Key, Key]:
     return {key: _top(key, owners) for key in owners}
 
 
-def _owner(seen: Observed) -> Key | None:
+def _owner(seen: ObservedObject) -> Key | None:
     owner = controller_of(seen.object) if seen.kind in _WORKLOADS else {}
     if not owner or owner.get("kind") == "Node":
         return None
@@ -135,7 +135,7 @@ def _top(key: Key, owners: Mapping[Key, Key]) -> Key:
     return key
 
 
-def _key(seen: Observed) -> Key:
+def _key(seen: ObservedObject) -> Key:
     return (seen.kind, seen.namespace, seen.name)
 
 
@@ -197,7 +197,7 @@ def _items(found: Json, word: str) -> list[Json]:
     return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list | tuple) else []
 
 
-def _arrows(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, Need]]:
+def _arrows(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, Need]]:
     """Start and need of every arrow that one object tells of."""
     own = _key(seen)
     if seen.kind == "ReplicaSet" and own in plan.homes:
@@ -208,10 +208,10 @@ def _arrows(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, Need]]:
         yield from ((start, (own, word)) for start, word in back(plan, seen))
 
 
-Rule = Callable[["_Plan", Observed], Iterable[Need]]
+Rule = Callable[["_Plan", ObservedObject], Iterable[Need]]
 
 
-def _of_pod_spec(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_pod_spec(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     spec, namespace = pod_spec(seen.object), seen.namespace
     if spec.get("nodeName"):
         yield ("Node", "", str(spec["nodeName"])), RUNS_ON
@@ -292,12 +292,12 @@ def _service_of(plan: _Plan, host: str, namespace: str) -> Key | None:
     return ("Service", where, name) if is_local and (where, name) in plan.services else None
 
 
-def _of_config_map(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_config_map(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     for text in _at(seen.object, "data").values():
         yield from _called(plan, str(text), seen.namespace)
 
 
-def _of_service(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_service(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     spec = _at(seen.object, "spec")
     selector = _at(spec, "selector")
     for home in plan.selected(seen.namespace, {"matchLabels": selector}):
@@ -306,7 +306,7 @@ def _of_service(plan: _Plan, seen: Observed) -> Iterator[Need]:
         yield from _called(plan, f"//{spec['externalName']}", seen.namespace)
 
 
-def _of_ingress(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_ingress(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     spec = _at(seen.object, "spec")
     paths = [path for rule in _items(spec, "rules") for path in _items(_at(rule, "http"), "paths")]
     for backend in (_at(spec, "defaultBackend"), *(_at(path, "backend") for path in paths)):
@@ -319,7 +319,7 @@ def _of_ingress(plan: _Plan, seen: Observed) -> Iterator[Need]:
         yield ("IngressClass", "", str(spec["ingressClassName"])), "is of"
 
 
-def _of_class(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_class(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """The controller of a class, which loads what all Ingresses of it say."""
     for pod in plan.snapshot.of_kind("Pod"):
         if is_carrier(pod.object, seen.object):
@@ -331,7 +331,7 @@ def _of_class(plan: _Plan, seen: Observed) -> Iterator[Need]:
             yield _key(other), "loads"
 
 
-def _of_claim(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_claim(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     spec = _at(seen.object, "spec")
     if spec.get("volumeName"):
         yield ("PersistentVolume", "", str(spec["volumeName"])), "is bound to"
@@ -339,7 +339,7 @@ def _of_claim(plan: _Plan, seen: Observed) -> Iterator[Need]:
         yield ("StorageClass", "", str(spec["storageClassName"])), "is of"
 
 
-def _of_managed(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_managed(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """The GitOps object that brings a workload."""
     metadata = _at(seen.object, "metadata")
     labels = {**_at(metadata, "annotations"), **_at(metadata, "labels")}
@@ -352,25 +352,25 @@ def _of_managed(plan: _Plan, seen: Observed) -> Iterator[Need]:
             yield (kind, str(labels.get(f"{domain}/namespace") or ""), str(labels[f"{domain}/name"])), "comes from"
 
 
-def _of_issued(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_issued(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     issuer = _at(seen.object, "spec", "issuerRef")
     if issuer.get("name"):
         kind = str(issuer.get("kind") or "Issuer")
         yield (kind, "" if kind == "ClusterIssuer" else seen.namespace, str(issuer["name"])), "is issued by"
 
 
-def _of_binding(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_binding(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     role = _at(seen.object, "roleRef")
     if role.get("name"):
         kind = str(role.get("kind"))
         yield (kind, seen.namespace if kind == "Role" else "", str(role["name"])), "grants"
 
 
-def _of_node(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_node(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     yield ("CSINode", "", seen.name), "has"
 
 
-def _of_scaler(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_scaler(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """Resource metrics come through the API that a metrics server adds to the cluster."""
     if any(
         each.get("type") in ("Resource", "ContainerResource") for each in _items(_at(seen.object, "spec"), "metrics")
@@ -378,7 +378,7 @@ def _of_scaler(plan: _Plan, seen: Observed) -> Iterator[Need]:
         yield ("APIService", "", METRICS_API), "asks"
 
 
-def _of_api(plan: _Plan, seen: Observed) -> Iterator[Need]:
+def _of_api(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """The Service behind an aggregated API, and the Deployment of its name, since the Service is seldom read."""
     service = _at(seen.object, "spec", "service")
     if service.get("name"):
@@ -388,11 +388,11 @@ def _of_api(plan: _Plan, seen: Observed) -> Iterator[Need]:
 
 # --- arrows that the needed one tells of ----------------------------------------------------------------------
 
-Back = Callable[["_Plan", Observed], Iterable[tuple[Key, str]]]
+Back = Callable[["_Plan", ObservedObject], Iterable[tuple[Key, str]]]
 
 
 def _selecting(word: str, *path: str) -> Back:
-    def rule(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+    def rule(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
         selector = _at(seen.object, "spec", *path)
         everything = {home for where, _, home in plan.labelled if where == seen.namespace}
         chosen = everything if not selector else plan.selected(seen.namespace, selector)
@@ -401,37 +401,37 @@ def _selecting(word: str, *path: str) -> Back:
     return rule
 
 
-def _scaled(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+def _scaled(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
     ref = _at(seen.object, "spec", "scaleTargetRef")
     if ref.get("name"):
         yield (str(ref.get("kind")), seen.namespace, str(ref["name"])), "is scaled by"
 
 
-def _of_namespace(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+def _of_namespace(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
     yield ("Namespace", "", seen.namespace), "is limited by"
 
 
-def _of_subjects(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+def _of_subjects(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
     for subject in _items(seen.object, "subjects"):
         if subject.get("kind") == "ServiceAccount":
             where = str(subject.get("namespace") or seen.namespace)
             yield ("ServiceAccount", where, str(subject.get("name"))), "is bound by"
 
 
-def _of_certificate(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+def _of_certificate(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
     secret = _at(seen.object, "spec").get("secretName")
     if secret:
         yield ("Secret", seen.namespace, str(secret)), "is filled by"
 
 
-def _of_volume(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+def _of_volume(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
     """The claim that it is kept for, whether or not that one has it by now."""
     reference = _at(seen.object, "spec", "claimRef")
     if reference.get("name"):
         yield ("PersistentVolumeClaim", str(reference.get("namespace") or ""), str(reference["name"])), "is named by"
 
 
-def _of_route(plan: _Plan, seen: Observed) -> Iterator[tuple[Key, str]]:
+def _of_route(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
     """A Service is reached from outside by the routes that send to it."""
     for where, name in routes_to(seen.object):
         yield ("Service", where, name), "is reached by"

@@ -17,7 +17,7 @@ from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
 from inquest.core.diagnosis.detectors.links import Links, Reached, links
 from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
-from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 MAX_FINDINGS: Final = 24
@@ -176,13 +176,13 @@ class Ranking:
             return False
         return any(since - CHANGED_BEFORE <= at <= since + CHANGED_AFTER for at in _writes(found))
 
-    def _cited(self, finding: Finding) -> list[Observed]:
+    def _cited(self, finding: Finding) -> list[ObservedObject]:
         """The objects of its evidence that are about it."""
         home = self.where.home(finding.object)
         ids = set(finding.evidence)
         return [seen for seen in self.snapshot.objects if seen.evidence in ids and self._about(seen) == home]
 
-    def _about(self, seen: Observed) -> Key:
+    def _about(self, seen: ObservedObject) -> Key:
         if seen.kind != "Event":
             key = (seen.kind, seen.namespace, seen.name)
         else:
@@ -198,7 +198,7 @@ def _in_namespace(finding: Finding, name: str) -> bool:
     return finding.object.namespace == name or (finding.object.kind, finding.object.name) == ("Namespace", name)
 
 
-def _beginnings(seen: Observed) -> list[datetime]:
+def _beginnings(seen: ObservedObject) -> list[datetime]:
     """When the present state began, as the object itself says it."""
     if seen.kind == "Event":
         times = [seen.object.get("firstTimestamp") or seen.object.get("eventTime")]
@@ -221,7 +221,7 @@ def _is_trouble(condition: Mapping[str, object]) -> bool:
     return condition.get("status") == ("False" if good else "True")
 
 
-def _writes(seen: Observed) -> list[datetime]:
+def _writes(seen: ObservedObject) -> list[datetime]:
     """When something other than its status was written."""
     metadata = seen.object.get("metadata") or {}
     fields = [each for each in metadata.get("managedFields") or () if each.get("subresource") != "status"]

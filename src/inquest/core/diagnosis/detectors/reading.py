@@ -16,7 +16,7 @@ from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import selects
 from inquest.core.diagnosis.health import concerned_pods
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 ROLLOUT_WINDOW: Final = timedelta(hours=6)
@@ -31,7 +31,7 @@ _POD_SPEC: Final = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.sp
 class Container:
     """One container of one pod: what was wanted and what became of it."""
 
-    pod: Observed
+    pod: ObservedObject
     spec: Json
     status: Json
     init: bool = False
@@ -99,24 +99,24 @@ def every_container(snapshot: Snapshot) -> Iterator[Container]:
         yield from containers_of(pod)
 
 
-def nearest_first(snapshot: Snapshot) -> tuple[Observed, ...]:
+def nearest_first(snapshot: Snapshot) -> tuple[ObservedObject, ...]:
     """All pods that were read, those concerned first: of replicas that say the same the target's own is cited."""
     own = concerned_pods(snapshot)
     names = {(pod.namespace, pod.name) for pod in own}
     return (*own, *(pod for pod in snapshot.of_kind("Pod") if (pod.namespace, pod.name) not in names))
 
 
-def containers_of(pod: Observed) -> Iterator[Container]:
+def containers_of(pod: ObservedObject) -> Iterator[Container]:
     for kind, init in (("initContainers", True), ("containers", False)):
         yield from _of_kind(pod, kind, init=init)
 
 
-def is_going(pod: Observed) -> bool:
+def is_going(pod: ObservedObject) -> bool:
     """Whether it is being deleted: what happens in it then is no fault."""
     return bool(pod.object.get("metadata", {}).get("deletionTimestamp"))
 
 
-def _of_kind(pod: Observed, kind: str, *, init: bool) -> Iterator[Container]:
+def _of_kind(pod: ObservedObject, kind: str, *, init: bool) -> Iterator[Container]:
     status = pod.object.get("status") or {}
     statuses = {each.get("name"): each for each in status.get(f"{kind[:-1]}Statuses") or ()}
     for spec in (pod.object.get("spec") or {}).get(kind) or ():
@@ -124,7 +124,7 @@ def _of_kind(pod: Observed, kind: str, *, init: bool) -> Iterator[Container]:
             yield Container(pod, spec, statuses[spec["name"]], init)
 
 
-def is_made_good(snapshot: Snapshot, seen: Observed) -> bool:
+def is_made_good(snapshot: Snapshot, seen: ObservedObject) -> bool:
     """Whether a Job, or a pod of one, was followed by success: its own retry, or the CronJob's next run."""
     job = seen if seen.kind == "Job" else _owner(snapshot, seen, "Job")
     if job is None:
@@ -136,21 +136,21 @@ def is_made_good(snapshot: Snapshot, seen: Observed) -> bool:
     return done.get("status") == "True" or (good is not None and began is not None and good > began)
 
 
-def _owner(snapshot: Snapshot, seen: Observed, kind: str) -> Observed | None:
+def _owner(snapshot: Snapshot, seen: ObservedObject, kind: str) -> ObservedObject | None:
     owner = controller_of(seen.object)
     if owner.get("kind") != kind:
         return None
     return snapshot.find(TargetRef(kind=kind, name=owner["name"], namespace=seen.namespace or None))
 
 
-def _born(seen: Observed) -> Any:
+def _born(seen: ObservedObject) -> Any:
     return seen.object.get("metadata", {}).get("creationTimestamp")
 
 
 # --- the pods of the target, and of a Service ----------------------------------------------------------------
 
 
-def own_pods(snapshot: Snapshot) -> tuple[Observed, ...]:
+def own_pods(snapshot: Snapshot) -> tuple[ObservedObject, ...]:
     """The pods of a namespace or Service that the Signal is about; of another target those that it concerns."""
     target = snapshot.target
     if target.kind == "Namespace":
@@ -160,7 +160,7 @@ def own_pods(snapshot: Snapshot) -> tuple[Observed, ...]:
     return concerned_pods(snapshot)
 
 
-def behind(snapshot: Snapshot, service: Observed) -> list[Observed]:
+def behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """The pods that a Service selects."""
     selector = (service.object.get("spec") or {}).get("selector") or {}
     pods = (pod for pod in snapshot.of_kind("Pod") if pod.namespace == service.namespace)
@@ -171,7 +171,7 @@ def labels_on(found: Json) -> dict[str, str]:
     return dict(found.get("metadata", {}).get("labels") or {})
 
 
-def settings_of(snapshot: Snapshot, pod: Observed) -> Iterator[str]:
+def settings_of(snapshot: Snapshot, pod: ObservedObject) -> Iterator[str]:
     """Values of environment, arguments and ConfigMaps that a pod takes."""
     spec = pod.object.get("spec") or {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
@@ -195,14 +195,14 @@ def config_maps_of(spec: Json) -> list[str]:
     return list(dict.fromkeys(str(name) for name in names if name))
 
 
-def config_map(snapshot: Snapshot, name: str, namespace: str) -> Observed | None:
+def config_map(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
     return snapshot.find(TargetRef(kind="ConfigMap", name=name, namespace=namespace or None)) if name else None
 
 
 # --- the object to change -------------------------------------------------------------------------------
 
 
-def culprit(snapshot: Snapshot, pod: Observed) -> TargetRef:
+def culprit(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
     """The workload rather than its pod: the topmost owner that is known (cases, section 3)."""
     current, ref = pod, object_ref(pod.object)
     for _ in range(10):
@@ -220,7 +220,7 @@ def culprit(snapshot: Snapshot, pod: Observed) -> TargetRef:
     return snapshot.root if (ref.kind, ref.namespace or "", ref.name) in _under_root(snapshot) else ref
 
 
-def _behind_revision(ref: TargetRef, pod: Observed) -> TargetRef:
+def _behind_revision(ref: TargetRef, pod: ObservedObject) -> TargetRef:
     """The Deployment of a ReplicaSet that was not read: its controller names one after the other and the pods' hash."""
     ending = f"-{labels_on(pod.object).get('pod-template-hash')}"
     if ref.kind != "ReplicaSet" or not ref.name.endswith(ending) or ref.name == ending:
@@ -233,7 +233,7 @@ def _under_root(snapshot: Snapshot) -> set[tuple[str, str, str]]:
     return {(ref.kind, ref.namespace or "", ref.name) for ref in refs}
 
 
-def ref_of(seen: Observed) -> TargetRef:
+def ref_of(seen: ObservedObject) -> TargetRef:
     return object_ref(seen.object)
 
 
@@ -280,7 +280,7 @@ def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def events_about(snapshot: Snapshot, pod: Observed, *reasons: str) -> list[Observed]:
+def events_about(snapshot: Snapshot, pod: ObservedObject, *reasons: str) -> list[ObservedObject]:
     """Events of this pod with one of these reasons, newest first as they were read."""
     return [
         event
@@ -289,28 +289,28 @@ def events_about(snapshot: Snapshot, pod: Observed, *reasons: str) -> list[Obser
     ]
 
 
-def _is_of(event: Json, pod: Observed) -> bool:
+def _is_of(event: Json, pod: ObservedObject) -> bool:
     about = event.get("involvedObject") or event.get("regarding") or {}
     where = about.get("namespace") or event.get("metadata", {}).get("namespace") or pod.namespace
     return (about.get("kind"), about.get("name"), where) == ("Pod", pod.name, pod.namespace)
 
 
-def message_of(event: Observed) -> str:
+def message_of(event: ObservedObject) -> str:
     return str(event.object.get("message") or event.object.get("note") or "")
 
 
-def count_of(event: Observed) -> int:
+def count_of(event: ObservedObject) -> int:
     """How often it happened."""
     return int((event.object.get("series") or {}).get("count") or event.object.get("count") or 1)
 
 
-def is_fresh(snapshot: Snapshot, event: Observed, window: timedelta) -> bool:
+def is_fresh(snapshot: Snapshot, event: ObservedObject, window: timedelta) -> bool:
     """Whether it happened within the window; one that does not say when counts."""
     at = event_moment(event.object)
     return at is None or snapshot.taken_at - at <= window
 
 
-def ready_since(pod: Observed) -> datetime | None:
+def ready_since(pod: ObservedObject) -> datetime | None:
     """When the pod became ready, None while it is not."""
     ready = condition(pod.object.get("status") or {}, "Ready")
     return moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
@@ -339,7 +339,7 @@ def rollout_facts(snapshot: Snapshot, owner: TargetRef | None = None) -> dict[st
     return {"revision": str(newest), "previousRevision": str(before)}
 
 
-def _numbered(snapshot: Snapshot, owner: TargetRef) -> list[tuple[int, Observed]]:
+def _numbered(snapshot: Snapshot, owner: TargetRef) -> list[tuple[int, ObservedObject]]:
     """The revisions of a workload, the newest first."""
     seen = (
         (_number(each.object), each)

@@ -17,7 +17,7 @@ from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import MAX_QUOTE, cited, culprit, object_ref, pod_field
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Rollout", "Pod")
@@ -85,17 +85,17 @@ def pod_spec_of(found: Json) -> Json:
 # --- workloads and their pods ---------------------------------------------------------------------------------
 
 
-def workloads(snapshot: Snapshot, namespace: str | None = None) -> list[Observed]:
+def workloads(snapshot: Snapshot, namespace: str | None = None) -> list[ObservedObject]:
     """The topmost workloads that were read: nothing else that was read controls them."""
     return [each for each in _topmost(snapshot) if namespace in (None, each.namespace)]
 
 
 @remembered
-def _topmost(snapshot: Snapshot) -> tuple[Observed, ...]:
+def _topmost(snapshot: Snapshot) -> tuple[ObservedObject, ...]:
     return tuple(each for each in snapshot.of_kind(*WORKLOADS) if _stands_alone(snapshot, each))
 
 
-def _stands_alone(snapshot: Snapshot, found: Observed) -> bool:
+def _stands_alone(snapshot: Snapshot, found: ObservedObject) -> bool:
     owner = controller_of(found.object)
     if not owner:
         return True
@@ -103,7 +103,7 @@ def _stands_alone(snapshot: Snapshot, found: Observed) -> bool:
     return ref is None or (ref.kind in WORKLOADS and snapshot.find(ref) is None and found.kind != "Pod")
 
 
-def workload_of(snapshot: Snapshot, pod: Observed) -> TargetRef:
+def workload_of(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
     """The workload to change for a pod; a ReplicaSet that was not read is named by its Deployment."""
     ref = culprit(snapshot, pod)
     suffix = labels_of(pod.object).get(_HASH_LABEL, "")
@@ -129,20 +129,20 @@ def workload_named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> 
     return ref
 
 
-def pods_of(snapshot: Snapshot, workload: TargetRef) -> list[Observed]:
+def pods_of(snapshot: Snapshot, workload: TargetRef) -> list[ObservedObject]:
     """The pods of a workload that are not on their way out."""
     return list(_pods_by_workload(snapshot).get(key_of(workload), ()))
 
 
 @remembered
-def _pods_by_workload(snapshot: Snapshot) -> Mapping[Key, list[Observed]]:
-    found: dict[Key, list[Observed]] = {}
+def _pods_by_workload(snapshot: Snapshot) -> Mapping[Key, list[ObservedObject]]:
+    found: dict[Key, list[ObservedObject]] = {}
     for pod in live_pods(snapshot):
         found.setdefault(key_of(workload_of(snapshot, pod)), []).append(pod)
     return found
 
 
-def live_pods(snapshot: Snapshot) -> Iterator[Observed]:
+def live_pods(snapshot: Snapshot) -> Iterator[ObservedObject]:
     """Pods that have not ended and are not being deleted."""
     for pod in snapshot.of_kind("Pod"):
         done = status_of(pod.object).get("phase") in ("Succeeded", "Failed")
@@ -224,7 +224,7 @@ def message_of(event: Json) -> str:
     return str(event.get("message") or event.get("note") or "")[:4000]
 
 
-def events_of(snapshot: Snapshot, *reasons: str, recent: bool = True) -> list[Observed]:
+def events_of(snapshot: Snapshot, *reasons: str, recent: bool = True) -> list[ObservedObject]:
     """Events with one of these reasons, the newest first; only those of the last hour unless asked otherwise."""
     found = [each for each in snapshot.of_kind("Event") if each.object.get("reason") in reasons]
     timed = [(event_moment(each.object), each) for each in found]
@@ -232,13 +232,13 @@ def events_of(snapshot: Snapshot, *reasons: str, recent: bool = True) -> list[Ob
     return [each for _, each in sorted(fresh, key=lambda pair: pair[0] or snapshot.taken_at, reverse=True)]
 
 
-def events_on(snapshot: Snapshot, found: Observed, *reasons: str) -> list[Observed]:
+def events_on(snapshot: Snapshot, found: ObservedObject, *reasons: str) -> list[ObservedObject]:
     """Recent events about one object."""
     named = (found.kind, found.name, found.namespace)
     return [each for each in events_of(snapshot, *reasons) if _named(each) == named]
 
 
-def _named(event: Observed) -> tuple[str, str, str]:
+def _named(event: ObservedObject) -> tuple[str, str, str]:
     seen = about(event.object)
     return str(seen.get("kind")), str(seen.get("name")), str(seen.get("namespace") or event.namespace)
 
@@ -251,19 +251,19 @@ def quoted(name: str, value: Any) -> str:
     return f'"{name}":{json.dumps(value, ensure_ascii=False, separators=(",", ":"))}'
 
 
-def named_quote(found: Observed) -> str:
+def named_quote(found: ObservedObject) -> str:
     """The object's own name, as it stands in its evidence."""
     return quoted("name", found.name)
 
 
-def cite(snapshot: Snapshot, found: Observed | None, *quotes: str) -> tuple[Citation, ...]:
+def cite(snapshot: Snapshot, found: ObservedObject | None, *quotes: str) -> tuple[Citation, ...]:
     """Quotes of one object; its name where none of them stands there."""
     if found is None:
         return ()
     return cited(snapshot, found.evidence, *quotes) or cited(snapshot, found.evidence, named_quote(found))
 
 
-def cite_event(snapshot: Snapshot, event: Observed | None) -> tuple[Citation, ...]:
+def cite_event(snapshot: Snapshot, event: ObservedObject | None) -> tuple[Citation, ...]:
     """An Event's own words."""
     return cited(snapshot, event.evidence, message_of(event.object)[:MAX_QUOTE]) if event else ()
 

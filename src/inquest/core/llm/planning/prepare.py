@@ -12,18 +12,18 @@ from typing import Final
 
 from inquest.api.investigation import PinnedSignal
 from inquest.api.types import Mode
-from inquest.core.diagnosis.playbooks import Playbook
-from inquest.core.evidence.evidence import EvidenceStatus, Finding, Observed
+from inquest.core.diagnosis.playbooks import PlaybookMatch
+from inquest.core.evidence.evidence import EvidenceStatus, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.messages import Invocation, ToolSchema
-from inquest.core.llm.planning.sufficiency import Include, Question, Sufficiency, gate
+from inquest.core.llm.planning.sufficiency import Include, SnapshotQuestion, Sufficiency, gate
 from inquest.core.llm.planning.tools import TOOL_BUDGET, ToolPlan, offered, plan_tools
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
-from inquest.core.llm.tool_calls import Known
+from inquest.core.llm.tool_calls import PrefetchedCall
 
 
 @dataclass(frozen=True)
-class Habits:
+class RcaOptions:
     """How invocation 1 goes about its work; each may be changed alone."""
 
     error_hints: bool = True
@@ -46,7 +46,7 @@ class Habits:
 
 
 @dataclass(frozen=True)
-class Brief:
+class Preparation:
     """What was decided before the first turn."""
 
     tools: tuple[ToolSchema, ...]
@@ -55,8 +55,8 @@ class Brief:
     """The sentence for the prompt; empty where nothing is said."""
     doubt: str = ""
     """Why nothing is said."""
-    playbooks: tuple[Playbook, ...] = ()
-    known: tuple[Known, ...] = ()
+    playbooks: tuple[PlaybookMatch, ...] = ()
+    known: tuple[PrefetchedCall, ...] = ()
     """Calls that are not run, for the snapshot read the same."""
 
 
@@ -75,11 +75,11 @@ def brief(
     snapshot: Snapshot,
     findings: tuple[Finding, ...],
     tools: tuple[ToolSchema, ...],
-    habits: Habits,
+    habits: RcaOptions,
     *,
     now: datetime,
-    playbooks: tuple[Playbook, ...] = (),
-) -> Brief:
+    playbooks: tuple[PlaybookMatch, ...] = (),
+) -> Preparation:
     """Everything that is decided once for a case."""
     plan = plan_tools(
         _words_of(signal, findings),
@@ -89,12 +89,12 @@ def brief(
         labels=signal.labels,
         budget=habits.tool_budget,
     )
-    question = Question(
+    question = SnapshotQuestion(
         signal.message or "", signal.source.type, signal.target.kind, snapshot, now, freshness=habits.freshness
     )
     choice = gate(question, habits.sufficiency)
     most = habits.max_schemas - len(SUBMIT_TOOLS[Invocation.RCA])
-    return Brief(
+    return Preparation(
         tools=offered(tools, plan, most),
         plan=plan,
         sufficiency=choice.text if isinstance(choice, Include) else "",
@@ -121,7 +121,7 @@ asks for a form by its name, such as YAML in full, is given that."""
 WARNINGS: Final = "warning events"
 
 
-def known_calls(snapshot: Snapshot) -> Iterator[Known]:
+def known_calls(snapshot: Snapshot) -> Iterator[PrefetchedCall]:
     """Calls that would read target and owners again; what was cut, or failed, may be asked for (behaviours, 11.5)."""
     whole = {item.id: item.arguments.get("read") for item in snapshot.evidence if item.status is EvidenceStatus.OK}
     warnings = next((name for name, read in whole.items() if read == WARNINGS), "")
@@ -130,11 +130,11 @@ def known_calls(snapshot: Snapshot) -> Iterator[Known]:
             continue
         arguments, optional = _named(seen, snapshot.target.namespace or "")
         if warnings:
-            yield Known("kubectl_describe", arguments, seen.evidence, optional, warnings)
-        yield Known("kubectl_get", arguments, seen.evidence, optional)
+            yield PrefetchedCall("kubectl_describe", arguments, seen.evidence, optional, warnings)
+        yield PrefetchedCall("kubectl_get", arguments, seen.evidence, optional)
 
 
-def _named(seen: Observed, home: str) -> tuple[dict[str, str], tuple[str, ...]]:
+def _named(seen: ObservedObject, home: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """How a call names it, and which of the words it may leave out."""
     version = str(seen.object.get("apiVersion", ""))
     group = version.rpartition("/")[0]

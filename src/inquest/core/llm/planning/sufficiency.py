@@ -46,7 +46,7 @@ class Doubt(StrEnum):
 
 
 @dataclass(frozen=True)
-class Question:
+class SnapshotQuestion:
     """What was asked, of whom, and when; everything the gate may look at."""
 
     text: str
@@ -74,7 +74,7 @@ class Skip:
     reason: Doubt
 
 
-def gate(question: Question, mode: Sufficiency = Sufficiency.LENIENT) -> Include | Skip:
+def gate(question: SnapshotQuestion, mode: Sufficiency = Sufficiency.LENIENT) -> Include | Skip:
     """Include a sentence, or skip with the first doubt that holds."""
     if mode is Sufficiency.OFF:
         return Skip(Doubt.OFF)
@@ -129,11 +129,11 @@ _TOKEN: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 # --- doubts ---------------------------------------------------------------------------------------------------
 
 
-def _is_no_question(question: Question) -> bool:
+def _is_no_question(question: SnapshotQuestion) -> bool:
     return question.source is not SourceType.MANUAL or not question.text.strip()
 
 
-def _names_object(question: Question) -> bool:
+def _names_object(question: SnapshotQuestion) -> bool:
     """The target, `kind/name`, a quoted name, a generated suffix, or a name that stands in the snapshot."""
     if question.target_kind != UNKNOWN_KIND:
         return True
@@ -153,24 +153,24 @@ def _names(snapshot: Snapshot) -> set[str]:
     return {seen.name.lower() for seen in snapshot.objects if seen.kind not in ("Namespace", "Event") and seen.name}
 
 
-def _says(pattern: re.Pattern[str]) -> Callable[[Question], bool]:
+def _says(pattern: re.Pattern[str]) -> Callable[[SnapshotQuestion], bool]:
     return lambda question: bool(pattern.search(question.text))
 
 
-def _has(flag: Callable[[Flags], bool]) -> Callable[[Question], bool]:
+def _has(flag: Callable[[Flags], bool]) -> Callable[[SnapshotQuestion], bool]:
     return lambda question: flag(flags_of(question.snapshot))
 
 
-def _has_any_warning(question: Question) -> bool:
+def _has_any_warning(question: SnapshotQuestion) -> bool:
     """Of the whole listing: a question without an object is about all that was read."""
     return any(event.object.get("type") == "Warning" for event in question.snapshot.of_kind("Event"))
 
 
-def _is_stale(question: Question) -> bool:
+def _is_stale(question: SnapshotQuestion) -> bool:
     return question.now - question.snapshot.taken_at > question.freshness
 
 
-DOUBTS: Final[tuple[tuple[Doubt, Callable[[Question], bool]], ...]] = (
+DOUBTS: Final[tuple[tuple[Doubt, Callable[[SnapshotQuestion], bool]], ...]] = (
     (Doubt.NO_QUESTION, _is_no_question),
     (Doubt.NAMED_OBJECT, _names_object),
     (Doubt.NEEDS_TELEMETRY, _says(_TELEMETRY)),

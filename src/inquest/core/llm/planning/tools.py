@@ -23,7 +23,7 @@ MAX_WORDS: Final = 5
 FALLBACK_TOOL: Final = "kubectl_describe"
 
 
-class Source(StrEnum):
+class ToolSource(StrEnum):
     """Where a tool looks."""
 
     CORE = "core"
@@ -34,17 +34,17 @@ class Source(StrEnum):
     KNOWLEDGE = "knowledge"
 
 
-_SOURCES: Final[Mapping[str, Source]] = {
-    **dict.fromkeys(RESERVED_SCHEMAS, Source.KNOWLEDGE),
-    "kubectl_events": Source.EVENTS,
-    **dict.fromkeys(("kubectl_logs", "kubectl_previous_logs", "query_loki"), Source.LOGS),
-    **dict.fromkeys(("kubectl_top_pods", "kubectl_top_nodes", "kubectl_memory_requests"), Source.METRICS),
+_SOURCES: Final[Mapping[str, ToolSource]] = {
+    **dict.fromkeys(RESERVED_SCHEMAS, ToolSource.KNOWLEDGE),
+    "kubectl_events": ToolSource.EVENTS,
+    **dict.fromkeys(("kubectl_logs", "kubectl_previous_logs", "query_loki"), ToolSource.LOGS),
+    **dict.fromkeys(("kubectl_top_pods", "kubectl_top_nodes", "kubectl_memory_requests"), ToolSource.METRICS),
     **dict.fromkeys(
         (
             *("query_prometheus", "get_metric_names", "get_label_values", "get_all_labels", "get_metric_metadata"),
             *("list_prometheus_rules", "get_series"),
         ),
-        Source.PROMETHEUS,
+        ToolSource.PROMETHEUS,
     ),
 }
 
@@ -55,11 +55,11 @@ class Topic:
 
     name: str
     words: str
-    primary: tuple[Source, ...]
-    relevant: tuple[Source, ...] = ()
+    primary: tuple[ToolSource, ...]
+    relevant: tuple[ToolSource, ...] = ()
 
 
-_C, _E, _L, _M, _P = Source.CORE, Source.EVENTS, Source.LOGS, Source.METRICS, Source.PROMETHEUS
+_C, _E, _L, _M, _P = ToolSource.CORE, ToolSource.EVENTS, ToolSource.LOGS, ToolSource.METRICS, ToolSource.PROMETHEUS
 PREDICTION: Final = Topic("prediction", r"$^", (_P, _M), (_C,))
 UNKNOWN_TOPIC: Final = Topic("unknown", r"", (_C, _E, _L), (_M, _P))
 TOPICS: Final[tuple[Topic, ...]] = (
@@ -77,7 +77,7 @@ TOPICS: Final[tuple[Topic, ...]] = (
 
 
 @dataclass(frozen=True)
-class Score:
+class ToolScore:
     """What speaks for a tool, and by how much."""
 
     tool: str
@@ -91,8 +91,8 @@ class ToolPlan:
     """What to look at first, what was left out, and why."""
 
     topic: str = ""
-    selected: tuple[Score, ...] = ()
-    excluded: tuple[Score, ...] = ()
+    selected: tuple[ToolScore, ...] = ()
+    excluded: tuple[ToolScore, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,9 +107,9 @@ class ToolPlan:
         return f"A signal about {self.topic} is looked into through {', '.join(sources) or 'what is there'} first."
 
 
-def source_of(tool: str) -> Source:
+def source_of(tool: str) -> ToolSource:
     """Where a tool looks; what is not listed reads objects."""
-    return _SOURCES.get(tool, Source.CORE)
+    return _SOURCES.get(tool, ToolSource.CORE)
 
 
 def topic_of(text: str, *, predicted: bool = False) -> Topic:
@@ -139,27 +139,27 @@ def plan_tools(
     return ranked(topic.name, [score_of(tool, topic, words, known) for tool in tools], budget)
 
 
-_NAMED: Final[Mapping[str, Source]] = {
-    **{str(source): source for source in Source if source is not Source.CORE},
-    "log": Source.LOGS,
-    "loki": Source.LOGS,
-    "event": Source.EVENTS,
-    "metric": Source.METRICS,
-    "thanos": Source.PROMETHEUS,
-    "mimir": Source.PROMETHEUS,
-    "promql": Source.PROMETHEUS,
-    "logql": Source.LOGS,
+_NAMED: Final[Mapping[str, ToolSource]] = {
+    **{str(source): source for source in ToolSource if source is not ToolSource.CORE},
+    "log": ToolSource.LOGS,
+    "loki": ToolSource.LOGS,
+    "event": ToolSource.EVENTS,
+    "metric": ToolSource.METRICS,
+    "thanos": ToolSource.PROMETHEUS,
+    "mimir": ToolSource.PROMETHEUS,
+    "promql": ToolSource.PROMETHEUS,
+    "logql": ToolSource.LOGS,
 }
 """Words by which a label names a source; a name of which they are but a part names an object."""
 
 
-def sources_in(labels: Mapping[str, str]) -> tuple[Source, ...]:
+def sources_in(labels: Mapping[str, str]) -> tuple[ToolSource, ...]:
     """Sources that a Signal's labels name, by key or by value: `datasource: loki`, `prometheus: monitoring/k8s`."""
     words = (text.strip().lower() for pair in sorted(labels.items()) for text in pair)
     return tuple(dict.fromkeys(_NAMED[word] for word in words if word in _NAMED))
 
 
-def ranked(topic: str, scores: Iterable[Score], budget: int = TOOL_BUDGET) -> ToolPlan:
+def ranked(topic: str, scores: Iterable[ToolScore], budget: int = TOOL_BUDGET) -> ToolPlan:
     """The best `budget` (1 to 50) of those above 0; where nothing is, the one that always helps."""
     ordered = sorted(scores, key=lambda score: (-score.points, score.secondary, score.tool))
     if ordered and ordered[0].points <= 0:
@@ -168,13 +168,13 @@ def ranked(topic: str, scores: Iterable[Score], budget: int = TOOL_BUDGET) -> To
     return ToolPlan(topic, tuple(best), tuple(score for score in ordered if score not in best))
 
 
-def _with_fallback(scores: Sequence[Score]) -> list[Score]:
+def _with_fallback(scores: Sequence[ToolScore]) -> list[ToolScore]:
     first = next((score for score in scores if score.tool == FALLBACK_TOOL), scores[0])
-    chosen = Score(first.tool, FALLBACK, ("fallback: nothing speaks for another",), first.secondary)
+    chosen = ToolScore(first.tool, FALLBACK, ("fallback: nothing speaks for another",), first.secondary)
     return [chosen, *(score for score in scores if score is not first)]
 
 
-def score_of(tool: ToolSchema, topic: Topic, words: Collection[str], known: Collection[str] = ()) -> Score:
+def score_of(tool: ToolSchema, topic: Topic, words: Collection[str], known: Collection[str] = ()) -> ToolScore:
     """The table of behaviours 11.3, one term after the other."""
     source = source_of(tool.name)
     about = _words(f"{tool.name.replace('_', ' ')} {tool.description}")
@@ -183,12 +183,12 @@ def score_of(tool: ToolSchema, topic: Topic, words: Collection[str], known: Coll
         (source in topic.primary, PRIMARY, f"{source} is where one looks for {topic.name}"),
         (source in topic.relevant and source not in topic.primary, RELEVANT, f"{source} may tell of {topic.name}"),
         (bool(hits), WORD * min(MAX_WORDS, len(hits)), f"words of the signal: {', '.join(hits)}"),
-        (source is Source.KNOWLEDGE, SECONDARY, "looks at nothing itself"),
+        (source is ToolSource.KNOWLEDGE, SECONDARY, "looks at nothing itself"),
         (tool.name in known, KNOWN, "what it reads is there already"),
     )
     held = [(points, reason) for holds, points, reason in terms if holds]
     reasons = tuple(f"{points:+d} {reason}" for points, reason in held)
-    return Score(tool.name, sum(points for points, _ in held), reasons, source is Source.KNOWLEDGE)
+    return ToolScore(tool.name, sum(points for points, _ in held), reasons, source is ToolSource.KNOWLEDGE)
 
 
 def _words(text: str) -> set[str]:
@@ -220,11 +220,11 @@ def _reserved(tools: Iterable[ToolSchema]) -> set[str]:
     return {tool.name for tool in tools if tool.name in (*RESERVED_SCHEMAS, *CONTEXT_TOOLS)}
 
 
-def _points(scores: Mapping[str, Score], tool: ToolSchema) -> int:
+def _points(scores: Mapping[str, ToolScore], tool: ToolSchema) -> int:
     return scores[tool.name].points if tool.name in scores else 0
 
 
-def _tier(score: Score | None) -> int:
+def _tier(score: ToolScore | None) -> int:
     if score is None or score.secondary:
         return 3
     return 0 if score.points >= PRIMARY else 1 if score.points > 0 else 2

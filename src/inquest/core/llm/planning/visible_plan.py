@@ -27,7 +27,7 @@ STEP_ARGUMENT: Final = "step"
 SUBMIT_NAMES: Final = frozenset(tool.name for tools in SUBMIT_TOOLS.values() for tool in tools)
 
 
-class Exchange(Protocol):
+class PlannedTurn(Protocol):
     """One reply and the answers to its calls, as `inquiry.Turn` has them."""
 
     @property
@@ -55,7 +55,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Block:
+class PlanBlock:
     """A plan as it stands in a text, and the text without it."""
 
     steps: tuple[str, ...]
@@ -70,7 +70,7 @@ _FENCE: Final = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
 _MORE: Final = re.compile(r"^(?:\s{4,}|\t\s*)(?P<text>\S.*)$")
 
 
-def plan_block(text: str, *, least: int = MIN_STEPS) -> Block | None:
+def plan_block(text: str, *, least: int = MIN_STEPS) -> PlanBlock | None:
     """The block at the start of a text; None where there is none, or one of fewer than `least` items."""
     lines = text.splitlines()
     start = _after_heading(lines)
@@ -82,7 +82,7 @@ def plan_block(text: str, *, least: int = MIN_STEPS) -> Block | None:
         return None
     if fenced and end < len(lines) and _FENCE.match(lines[end]):
         end += 1
-    return Block(tuple(map(_shown, items[:MAX_STEPS])), "\n".join(lines[end:]).strip())
+    return PlanBlock(tuple(map(_shown, items[:MAX_STEPS])), "\n".join(lines[end:]).strip())
 
 
 def without_plan(text: str) -> str:
@@ -122,7 +122,7 @@ def _shown(text: str) -> str:
 # --- the plan of a conversation -----------------------------------------------------------------------------------
 
 
-def plan_of(turns: Iterable[Exchange], *, ended: bool = False) -> tuple[Step, ...]:
+def plan_of(turns: Iterable[PlannedTurn], *, ended: bool = False) -> tuple[Step, ...]:
     """The steps with their states; after the end what nobody touched is Skipped."""
     plan: tuple[Step, ...] = ()
     for number, turn in enumerate(turns):
@@ -174,7 +174,7 @@ def _upserted(plan: tuple[Step, ...], todo: Mapping[str, str]) -> tuple[Step, ..
 # --- booking -----------------------------------------------------------------------------------------------------
 
 
-def _booked(plan: tuple[Step, ...], turn: Exchange) -> tuple[Step, ...]:
+def _booked(plan: tuple[Step, ...], turn: PlannedTurn) -> tuple[Step, ...]:
     """Every call of the turn on its step; a verdict's turn looks at nothing."""
     calls = [call for call in turn.reply.tool_calls if not call.name.startswith(EXEMPT_PREFIX)]
     if any(call.name in SUBMIT_NAMES for call in calls):

@@ -15,7 +15,7 @@ from typing import Final
 from inquest.api.base import rfc3339
 from inquest.api.types import Mode
 from inquest.core.diagnosis.categories import CATEGORIES
-from inquest.core.diagnosis.playbooks import Playbook
+from inquest.core.diagnosis.playbooks import PlaybookMatch
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap
 from inquest.core.evidence.short_forms import condensed, marker, preview, reread
 from inquest.core.llm.tool_calls import boundary_of
@@ -94,7 +94,7 @@ class RcaContext:
     """The section of pipeline 16, heading included."""
     memory: str = ""
     """What earlier cases taught, heading included (behaviours, section 17)."""
-    playbooks: tuple[Playbook, ...] = ()
+    playbooks: tuple[PlaybookMatch, ...] = ()
     first_tools: tuple[str, ...] = ()
     rationale: str = ""
     """Why these tools first."""
@@ -202,7 +202,7 @@ class Varies(IntEnum):
 
 
 @dataclass(frozen=True)
-class Part:
+class PromptPart:
     """One part of the prompt; an empty text vanishes with its heading."""
 
     name: str
@@ -238,7 +238,7 @@ def _playbooks(context: RcaContext) -> str:
     return section("Playbooks that match", *(_playbook(found) for found in context.playbooks))
 
 
-def _playbook(found: Playbook) -> str:
+def _playbook(found: PlaybookMatch) -> str:
     """A strong default, not an order: candidates, never verdicts (behaviours, section 5.2)."""
     cited = f" ({', '.join(found.evidence)})" if found.evidence else ""
     lines = (
@@ -424,24 +424,24 @@ def _line(label: str, value: str) -> str:
     return f"- {filtered(label)}: {filtered(value)}" if value.strip() else ""
 
 
-PARTS: Final[tuple[Part, ...]] = (
-    Part("role, method, guardrails", Varies.NEVER, lambda context: METHOD),
-    Part("verdict", Varies.NEVER, lambda context: VERDICT),
-    Part("data", Varies.NEVER, lambda context: DATA),
-    Part("plan", Varies.BY_INSTALLATION, lambda context: PLAN if context.visible_plan else ""),
-    Part("metrics", Varies.BY_INSTALLATION, lambda context: METRICS if context.metrics else ""),
-    Part("missing stacks", Varies.BY_INSTALLATION, _missing_stacks),
-    Part("prediction", Varies.BY_CASE, lambda context: PROACTIVE if context.mode is Mode.PROACTIVE else ""),
-    Part("playbooks", Varies.BY_CASE, _playbooks),
-    Part("incident", Varies.BY_CASE, _incident),
-    Part("business", Varies.BY_CASE, _business),
-    Part("technical", Varies.BY_CASE, _technical),
-    Part("duplicates", Varies.BY_CASE, _duplicates),
-    Part("context", Varies.BY_CASE, _surroundings),
-    Part("history", Varies.BY_CASE, lambda context: filtered(context.history)),
-    Part("memory", Varies.BY_CASE, lambda context: filtered(context.memory)),
-    Part("where to look first", Varies.BY_CASE, _advice),
-    Part("sufficiency", Varies.BY_CASE, _sufficiency),
-    Part("snapshot", Varies.BY_CASE, _snapshot),
+PARTS: Final[tuple[PromptPart, ...]] = (
+    PromptPart("role, method, guardrails", Varies.NEVER, lambda context: METHOD),
+    PromptPart("verdict", Varies.NEVER, lambda context: VERDICT),
+    PromptPart("data", Varies.NEVER, lambda context: DATA),
+    PromptPart("plan", Varies.BY_INSTALLATION, lambda context: PLAN if context.visible_plan else ""),
+    PromptPart("metrics", Varies.BY_INSTALLATION, lambda context: METRICS if context.metrics else ""),
+    PromptPart("missing stacks", Varies.BY_INSTALLATION, _missing_stacks),
+    PromptPart("prediction", Varies.BY_CASE, lambda context: PROACTIVE if context.mode is Mode.PROACTIVE else ""),
+    PromptPart("playbooks", Varies.BY_CASE, _playbooks),
+    PromptPart("incident", Varies.BY_CASE, _incident),
+    PromptPart("business", Varies.BY_CASE, _business),
+    PromptPart("technical", Varies.BY_CASE, _technical),
+    PromptPart("duplicates", Varies.BY_CASE, _duplicates),
+    PromptPart("context", Varies.BY_CASE, _surroundings),
+    PromptPart("history", Varies.BY_CASE, lambda context: filtered(context.history)),
+    PromptPart("memory", Varies.BY_CASE, lambda context: filtered(context.memory)),
+    PromptPart("where to look first", Varies.BY_CASE, _advice),
+    PromptPart("sufficiency", Varies.BY_CASE, _sufficiency),
+    PromptPart("snapshot", Varies.BY_CASE, _snapshot),
 )
 """The whole prompt, in order."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from inquest.core.llm.reply.verdicts import Problem, RcaReply, SelectionReply
+from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict, SelectionVerdict
 
 _NOTHING_TO_DO: Final = ("not_actionable", "problem_resolved")
 
 
-def contradictions(reply: RcaReply | SelectionReply) -> tuple[Problem, ...]:
+def contradictions(reply: RcaVerdict | SelectionVerdict) -> tuple[FieldProblem, ...]:
     """Statements of one reply that cannot both be true."""
-    choice = reply.choice if isinstance(reply, SelectionReply) else None
+    choice = reply.choice if isinstance(reply, SelectionVerdict) else None
     return contradictions_of(reply.outcome, reply.actionable, workflow=choice is not None)
 
 
-def contradictions_of(outcome: str, actionable: bool | None, *, workflow: bool) -> tuple[Problem, ...]:
+def contradictions_of(outcome: str, actionable: bool | None, *, workflow: bool) -> tuple[FieldProblem, ...]:
     """The same over the fields alone, for a merged reply."""
     tests = (
         (actionable is True and outcome in _NOTHING_TO_DO, "actionable", "true", f"contradicts {outcome}"),
@@ -23,4 +23,4 @@ def contradictions_of(outcome: str, actionable: bool | None, *, workflow: bool) 
         (workflow and outcome in _NOTHING_TO_DO, "investigation_outcome", outcome, "contradicts selected_workflow"),
         (workflow and actionable is False, "actionable", "false", "contradicts selected_workflow"),
     )
-    return tuple(Problem(path, value, rule) for hit, path, value, rule in tests if hit)
+    return tuple(FieldProblem(path, value, rule) for hit, path, value, rule in tests if hit)

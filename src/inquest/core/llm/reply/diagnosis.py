@@ -26,19 +26,19 @@ from inquest.core.diagnosis.diagnosis import (
     agreement_of_findings,
     ranked_causes,
 )
-from inquest.core.evidence.evidence import Caution, Evidence, Finding
+from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding
 from inquest.core.llm.reply.contradictions import contradictions
 from inquest.core.llm.reply.reading import labelled_summary
-from inquest.core.llm.reply.verdicts import Problem, RcaReply
+from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict
 
 
 def diagnosis_from_reply(
-    reply: RcaReply,
+    reply: RcaVerdict,
     checked: CheckedClaims,
     findings: Sequence[Finding] = (),
     *,
     signal_target: TargetRef | None = None,
-    problems: Sequence[Problem] = (),
+    problems: Sequence[FieldProblem] = (),
     evidence: Iterable[Evidence] = (),
 ) -> Diagnosis:
     """A model's verdict as the checks leave it; `problems` are those that the corrective turn did not heal."""
@@ -87,7 +87,7 @@ _KILLED: Final = re.compile(r"\bOOMKilled\b")
 WELL: Final = "Healthy"
 
 
-def _disproof(reply: RcaReply, findings: Sequence[Finding]) -> Finding | None:
+def _disproof(reply: RcaVerdict, findings: Sequence[Finding]) -> Finding | None:
     """The finding of high certainty that is there although the model says that all is well."""
     said = category_from(reply.signal_name)
     says_well = said == WELL or (said == UNKNOWN and reply.outcome == "problem_resolved")
@@ -96,15 +96,15 @@ def _disproof(reply: RcaReply, findings: Sequence[Finding]) -> Finding | None:
 
 
 def _unwell(
-    reply: RcaReply,
+    reply: RcaVerdict,
     checked: CheckedClaims,
     proof: Finding,
     findings: Sequence[Finding],
-    problems: Sequence[Problem],
+    problems: Sequence[FieldProblem],
 ) -> Diagnosis:
     """What code has proven stands in the place of a verdict that denies it; a warning keeps the model's words."""
     said = f"A detector proves the contrary of the verdict: {proof.category} of {proof.object.display}"
-    against = Caution("FindingContradicts", f"{said}; the model said: {reply.summary}"[:MAX_DOUBTS])
+    against = CaseWarning("FindingContradicts", f"{said}; the model said: {reply.summary}"[:MAX_DOUBTS])
     return Diagnosis(
         summary=proof.summary,
         severity=reply.severity,
@@ -125,38 +125,40 @@ def _unwell(
     )
 
 
-def _cautions(checked: CheckedClaims, against: Finding | None) -> tuple[Caution, ...]:
+def _cautions(checked: CheckedClaims, against: Finding | None) -> tuple[CaseWarning, ...]:
     found = []
     if not checked.judged:
-        found.append(Caution("NoClaims", "No claim that could be checked was made; the confidence is the model's own"))
+        found.append(
+            CaseWarning("NoClaims", "No claim that could be checked was made; the confidence is the model's own")
+        )
     if against:
         text = f"A detector names another cause: {against.category} of {against.object.display}"
-        found.append(Caution("FindingContradicts", text))
+        found.append(CaseWarning("FindingContradicts", text))
     return tuple(found)
 
 
-def _belied_caution(said: str) -> Caution:
-    return Caution("CategoryContradicted", f"Exit code 137 without a word of memory in the evidence is not {said}")
+def _belied_caution(said: str) -> CaseWarning:
+    return CaseWarning("CategoryContradicted", f"Exit code 137 without a word of memory in the evidence is not {said}")
 
 
-def cautions_from(problems: Sequence[Problem], conflicts: Sequence[Problem]) -> tuple[Caution, ...]:
+def cautions_from(problems: Sequence[FieldProblem], conflicts: Sequence[FieldProblem]) -> tuple[CaseWarning, ...]:
     """What is left of a reply's problems after the corrective turn (pipeline, 3.8)."""
     paths = tuple(dict.fromkeys(problem.path for problem in problems if problem not in conflicts))
     found = []
     if paths:
-        found.append(Caution("ReplyProblems", f"Parts of the reply could not be used: {', '.join(paths)}"))
+        found.append(CaseWarning("ReplyProblems", f"Parts of the reply could not be used: {', '.join(paths)}"))
     if conflicts:
         found.append(contradictory(conflicts))
     return tuple(found)
 
 
-def contradictory(conflicts: Sequence[Problem]) -> Caution:
+def contradictory(conflicts: Sequence[FieldProblem]) -> CaseWarning:
     """The warning that policy sees when a verdict contradicts itself."""
     texts = "; ".join(f"{conflict.path} {conflict.value} {conflict.rule}" for conflict in conflicts)
-    return Caution("ContradictoryVerdict", f"Contradictory verdict: {texts}")
+    return CaseWarning("ContradictoryVerdict", f"Contradictory verdict: {texts}")
 
 
-def _notes(reply: RcaReply, checked: CheckedClaims) -> tuple[str, ...]:
+def _notes(reply: RcaVerdict, checked: CheckedClaims) -> tuple[str, ...]:
     asked = (
         ("cause", reply.cause_field),
         ("causal_chain", len(reply.causal_chain) > 1),
@@ -170,7 +172,7 @@ def _notes(reply: RcaReply, checked: CheckedClaims) -> tuple[str, ...]:
 
 
 def _cause_of(
-    reply: RcaReply, checked: CheckedClaims, category: str, target: TargetRef | None, figure: float | None
+    reply: RcaVerdict, checked: CheckedClaims, category: str, target: TargetRef | None, figure: float | None
 ) -> tuple[Cause, ...]:
     if target is None:
         return ()

@@ -36,7 +36,14 @@ from inquest.core.llm.reply.schemas import (
     SUBMIT_TOOLS,
     SUBMIT_WITH_WORKFLOW,
 )
-from inquest.core.llm.reply.verdicts import Choice, Problem, RcaReply, Reply, SelectionReply, StreamReply
+from inquest.core.llm.reply.verdicts import (
+    FieldProblem,
+    RcaVerdict,
+    Reply,
+    SelectionVerdict,
+    StreamVerdict,
+    WorkflowChoice,
+)
 from inquest.core.text import shown, visible
 
 T = TypeVar("T")
@@ -56,7 +63,7 @@ class Reading:
     """What the reader made of one reply; no `reply` means unusable, and `failure` says how."""
 
     reply: Reply | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[FieldProblem, ...] = ()
     failure: str = ""
     """Empty, NoJson or NoRecognisedFields."""
 
@@ -104,20 +111,20 @@ def _read_place(invocation: Invocation, tool: str, text: str) -> Reading:
     return first or Reading(None, failure=NO_JSON if trimmed(text) else EMPTY)
 
 
-Read = tuple[Reply, list[Problem]]
+Read = tuple[Reply, list[FieldProblem]]
 
 
 def _reading_of(read: Read) -> Reading:
     reply, problems = read
-    found = (*problems, *(() if isinstance(reply, StreamReply) else contradictions(reply)))
+    found = (*problems, *(() if isinstance(reply, StreamVerdict) else contradictions(reply)))
     return Reading(reply, found) if _is_usable(reply) else Reading(None, found, NO_FIELDS)
 
 
 def _is_usable(reply: Reply) -> bool:
     """The partial guard (pipeline, 3.6)."""
-    if isinstance(reply, StreamReply):
+    if isinstance(reply, StreamVerdict):
         return bool(reply.hypothesis)
-    if isinstance(reply, RcaReply):
+    if isinstance(reply, RcaVerdict):
         return bool(reply.summary)
     return reply.declined or bool(reply.summary) or reply.choice is not None
 
@@ -140,7 +147,7 @@ class _Form:
     """One object of a reply, its keys in any spelling; `problems` is shared by all forms of a reply."""
 
     found: Found
-    problems: list[Problem]
+    problems: list[FieldProblem]
     path: str = ""
 
     def raw(self, name: str) -> Any:
@@ -172,13 +179,13 @@ class _Form:
         return _Form(found or {}, self.problems, self.where(name))
 
     def report(self, name: str, raw: Any, rule: str) -> None:
-        self.problems.append(Problem(self.where(name), _shown(raw), rule))
+        self.problems.append(FieldProblem(self.where(name), _shown(raw), rule))
 
     def require(self, name: str, present: object) -> None:
         """Report a field that the schema asks for; one that was dropped is reported already."""
         path = self.where(name)
         if not present and not any(problem.path == path for problem in self.problems):
-            self.problems.append(Problem(path, "", REQUIRED))
+            self.problems.append(FieldProblem(path, "", REQUIRED))
 
     def where(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
@@ -333,7 +340,7 @@ def _rca(found: Found) -> Read:
     core = _core(form, cause)
     where = cause.inner("cause")
     claims, dropped = _claims(cause)
-    reply = RcaReply(
+    reply = RcaVerdict(
         summary=core.summary,
         severity=core.severity,
         signal_name=cause.prose("signal_name"),
@@ -359,7 +366,7 @@ def _rca(found: Found) -> Read:
 
 def _found_in_part(found: Found) -> Read:
     form = _Form(found, [])
-    reply = StreamReply(
+    reply = StreamVerdict(
         hypothesis=form.prose("hypothesis"),
         signals=form.texts("signals"),
         confidence=form.confidence(),
@@ -440,20 +447,25 @@ def _declined(found: Found) -> Read:
     return reply, form.problems
 
 
-def _selection(found: Found) -> tuple[_Form, SelectionReply]:
+def _selection(found: Found) -> tuple[_Form, SelectionVerdict]:
     form = _Form(found, [])
     alternatives, dropped = _alternatives(form)
     return form, _verdict(form, _choice(form), alternatives, dropped, declined=False)
 
 
 def _verdict(
-    form: _Form, choice: Choice | None, alternatives: tuple[Choice, ...], dropped: int, *, declined: bool
-) -> SelectionReply:
+    form: _Form,
+    choice: WorkflowChoice | None,
+    alternatives: tuple[WorkflowChoice, ...],
+    dropped: int,
+    *,
+    declined: bool,
+) -> SelectionVerdict:
     core = _core(form, form.inner("root_cause_analysis"))
     overall = form.confidence()
     if choice and choice.confidence is None:
         choice = _with_confidence(choice, overall)
-    return SelectionReply(
+    return SelectionVerdict(
         summary=core.summary,
         severity=core.severity,
         contributing_factors=core.factors,
@@ -471,12 +483,12 @@ def _verdict(
     )
 
 
-def _with_confidence(choice: Choice, figure: float | None) -> Choice:
+def _with_confidence(choice: WorkflowChoice, figure: float | None) -> WorkflowChoice:
     """The overall figure of the same reply stands in for a workflow's own (pipeline, 3.5)."""
-    return Choice(choice.workflow_id, figure, choice.rationale, choice.parameters, choice.engine, choice.bundle)
+    return WorkflowChoice(choice.workflow_id, figure, choice.rationale, choice.parameters, choice.engine, choice.bundle)
 
 
-def _choice(form: _Form) -> Choice | None:
+def _choice(form: _Form) -> WorkflowChoice | None:
     """The nested workflow, or the flat form; where both name one and differ the nested one counts."""
     chosen = form.inner("selected_workflow")
     flat, nested = form.text("workflow_id"), chosen.text("workflow_id")
@@ -487,8 +499,8 @@ def _choice(form: _Form) -> Choice | None:
     return _flat_choice(form) if flat else None
 
 
-def _choice_of(form: _Form, rationale: str) -> Choice:
-    return Choice(
+def _choice_of(form: _Form, rationale: str) -> WorkflowChoice:
+    return WorkflowChoice(
         workflow_id=form.text("workflow_id"),
         confidence=form.confidence(),
         rationale=form.prose(rationale),
@@ -498,8 +510,8 @@ def _choice_of(form: _Form, rationale: str) -> Choice:
     )
 
 
-def _flat_choice(form: _Form) -> Choice:
-    return Choice(
+def _flat_choice(form: _Form) -> WorkflowChoice:
+    return WorkflowChoice(
         workflow_id=form.text("workflow_id"),
         confidence=None,
         rationale=form.prose("workflow_rationale"),
@@ -507,7 +519,7 @@ def _flat_choice(form: _Form) -> Choice:
     )
 
 
-def _alternatives(form: _Form) -> tuple[tuple[Choice, ...], int]:
+def _alternatives(form: _Form) -> tuple[tuple[WorkflowChoice, ...], int]:
     entries = form.entries("alternative_workflows")
     forms = [
         _Form(entry if isinstance(entry, Mapping) else {}, form.problems, f"alternative_workflows[{index}]")
@@ -517,11 +529,11 @@ def _alternatives(form: _Form) -> tuple[tuple[Choice, ...], int]:
     return kept, len(entries) - len(kept)
 
 
-def _require_summary(form: _Form, reply: SelectionReply) -> None:
+def _require_summary(form: _Form, reply: SelectionVerdict) -> None:
     form.require("root_cause_analysis.summary", reply.summary)
 
 
-def _require_workflow(form: _Form, reply: SelectionReply) -> None:
+def _require_workflow(form: _Form, reply: SelectionVerdict) -> None:
     """What the schema of `submit_result_with_workflow` asks for (pipeline, 2.4)."""
     form.require("selected_workflow", reply.choice)
     form.require("confidence", reply.confidence is not None)
@@ -593,5 +605,5 @@ def corrective_message(invocation: Invocation, reading: Reading) -> str:
     return "\n".join(lines)
 
 
-def _problem_line(problem: Problem) -> str:
+def _problem_line(problem: FieldProblem) -> str:
     return f"- {problem.path} {problem.rule}" + (f"; found: {problem.value}" if problem.value else "")

@@ -11,7 +11,7 @@ from inquest.core.diagnosis.claims import RawClaim
 
 
 @dataclass(frozen=True)
-class Problem:
+class FieldProblem:
     """One violation: the path of the field, what stood there, the rule it broke."""
 
     path: str
@@ -20,7 +20,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class RcaReply:
+class RcaVerdict:
     """The verdict of invocation 1, coerced and validated; None and empty mean that the model did not say."""
 
     summary: str
@@ -44,7 +44,7 @@ class RcaReply:
 
 
 @dataclass(frozen=True)
-class Choice:
+class WorkflowChoice:
     """A workflow that was named, with the figure that the gate reads."""
 
     workflow_id: str
@@ -56,15 +56,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class SelectionReply:
+class SelectionVerdict:
     """The verdict of invocation 2; `declined` is True when it came through submit_result_no_workflow."""
 
     summary: str = ""
     severity: str = ""
     contributing_factors: tuple[str, ...] = ()
     target: TargetRef | None = None
-    choice: Choice | None = None
-    alternatives: tuple[Choice, ...] = ()
+    choice: WorkflowChoice | None = None
+    alternatives: tuple[WorkflowChoice, ...] = ()
     dropped_alternatives: int = 0
     reasoning: str = ""
     declined: bool = False
@@ -76,7 +76,7 @@ class SelectionReply:
 
 
 @dataclass(frozen=True)
-class StreamReply:
+class StreamVerdict:
     """What one of the four streams says of its part; the figure is the model's own."""
 
     hypothesis: str
@@ -85,4 +85,4 @@ class StreamReply:
     evidence: tuple[str, ...] = ()
 
 
-Reply = RcaReply | SelectionReply | StreamReply
+Reply = RcaVerdict | SelectionVerdict | StreamVerdict

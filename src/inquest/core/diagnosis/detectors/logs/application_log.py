@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.core.diagnosis.detectors.logs.causes import cause_of_end, cause_while_running, summary_of
-from inquest.core.diagnosis.detectors.logs.view import Cause, view_of
+from inquest.core.diagnosis.detectors.logs.view import LogCause, view_of
 from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
@@ -75,18 +75,18 @@ def _has_run(snapshot: Snapshot, container: Container, patience: timedelta) -> b
     return container.started is None or snapshot.taken_at - container.started >= patience
 
 
-def _unready(snapshot: Snapshot, container: Container, log: LogTail) -> Cause | None:
+def _unready(snapshot: Snapshot, container: Container, log: LogTail) -> LogCause | None:
     """Its last word while it is not ready; an error of its own is not why, unless it says what of."""
     view = view_of(snapshot, container, log)
     found = cause_while_running(view, least=1, within=_AT_END) or cause_of_end(view)
     return None if found is None or found.kind in _OWN_WORDS else found
 
 
-def _serving(snapshot: Snapshot, container: Container, log: LogTail) -> Cause | None:
+def _serving(snapshot: Snapshot, container: Container, log: LogTail) -> LogCause | None:
     return cause_while_running(view_of(snapshot, container, log), least=_OFTEN, within=_AT_END)
 
 
-def _finding(snapshot: Snapshot, container: Container, found: Cause, loss: float, doing: str) -> Finding:
+def _finding(snapshot: Snapshot, container: Container, found: LogCause, loss: float, doing: str) -> Finding:
     ref = culprit(snapshot, container.pod)
     facts = {**rollout_facts(snapshot, ref), "container": container.name, "pod": container.pod.name, **found.facts}
     return Finding(

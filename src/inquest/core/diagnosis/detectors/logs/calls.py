@@ -8,16 +8,16 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.logs.peers import without_token
-from inquest.core.diagnosis.detectors.logs.view import Cause, View, external, held, holder
-from inquest.core.diagnosis.detectors.logs.words import Said
+from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
+from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import Callee, callee, nearest_service, workload_named
-from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of
+from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of
 from inquest.core.diagnosis.detectors.reading import cited, container_field, containers_of, pod_field, ref_of
-from inquest.core.evidence.evidence import Observed
+from inquest.core.evidence.evidence import ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 
-def dns(view: View, said: Said) -> Cause | None:
+def dns(view: LogView, said: LogFinding) -> LogCause | None:
     """A name that is not found: wrong in a setting, unknown outside, or a resolver that does not answer."""
     host = said.named.get("host", "")
     if not host:
@@ -36,10 +36,10 @@ def dns(view: View, said: Said) -> Cause | None:
     return _unknown_service(view, called, place, said)
 
 
-def _wrong_external_name(view: View, called: Callee, said: Said) -> Cause | None:
+def _wrong_external_name(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
     if called.service is None:
         return None
-    return Cause(
+    return LogCause(
         "DNSFailing",
         ref_of(called.service),
         "spec.externalName",
@@ -59,14 +59,14 @@ _TRANSIENT: Final = re.compile(
 """The resolver did not answer, which is not "there is no such name"."""
 
 
-def _own_resolver(view: View, called: Callee, said: Said) -> Cause | None:
+def _own_resolver(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
     """Its pods are told whom to ask, and that one does not answer, or does not know the cluster's names."""
     spec = view.container.pod.object.get("spec") or {}
     servers = [str(each) for each in (spec.get("dnsConfig") or {}).get("nameservers") or ()]
     silent = _TRANSIENT.search(said.line) and (not _ASKED.search(said.line) or _asked(said.line) in servers)
     if not servers or not (silent or (called.in_cluster and spec.get("dnsPolicy") == "None")):
         return None
-    return Cause(
+    return LogCause(
         "DNSFailing",
         view.ref,
         pod_field(view.ref, "dnsConfig.nameservers"),
@@ -89,11 +89,11 @@ def _asked(line: str) -> str:
     return match["server"] if match else ""
 
 
-def _resolver_failing(view: View, called: Callee, said: Said) -> Cause | None:
+def _resolver_failing(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
     """The Service exists: the name is right, and the resolver is not reached or not asked."""
     policy = str((view.container.pod.object.get("spec") or {}).get("dnsPolicy") or "")
     if policy in ("None", "Default"):
-        return Cause(
+        return LogCause(
             "DNSFailing",
             view.ref,
             pod_field(view.ref, "dnsPolicy"),
@@ -104,7 +104,7 @@ def _resolver_failing(view: View, called: Callee, said: Said) -> Cause | None:
             refuted_by=(f"{called.host} resolves in a pod with this dnsPolicy.",),
             actions=("PatchConfiguration", "RollbackDeployment"),
         )
-    return Cause(
+    return LogCause(
         "DNSFailing",
         view.ref,
         "log",
@@ -116,10 +116,10 @@ def _resolver_failing(view: View, called: Callee, said: Said) -> Cause | None:
     )
 
 
-def _unknown_outside(view: View, called: Callee, place: Place | None, said: Said) -> Cause:
+def _unknown_outside(view: LogView, called: Callee, place: BoundSetting | None, said: LogFinding) -> LogCause:
     away = bool(_TRANSIENT.search(said.line))
     where = f", named in {place.ref.display} {place.field}" if place else ""
-    return Cause(
+    return LogCause(
         "DNSFailing",
         external(called.host),
         "name",
@@ -133,7 +133,7 @@ def _unknown_outside(view: View, called: Callee, place: Place | None, said: Said
     )
 
 
-def _unknown_service(view: View, called: Callee, place: Place | None, said: Said) -> Cause:
+def _unknown_service(view: LogView, called: Callee, place: BoundSetting | None, said: LogFinding) -> LogCause:
     absent = view.snapshot.proves_absent(TargetRef(kind="Service", name=called.name, namespace=called.namespace))
     behind = workload_named(view.snapshot, called.name, called.namespace)
     near = nearest_service(view.snapshot, called.name, called.namespace)
@@ -142,9 +142,9 @@ def _unknown_service(view: View, called: Callee, place: Place | None, said: Said
     if _TRANSIENT.search(said.line) and not absent:
         return _resolver_silent(view, called, said)
     meant = f"; Service/{near.name} exists" if near else ""
-    found = place or Place(view.ref, "log", called.host)
+    found = place or BoundSetting(view.ref, "log", called.host)
     proof = cited(view.snapshot, near.evidence, f'"name":"{near.name}"') if near else ()
-    return Cause(
+    return LogCause(
         "AddressMisconfigured",
         found.ref,
         found.field,
@@ -158,8 +158,8 @@ def _unknown_service(view: View, called: Callee, place: Place | None, said: Said
     )
 
 
-def _resolver_silent(view: View, called: Callee, said: Said) -> Cause:
-    return Cause(
+def _resolver_silent(view: LogView, called: Callee, said: LogFinding) -> LogCause:
+    return LogCause(
         "DNSFailing",
         view.ref,
         "log",
@@ -171,9 +171,9 @@ def _resolver_silent(view: View, called: Callee, said: Said) -> Cause:
     )
 
 
-def _service_missing(view: View, called: Callee, behind: Observed, said: Said) -> Cause:
+def _service_missing(view: LogView, called: Callee, behind: ObservedObject, said: LogFinding) -> LogCause:
     ref = TargetRef(api_version="v1", kind="Service", name=called.name, namespace=called.namespace)
-    return Cause(
+    return LogCause(
         "DNSFailing",
         ref,
         "metadata.name",
@@ -189,7 +189,7 @@ def _service_missing(view: View, called: Callee, behind: Observed, said: Said) -
     )
 
 
-def refused(view: View, said: Said) -> Cause | None:
+def refused(view: LogView, said: LogFinding) -> LogCause | None:
     """An address that does not answer: by who stands behind it."""
     host, port = said.named.get("host", ""), said.named.get("port", "")
     if not host:
@@ -210,7 +210,7 @@ def refused(view: View, said: Said) -> Cause | None:
     return _refused_by_stranger(view, called, said)
 
 
-def _refused_locally(view: View, called: Callee, port: str, said: Said) -> Cause | None:
+def _refused_locally(view: LogView, called: Callee, port: str, said: LogFinding) -> LogCause | None:
     """Its own pod: a sidecar that is not up, or an address that means another place."""
     asks_api = port == _DEFAULT_API_PORT and bool(_ASKS_API.search(view.log.text[:_MAX_SEARCHED]))
     tokenless = without_token(view, said) if asks_api else None
@@ -221,7 +221,7 @@ def _refused_locally(view: View, called: Callee, port: str, said: Said) -> Cause
     ]
     running = [each for each in beside if not each.init or each.is_sidecar]
     if running:
-        return Cause(
+        return LogCause(
             "DependencyFailing",
             view.ref,
             container_field(view.ref, running[0], "name"),
@@ -236,9 +236,9 @@ def _refused_locally(view: View, called: Callee, port: str, said: Said) -> Cause
     place = place_of(view.snapshot, view.container, *(f"{name}:{port}" for name in names), *names)
     if place is None and not services:
         return None
-    found = place or Place(view.ref, "log", f"{called.host}:{port}")
+    found = place or BoundSetting(view.ref, "log", f"{called.host}:{port}")
     meant = f"; Service/{services[0].name} has that port" if services else ""
-    return Cause(
+    return LogCause(
         "AddressMisconfigured",
         found.ref,
         found.field,
@@ -262,12 +262,12 @@ _ASKS_API: Final = re.compile(
 _MAX_SEARCHED: Final = 20_000
 
 
-def _has_port(service: Observed, port: str, view: View) -> bool:
+def _has_port(service: ObservedObject, port: str, view: LogView) -> bool:
     ports = (service.object.get("spec") or {}).get("ports") or ()
     return service.namespace == view.container.pod.namespace and any(str(each.get("port")) == port for each in ports)
 
 
-def _refused_by_service(view: View, called: Callee, port: str, said: Said) -> Cause | None:
+def _refused_by_service(view: LogView, called: Callee, port: str, said: LogFinding) -> LogCause | None:
     if called.service is None:
         return None
     if port and called.ports and not called.listens(port):
@@ -277,7 +277,7 @@ def _refused_by_service(view: View, called: Callee, port: str, said: Said) -> Ca
     return _silent_service(view, called, said)
 
 
-def _wrong_port(view: View, called: Callee, port: str, said: Said) -> Cause | None:
+def _wrong_port(view: LogView, called: Callee, port: str, said: LogFinding) -> LogCause | None:
     if called.service is None:
         return None
     names = [
@@ -288,9 +288,9 @@ def _wrong_port(view: View, called: Callee, port: str, said: Said) -> Cause | No
         called.name,
     ]
     place = place_of(view.snapshot, view.container, *names)
-    found = place or Place(ref_of(called.service), "spec.ports", port)
+    found = place or BoundSetting(ref_of(called.service), "spec.ports", port)
     offered = ", ".join(str(each.get("port")) for each in called.ports)
-    return Cause(
+    return LogCause(
         "AddressMisconfigured" if place else "PortMismatch",
         found.ref,
         found.field,
@@ -317,7 +317,7 @@ def _has_no_pods(snapshot: Snapshot, called: Callee) -> bool:
     return found is not None and not (found.object.get("status") or {}).get("readyReplicas")
 
 
-def _down(view: View, called: Callee, address: str, said: Said) -> Cause:
+def _down(view: LogView, called: Callee, address: str, said: LogFinding) -> LogCause:
     """What it calls has pods that are not ready, or none."""
     ref = called.workload or view.ref
     none = _wants_none(view.snapshot, called)
@@ -330,7 +330,7 @@ def _down(view: View, called: Callee, address: str, said: Said) -> Cause:
         else (f'"name":"{ref.name}"', f'"name":"{called.pods[0].name}"' if called.pods else "")
     )
     own = called.pods and not called.is_down
-    return Cause(
+    return LogCause(
         "ScaledToZero" if none else "DependencyFailing",
         ref,
         "spec.replicas" if none else "status.readyReplicas",
@@ -344,12 +344,12 @@ def _down(view: View, called: Callee, address: str, said: Said) -> Cause:
     )
 
 
-def _silent_service(view: View, called: Callee, said: Said) -> Cause | None:
+def _silent_service(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
     """It has ready pods, or nobody knows: what keeps them apart is for others to say."""
     if called.service is None:
         return None
     ref = called.workload if called.pods and called.workload else ref_of(called.service)
-    return Cause(
+    return LogCause(
         "DependencyFailing",
         ref,
         "process" if ref.kind != "Service" else "spec.ports",
@@ -363,9 +363,9 @@ def _silent_service(view: View, called: Callee, said: Said) -> Cause | None:
     )
 
 
-def _outside(view: View, called: Callee, said: Said) -> Cause:
+def _outside(view: LogView, called: Callee, said: LogFinding) -> LogCause:
     place = holder(view, called)
-    return Cause(
+    return LogCause(
         "ExternalServiceFailing",
         external(called.host),
         "process",
@@ -378,7 +378,7 @@ def _outside(view: View, called: Callee, said: Said) -> Cause:
     )
 
 
-def _refused_by_stranger(view: View, called: Callee, said: Said) -> Cause | None:
+def _refused_by_stranger(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
     """An address inside the cluster that nothing in the snapshot has."""
     place = holder(view, called)
     if called.name:
@@ -388,7 +388,7 @@ def _refused_by_stranger(view: View, called: Callee, said: Said) -> Cause | None
             return _unknown_service(view, called, place, said)
     if place is None:
         return _unknown_callee(view, called, said)
-    return Cause(
+    return LogCause(
         "AddressMisconfigured",
         place.ref,
         place.field,
@@ -402,8 +402,8 @@ def _refused_by_stranger(view: View, called: Callee, said: Said) -> Cause | None
     )
 
 
-def _unknown_callee(view: View, called: Callee, said: Said) -> Cause:
-    return Cause(
+def _unknown_callee(view: LogView, called: Callee, said: LogFinding) -> LogCause:
+    return LogCause(
         "DependencyFailing",
         external(called.host),
         "process",

@@ -39,12 +39,12 @@ from inquest.core.diagnosis.detectors.logs.settings_named import (
     read_only_files,
     reload,
 )
-from inquest.core.diagnosis.detectors.logs.view import Cause, View, command_place
-from inquest.core.diagnosis.detectors.logs.words import RANKS, Said, frame_in, lines_of, said_in, telling_line
+from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, command_place
+from inquest.core.diagnosis.detectors.logs.words import RANKS, LogFinding, frame_in, lines_of, said_in, telling_line
 from inquest.core.diagnosis.detectors.network.callee import is_database
-from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of, variable
+from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of, variable
 from inquest.core.diagnosis.detectors.reading import cited, containers_of, culprit, limited, pod_field
-from inquest.core.evidence.evidence import Observed
+from inquest.core.evidence.evidence import ObservedObject
 
 NEAR_END: Final = 100
 """Lines from the end of an ended run's log that can be its reason."""
@@ -79,7 +79,7 @@ CURABLE: Final = frozenset(
 """Kinds that a container can suffer from without ending."""
 
 
-def cause_of_end(view: View) -> Cause | None:
+def cause_of_end(view: LogView) -> LogCause | None:
     """Why a run ended, as its log says it; a trouble that the log says to be over is none."""
     lines = lines_of(view.log.text)
     said = [each for each in said_in(view.log.text) if each.index >= len(lines) - NEAR_END]
@@ -87,7 +87,7 @@ def cause_of_end(view: View) -> Cause | None:
     return _unexpanded(view, standing) or _first_cause(view, standing)
 
 
-def cause_while_running(view: View, *, least: int, within: int) -> Cause | None:
+def cause_while_running(view: LogView, *, least: int, within: int) -> LogCause | None:
     """What a running container complains of again and again up to the end of its log; what its clients do is not."""
     lines = lines_of(view.log.text)
     heard = (each for each in said_in(view.log.text) if each.kind in CURABLE and not _is_of_clients(view, each))
@@ -101,7 +101,7 @@ _LEAST: Final = {"reload": 1}
 """Said once and true until it says otherwise: what it was told last is not what it does."""
 
 
-def _is_of_clients(view: View, said: Said) -> bool:
+def _is_of_clients(view: LogView, said: LogFinding) -> bool:
     """A server writes down what others do to it: bad logins, broken connections, foreign protocols."""
     if _CLIENTS.search(said.line):
         return True
@@ -125,11 +125,11 @@ _OWN_CALL: Final = re.compile(
 """Words of the one who calls."""
 
 
-def _count(said: Iterable[Said], kind: str) -> int:
+def _count(said: Iterable[LogFinding], kind: str) -> int:
     return sum(each.kind == kind for each in said)
 
 
-def _is_over(said: Said, lines: Sequence[str]) -> bool:
+def _is_over(said: LogFinding, lines: Sequence[str]) -> bool:
     if _TOLERATED.search(said.line):
         return True
     later = lines[said.index + 1 :]
@@ -138,7 +138,7 @@ def _is_over(said: Said, lines: Sequence[str]) -> bool:
     return said.kind in CALLS and any(_RECOVERED.search(line) and not _NOT_RECOVERED.search(line) for line in later)
 
 
-def _first_cause(view: View, said: Sequence[Said]) -> Cause | None:
+def _first_cause(view: LogView, said: Sequence[LogFinding]) -> LogCause | None:
     tried: set[tuple[str, ...]] = set()
     for each in said:
         key = (each.kind, *each.named.values())
@@ -150,7 +150,7 @@ def _first_cause(view: View, said: Sequence[Said]) -> Cause | None:
     return None
 
 
-def _grounded(view: View, said: Said, found: Cause) -> Cause:
+def _grounded(view: LogView, said: LogFinding, found: LogCause) -> LogCause:
     """Every cause cites its line, and the object of the API server that the container stands in."""
     image = str(view.container.spec.get("image") or "")
     own = cited(view.snapshot, view.container.pod.evidence, f'"name":"{view.container.name}"', f'"image":"{image}"')
@@ -166,7 +166,7 @@ def _grounded(view: View, said: Said, found: Cause) -> Cause:
     )
 
 
-def summary_of(found: Cause, doing: str) -> str:
+def summary_of(found: LogCause, doing: str) -> str:
     """One sentence that names the object, whoever the words are about; `doing` says what the container does."""
     if found.object.display in found.says.partition(": ")[0]:
         return found.says[:500]
@@ -182,7 +182,7 @@ def summary_of(found: Cause, doing: str) -> str:
 _REFERENCE: Final = re.compile(r"\$\((?P<name>[A-Za-z_][\w.-]{0,120})\)")
 
 
-def _unexpanded(view: View, said: Iterable[Said]) -> Cause | None:
+def _unexpanded(view: LogView, said: Iterable[LogFinding]) -> LogCause | None:
     """`$(NAME)` of its own arguments or variables in a complaint: Kubernetes knew no value for it at that place."""
     for each in said:
         for match in _REFERENCE.finditer(each.line):
@@ -192,7 +192,7 @@ def _unexpanded(view: View, said: Iterable[Said]) -> Cause | None:
     return None
 
 
-def _is_script(view: View, text: str) -> bool:
+def _is_script(view: LogView, text: str) -> bool:
     """A shell has a `$(...)` of its own."""
     words = [*map(str, (*(view.container.spec.get("command") or ()), *(view.container.spec.get("args") or ())))]
     return any(flag in _RUNS_TEXT and text == script for flag, script in pairwise(words))
@@ -201,8 +201,8 @@ def _is_script(view: View, text: str) -> bool:
 _RUNS_TEXT: Final = frozenset({"-c", "-ec", "-lc", "-xc", "-ce", "-exc", "-euc"})
 
 
-def _left_as_written(view: View, said: Said, name: str, place: Place) -> Cause:
-    return Cause(
+def _left_as_written(view: LogView, said: LogFinding, name: str, place: BoundSetting) -> LogCause:
+    return LogCause(
         "EnvVarMissing",
         place.ref,
         place.field,
@@ -220,13 +220,13 @@ def _left_as_written(view: View, said: Said, name: str, place: Place) -> Cause:
 # --- the command -----------------------------------------------------------------------------------------------
 
 
-def _command_missing(view: View, said: Said) -> Cause:
+def _command_missing(view: LogView, said: LogFinding) -> LogCause:
     what = next(iter(said.named.values()), "")
     mounted = behind_file(view, what) if what.startswith("/") else None
     if mounted is not None:
         return mounted
     field, value = command_place(view)
-    return Cause(
+    return LogCause(
         "CommandFailing",
         view.ref,
         field,
@@ -239,9 +239,9 @@ def _command_missing(view: View, said: Said) -> Cause:
     )
 
 
-def _exec_format(view: View, said: Said) -> Cause:
+def _exec_format(view: LogView, said: LogFinding) -> LogCause:
     image = str(view.container.spec.get("image") or "")
-    return Cause(
+    return LogCause(
         "CommandFailing",
         view.ref,
         view.field("image"),
@@ -259,11 +259,11 @@ def _exec_format(view: View, said: Said) -> Cause:
 _FLAGS: Final = ("for", "flag", "defined", "option", "vm", "needed", "flags", "argument", "value")
 
 
-def _bad_flag(view: View, said: Said) -> Cause:
+def _bad_flag(view: LogView, said: LogFinding) -> LogCause:
     words = [said.named[key] for key in _FLAGS if key in said.named]
     place = place_of(view.snapshot, view.container, *(word for word in words if word.startswith("-")))
     field, value = (place.field, place.value) if place else command_place(view)
-    return Cause(
+    return LogCause(
         "CommandFailing",
         place.ref if place else view.ref,
         field,
@@ -280,14 +280,14 @@ def _bad_flag(view: View, said: Said) -> Cause:
 # --- ports -----------------------------------------------------------------------------------------------------
 
 
-def _port_in_use(view: View, said: Said) -> Cause:
+def _port_in_use(view: LogView, said: LogFinding) -> LogCause:
     port = said.named.get("port", "")
     rival = _rival(view, port)
     if _is_on_node(view.container.pod) and not rival:
         return _taken_on_node(view, port, said)
     place = place_of(view.snapshot, view.container, port) if port else None
     with_whom = f", which container {rival} of the same pod has" if rival else ""
-    return Cause(
+    return LogCause(
         "PortConflict",
         place.ref if place else view.ref,
         place.field if place else view.field("ports"),
@@ -301,16 +301,16 @@ def _port_in_use(view: View, said: Said) -> Cause:
     )
 
 
-def _is_on_node(pod: Observed) -> bool:
+def _is_on_node(pod: ObservedObject) -> bool:
     return bool((pod.object.get("spec") or {}).get("hostNetwork"))
 
 
-def _taken_on_node(view: View, port: str, said: Said) -> Cause:
+def _taken_on_node(view: LogView, port: str, said: LogFinding) -> LogCause:
     """The ports of the node are everybody's: a pod that says that it has this one, or somebody who does not say so."""
     holder = _holder_on_node(view, port)
     whose = culprit(view.snapshot, holder).display if holder else ""
     node = str((view.container.pod.object.get("spec") or {}).get("nodeName") or "")
-    return Cause(
+    return LogCause(
         "PortConflict",
         view.ref,
         pod_field(view.ref, "hostNetwork"),
@@ -328,7 +328,7 @@ def _taken_on_node(view: View, port: str, said: Said) -> Cause:
     )
 
 
-def _holder_on_node(view: View, port: str) -> Observed | None:
+def _holder_on_node(view: LogView, port: str) -> ObservedObject | None:
     node = (view.container.pod.object.get("spec") or {}).get("nodeName")
     for pod in view.snapshot.of_kind("Pod") if node and port else ():
         same = (pod.object.get("spec") or {}).get("nodeName") == node
@@ -337,13 +337,13 @@ def _holder_on_node(view: View, port: str) -> Observed | None:
     return None
 
 
-def _ports_on_node(pod: Observed) -> set[str]:
+def _ports_on_node(pod: ObservedObject) -> set[str]:
     ports = [each for container in containers_of(pod) for each in container.spec.get("ports") or ()]
     word = "containerPort" if _is_on_node(pod) else "hostPort"
     return {str(each.get(word)) for each in ports}
 
 
-def _rival(view: View, port: str) -> str:
+def _rival(view: LogView, port: str) -> str:
     """Another container of the pod that says that it has the port."""
     for other in containers_of(view.container.pod):
         ports = [str(each.get("containerPort")) for each in other.spec.get("ports") or ()]
@@ -358,14 +358,14 @@ def _rival(view: View, port: str) -> str:
 # --- memory, and the application's own word ---------------------------------------------------------------------------
 
 
-def _heap(view: View, said: Said) -> Cause:
+def _heap(view: LogView, said: LogFinding) -> LogCause:
     flags = place_of(view.snapshot, view.container, "JAVA_OPTS", "JAVA_TOOL_OPTIONS", "NODE_OPTIONS")
     known = next(
         (found for name in _HEAP_SETTINGS if (found := variable(view.snapshot, view.container, name))),
         flags,
     )
     field = known.field if known else view.field("resources.limits.memory")
-    return Cause(
+    return LogCause(
         "MemoryLeaking",
         view.ref,
         field,
@@ -385,10 +385,10 @@ _FREE_HEAP: Final = ("IncreaseMemoryLimits", "RestartDeployment")
 _HEAP_SETTINGS: Final = ("JAVA_OPTS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JVM_OPTS", "NODE_OPTIONS", "GOMEMLIMIT")
 
 
-def _leak(view: View, said: Said) -> Cause | None:
+def _leak(view: LogView, said: LogFinding) -> LogCause | None:
     if not re.search(r"memory|heap", said.line, re.IGNORECASE):
         return None
-    return Cause(
+    return LogCause(
         "MemoryLeaking",
         view.ref,
         view.field("resources.limits.memory"),
@@ -400,12 +400,12 @@ def _leak(view: View, said: Said) -> Cause | None:
     )
 
 
-def _exception(view: View, said: Said) -> Cause:
+def _exception(view: LogView, said: LogFinding) -> LogCause:
     """The application's own word; the exception's message rather than the words around it."""
     line = _message(view, said)
     frame = frame_in(view.log.text)
     at = f" at {frame}" if frame else ""
-    return Cause(
+    return LogCause(
         "ApplicationError",
         view.ref,
         "log",
@@ -424,7 +424,7 @@ def _exception(view: View, said: Said) -> Cause:
 _CAUSED: Final = re.compile(r"^Caused by: (?P<why>.{1,400})")
 
 
-def _message(view: View, said: Said) -> str:
+def _message(view: LogView, said: LogFinding) -> str:
     """The innermost cause that a stack trace names, else the line."""
     caused = [line for line in lines_of(view.log.text) if _CAUSED.search(line)]
     if caused:
@@ -432,11 +432,11 @@ def _message(view: View, said: Said) -> str:
     return said.line if len(said.line) > 12 else telling_line(view.log.text) or said.line
 
 
-def _last_word(view: View, said: Said) -> Cause:
+def _last_word(view: LogView, said: LogFinding) -> LogCause:
     return replace(_exception(view, said), confidence=0.75)
 
 
-Handler = Callable[[View, Said], Cause | None]
+Handler = Callable[[LogView, LogFinding], LogCause | None]
 _CAUSES: Final[dict[str, Handler]] = {
     "portInUse": _port_in_use,
     "execFormat": _exec_format,

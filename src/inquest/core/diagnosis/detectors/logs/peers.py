@@ -7,8 +7,8 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import annotations_of
-from inquest.core.diagnosis.detectors.logs.view import Cause, View, external, held, holder
-from inquest.core.diagnosis.detectors.logs.words import Said
+from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
+from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import (
     BROKERS,
     DATABASES,
@@ -20,13 +20,19 @@ from inquest.core.diagnosis.detectors.network.callee import (
 )
 from inquest.core.diagnosis.detectors.network.network_reading import addresses_of
 from inquest.core.diagnosis.detectors.network.network_reading import callee as called_service
-from inquest.core.diagnosis.detectors.platform.bindings import Place, key_field, place_of, secret_of, secret_variable
+from inquest.core.diagnosis.detectors.platform.bindings import (
+    BoundSetting,
+    key_field,
+    place_of,
+    secret_of,
+    secret_variable,
+)
 from inquest.core.diagnosis.detectors.reading import cited, containers_of, pod_field, ref_of, settings_of
 from inquest.core.diagnosis.detectors.workload_reading import full_name
-from inquest.core.evidence.evidence import Observed
+from inquest.core.evidence.evidence import ObservedObject
 
 
-def _database(view: View, said: Said, kinds: tuple[str, ...] = DATABASES) -> Callee | None:
+def _database(view: LogView, said: LogFinding, kinds: tuple[str, ...] = DATABASES) -> Callee | None:
     """The database a line is about: itself, the one it calls, or the only one that its settings name."""
     pod = view.container.pod
     if is_database(pod, kinds):
@@ -38,20 +44,20 @@ def _database(view: View, said: Said, kinds: tuple[str, ...] = DATABASES) -> Cal
     return database_called(view.snapshot, list(settings_of(view.snapshot, pod)), pod.namespace, kinds)
 
 
-def _database_ref(view: View, called: Callee | None) -> TargetRef:
+def _database_ref(view: LogView, called: Callee | None) -> TargetRef:
     if called is None:
         return view.ref
     return called.workload or (ref_of(called.service) if called.service else external(called.host))
 
 
-def too_many_connections(view: View, said: Said) -> Cause:
+def too_many_connections(view: LogView, said: LogFinding) -> LogCause:
     """A server that is full: its own limit where that was read."""
     called = _database(view, said)
     ref = _database_ref(view, called)
     place = _setting_of(view, called, "max_connections", "max-connections", "maxclients", "MAX_CONNECTIONS")
     pool = place_of(view.snapshot, view.container, "pool_size", "max_open_conns", "maximumPoolSize", "pool-size")
-    found = place or Place(ref, "process", said.line)
-    return Cause(
+    found = place or BoundSetting(ref, "process", said.line)
+    return LogCause(
         "ConnectionsExhausted",
         found.ref if place else ref,
         found.field,
@@ -65,7 +71,7 @@ def too_many_connections(view: View, said: Said) -> Cause:
     )
 
 
-def _setting_of(view: View, called: Callee | None, *words: str) -> Place | None:
+def _setting_of(view: LogView, called: Callee | None, *words: str) -> BoundSetting | None:
     for pod in called.pods[:1] if called else ():
         for container in containers_of(pod):
             found = place_of(view.snapshot, container, *words)
@@ -74,7 +80,7 @@ def _setting_of(view: View, called: Callee | None, *words: str) -> Place | None:
     return None
 
 
-def read_only_database(view: View, said: Said) -> Cause:
+def read_only_database(view: LogView, said: LogFinding) -> LogCause:
     """A database that takes no writes, or the Service of its readers that a writer was given."""
     misled = _sent_to_readers(view, said)
     if misled is not None:
@@ -88,7 +94,7 @@ def read_only_database(view: View, said: Said) -> Cause:
     return _takes_no_writes(view, said, ref, place, summary, 0.85 if called else 0.7)
 
 
-def store_full(view: View, said: Said) -> Cause | None:
+def store_full(view: LogView, said: LogFinding) -> LogCause | None:
     """A store that has no room for what it is given: the one that is called, and the bound it is set to."""
     called = _database(view, said)
     if called is None:
@@ -100,11 +106,11 @@ def store_full(view: View, said: Said) -> Cause | None:
 
 
 def _takes_no_writes(
-    view: View, said: Said, ref: TargetRef, place: Place | None, summary: str, confidence: float
-) -> Cause:
+    view: LogView, said: LogFinding, ref: TargetRef, place: BoundSetting | None, summary: str, confidence: float
+) -> LogCause:
     """`place` is the setting that makes it so, where one was found."""
-    found = place or Place(ref, "process", said.line)
-    return Cause(
+    found = place or BoundSetting(ref, "process", said.line)
+    return LogCause(
         "DatabaseFailing",
         found.ref,
         found.field,
@@ -118,16 +124,16 @@ def _takes_no_writes(
     )
 
 
-def broker_full(view: View, said: Said) -> Cause | None:
+def broker_full(view: LogView, said: LogFinding) -> LogCause | None:
     """A broker that takes no more messages, because nobody fetches them."""
     called = _database(view, said, BROKERS)
     if called is None:
         return None
     ref = _database_ref(view, called)
     asleep = _sleeping_reader(view, called)
-    found = Place(ref_of(asleep), "spec.replicas", "0") if asleep else Place(ref, "process", said.line)
+    found = BoundSetting(ref_of(asleep), "spec.replicas", "0") if asleep else BoundSetting(ref, "process", said.line)
     asleep_too = f", and {found.ref.display}, which fetches from it, is scaled to zero" if asleep else ""
-    return Cause(
+    return LogCause(
         "ScaledToZero" if asleep else "Overloaded",
         found.ref,
         found.field,
@@ -141,7 +147,7 @@ def broker_full(view: View, said: Said) -> Cause | None:
     )
 
 
-def _sleeping_reader(view: View, called: Callee) -> Observed | None:
+def _sleeping_reader(view: LogView, called: Callee) -> ObservedObject | None:
     """The one workload that is told of the broker and is scaled to nothing."""
     found = [
         each
@@ -151,12 +157,12 @@ def _sleeping_reader(view: View, called: Callee) -> Observed | None:
     return found[0] if len(found) == 1 else None
 
 
-def _names(view: View, workload: Observed, called: Callee) -> bool:
+def _names(view: LogView, workload: ObservedObject, called: Callee) -> bool:
     service = called.service.name if called.service else called.name
     return any(each.host.partition(".")[0] == service for each in addresses_of(view.snapshot, workload))
 
 
-def advertised(view: View, said: Said) -> Cause | None:
+def advertised(view: LogView, said: LogFinding) -> LogCause | None:
     """A broker that answered, and told the client to come to an address of which the client's settings know nothing."""
     host = said.named.get("host", "")
     own = place_of(view.snapshot, view.container, host)
@@ -166,8 +172,8 @@ def advertised(view: View, said: Said) -> Cause | None:
     if own is not None or called is None or called.workload is None:
         return None
     place = _setting_of(view, called, f"{host}:{said.named.get('port', '')}", host)
-    found = place or Place(called.workload, "process", host)
-    return Cause(
+    found = place or BoundSetting(called.workload, "process", host)
+    return LogCause(
         "AddressMisconfigured",
         found.ref,
         found.field,
@@ -203,7 +209,7 @@ _OWN_KEYS: Final = frozenset(
 """Variables by which a pod is somebody of its own in the cloud without its account's annotation."""
 
 
-def cloud_denied(view: View, said: Said) -> Cause | None:
+def cloud_denied(view: LogView, said: LogFinding) -> LogCause | None:
     """A cloud refuses a pod whose account is tied to none of the cloud, so that the pod acts as its node."""
     pod = view.container.pod
     name = str((pod.object.get("spec") or {}).get("serviceAccountName") or "default")
@@ -215,7 +221,7 @@ def cloud_denied(view: View, said: Said) -> Cause | None:
     if any(_CLOUD.search(each) for each in annotations_of(account.object)):
         return None
     ref = ref_of(account)
-    return Cause(
+    return LogCause(
         "CredentialsInvalid",
         ref,
         f"metadata.annotations[{key}]",
@@ -236,7 +242,7 @@ _READERS: Final = re.compile(
 """How the Services are called behind which the copies of a database stand."""
 
 
-def _sent_to_readers(view: View, said: Said) -> Cause | None:
+def _sent_to_readers(view: LogView, said: LogFinding) -> LogCause | None:
     """The one address in its settings whose Service is called like one for readers; the line may name it itself."""
     caller = view.snapshot.find(view.ref)
     known = addresses_of(view.snapshot, caller) if caller else []
@@ -250,7 +256,7 @@ def _sent_to_readers(view: View, said: Said) -> Cause | None:
     writers = _siblings(view, service)
     ref = ref_of(address.holder)
     meant = f"; Service/{writers[0].name} leads to the same workload" if writers else ""
-    return Cause(
+    return LogCause(
         "AddressMisconfigured",
         ref,
         address.field,
@@ -268,7 +274,7 @@ def _sent_to_readers(view: View, said: Said) -> Cause | None:
     )
 
 
-def _siblings(view: View, service: Observed) -> list[Observed]:
+def _siblings(view: LogView, service: ObservedObject) -> list[ObservedObject]:
     """Other Services before the same workload that are not for readers."""
     own = callee(view.snapshot, service.name, service.namespace).workload
     others = [each for each in view.snapshot.of_kind("Service") if each.namespace == service.namespace]
@@ -282,7 +288,7 @@ def _siblings(view: View, service: Observed) -> list[Observed]:
     ]
 
 
-def auth(view: View, said: Said) -> Cause | None:
+def auth(view: LogView, said: LogFinding) -> LogCause | None:
     """The caller's credentials and the callee's do not agree; what the caller is given is what can be seen."""
     user = next((said.named[key] for key in ("user", "mysqluser", "mssql", "role") if key in said.named), "")
     host = said.named.get("host", "")
@@ -290,14 +296,14 @@ def auth(view: View, said: Said) -> Cause | None:
         return None
     place = secret_variable(view.snapshot, view.container, host.partition(".")[0].replace("-", "_"), user)
     by_user = place_of(view.snapshot, view.container, user) if user and "role" in said.named else None
-    found = by_user or place or Place(view.ref, "log", said.line)
+    found = by_user or place or BoundSetting(view.ref, "log", said.line)
     secret, key = secret_of(view.container, found.name)
     where = view.container.pod.namespace or None
     ref = TargetRef(api_version="v1", kind="Secret", name=secret, namespace=where) if secret else found.ref
     field = (key_field(key) if key else "data") if secret else found.field
     to_whom = f" to {host}" if host else ""
     source = f" (Secret {secret}, {found.field})" if secret and found.name else ""
-    return Cause(
+    return LogCause(
         "CredentialsInvalid",
         ref,
         field,
@@ -312,7 +318,7 @@ def auth(view: View, said: Said) -> Cause | None:
     )
 
 
-def certificate(view: View, said: Said) -> Cause:
+def certificate(view: LogView, said: LogFinding) -> LogCause:
     """A certificate that is out of date or not accepted."""
     host = said.named.get("host", "")
     called = callee(view.snapshot, host, view.container.pod.namespace) if host else None
@@ -325,7 +331,7 @@ def certificate(view: View, said: Said) -> Cause:
         else view.ref
     )
     expired = "expired" in said.line.lower()
-    return Cause(
+    return LogCause(
         "CertificateExpired",
         ref,
         "log" if ref == view.ref else "process",
@@ -339,15 +345,15 @@ def certificate(view: View, said: Said) -> Cause:
     )
 
 
-def protocol(view: View, said: Said) -> Cause | None:
+def protocol(view: LogView, said: LogFinding) -> LogCause | None:
     """Two sides that speak different protocols: the setting that names the address holds the scheme too."""
     host = said.named.get("host", "")
     called = callee(view.snapshot, host, view.container.pod.namespace) if host else None
     place = holder(view, called) if called else None
-    found = place or (Place(ref_of(called.service), "spec.ports", host) if called and called.service else None)
+    found = place or (BoundSetting(ref_of(called.service), "spec.ports", host) if called and called.service else None)
     if found is None:
-        found = Place(view.ref, "log", said.line)
-    return Cause(
+        found = BoundSetting(view.ref, "log", said.line)
+    return LogCause(
         "ProtocolMismatch",
         found.ref,
         found.field,
@@ -361,13 +367,13 @@ def protocol(view: View, said: Said) -> Cause | None:
     )
 
 
-def database_broken(view: View, said: Said) -> Cause | None:
+def database_broken(view: LogView, said: LogFinding) -> LogCause | None:
     """A database that is not in order itself."""
     called = _database(view, said)
     if called is None:
         return None
     ref = _database_ref(view, called)
-    return Cause(
+    return LogCause(
         "DatabaseFailing",
         ref,
         "log" if ref == view.ref else "process",
@@ -379,9 +385,9 @@ def database_broken(view: View, said: Said) -> Cause | None:
     )
 
 
-def overload(view: View, said: Said) -> Cause:
+def overload(view: LogView, said: LogFinding) -> LogCause:
     """More work than it can do, in its own words."""
-    return Cause(
+    return LogCause(
         "Overloaded",
         view.ref,
         "spec.replicas",
@@ -393,7 +399,7 @@ def overload(view: View, said: Said) -> Cause:
     )
 
 
-def database_object(view: View, said: Said) -> Cause | None:
+def database_object(view: LogView, said: LogFinding) -> LogCause | None:
     """A database of a name that its server does not have."""
     name = next(iter(said.named.values()), "")
     called = _database(view, said, SQL)
@@ -401,8 +407,8 @@ def database_object(view: View, said: Said) -> Cause | None:
         return None
     place = place_of(view.snapshot, view.container, name)
     ref = _database_ref(view, called)
-    found = place or Place(ref, "process", name)
-    return Cause(
+    found = place or BoundSetting(ref, "process", name)
+    return LogCause(
         "DatabaseFailing" if place is None else "AddressMisconfigured",
         found.ref,
         found.field,
@@ -416,12 +422,12 @@ def database_object(view: View, said: Said) -> Cause | None:
     )
 
 
-def rbac(view: View, said: Said) -> Cause:
+def rbac(view: LogView, said: LogFinding) -> LogCause:
     """A right that the API server refuses to the account of the pod."""
     named = said.named
     ref = TargetRef(api_version="v1", kind="ServiceAccount", name=named["account"], namespace=named["namespace"])
     right = f"{named['verb']} {named['resource']}"
-    return Cause(
+    return LogCause(
         "RBACDenied",
         ref,
         "rules",
@@ -438,7 +444,7 @@ TOKEN_PLACE: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _AUTOMOUNT: Final = "automountServiceAccountToken"
 
 
-def without_token(view: View, said: Said) -> Cause | None:
+def without_token(view: LogView, said: LogFinding) -> LogCause | None:
     """A client of the API server whose pod is given no token: by its own spec, else by its account."""
     pod, container = view.container.pod, view.container.spec
     spec = pod.object.get("spec") or {}
@@ -452,7 +458,7 @@ def without_token(view: View, said: Said) -> Cause | None:
         return None
     ref = view.ref if holder is pod else ref_of(holder)
     field = pod_field(ref, _AUTOMOUNT) if holder is pod else _AUTOMOUNT
-    return Cause(
+    return LogCause(
         "CredentialsInvalid",
         ref,
         field,

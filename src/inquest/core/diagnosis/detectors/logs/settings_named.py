@@ -8,10 +8,10 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.logs.peers import TOKEN_PLACE, without_token
-from inquest.core.diagnosis.detectors.logs.view import Cause, View, held, path_of
-from inquest.core.diagnosis.detectors.logs.words import Said
+from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, held, path_of
+from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.platform.bindings import (
-    Place,
+    BoundSetting,
     claim_of,
     file_source,
     key_field,
@@ -26,7 +26,7 @@ from inquest.core.diagnosis.detectors.platform.bindings import (
 from inquest.core.diagnosis.detectors.reading import cited, config_map, limited, pod_field
 
 
-def disk_full(view: View, said: Said) -> Cause:
+def disk_full(view: LogView, said: LogFinding) -> LogCause:
     """No space: the claim under the path, where it is one."""
     path = path_of(said) or next(iter(re.findall(r"(?<![\w.])/[\w./@+-]+", said.line)), "")
     claim = claim_of(view.snapshot, view.container, path) or (
@@ -36,7 +36,7 @@ def disk_full(view: View, said: Said) -> Cause:
     size = size_asked(found) if found else ""
     ref = claim or view.ref
     field = "spec.resources.requests.storage" if claim else volume_field(view.ref, view.container, path)
-    return Cause(
+    return LogCause(
         "DiskFull",
         ref,
         field,
@@ -54,7 +54,7 @@ def disk_full(view: View, said: Said) -> Cause:
     )
 
 
-def read_only_files(view: View, said: Said) -> Cause:
+def read_only_files(view: LogView, said: LogFinding) -> LogCause:
     """A write to what is mounted read-only, or to a read-only root file system."""
     path = path_of(said)
     mounted = mount_of(view.container, path) if path else None
@@ -70,7 +70,7 @@ def read_only_files(view: View, said: Said) -> Cause:
         field, value, quote = view.field(f"volumeMounts[name={name}].readOnly"), path, f'"name":"{name}"'
     else:
         field, value, quote = view.field("volumeMounts"), path, ""
-    return Cause(
+    return LogCause(
         "VolumeMountFailing" if mounted else "ApplicationError",
         view.ref,
         field,
@@ -84,14 +84,14 @@ def read_only_files(view: View, said: Said) -> Cause:
     )
 
 
-def permission(view: View, said: Said) -> Cause | None:
+def permission(view: LogView, said: LogFinding) -> LogCause | None:
     """A file that its user may not use."""
     path = path_of(said)
     if not path:
         return None
     mounted = mount_of(view.container, path)
     field, value = _identity(view, on_volume=mounted is not None)
-    return Cause(
+    return LogCause(
         "VolumeMountFailing" if mounted else "ApplicationError",
         view.ref,
         field,
@@ -105,7 +105,7 @@ def permission(view: View, said: Said) -> Cause | None:
     )
 
 
-def _identity(view: View, *, on_volume: bool) -> tuple[str, str]:
+def _identity(view: LogView, *, on_volume: bool) -> tuple[str, str]:
     """Which field decides as whom it runs, and with which group."""
     pod = (view.container.pod.object.get("spec") or {}).get("securityContext") or {}
     own = view.container.spec.get("securityContext") or {}
@@ -116,14 +116,14 @@ def _identity(view: View, *, on_volume: bool) -> tuple[str, str]:
     return pod_field(view.ref, "securityContext.runAsUser"), str(pod.get("runAsUser", ""))
 
 
-def privileged(view: View, said: Said) -> Cause:
+def privileged(view: LogView, said: LogFinding) -> LogCause:
     """A right that its security context does not give."""
     security = view.container.spec.get("securityContext") or {}
     dropped = bool((security.get("capabilities") or {}).get("drop"))
     field, user = _identity(view, on_volume=False)
     field = view.field("securityContext.capabilities") if dropped else field
     is_init = view.container.init and not view.container.is_sidecar
-    return Cause(
+    return LogCause(
         "InitContainerFailing" if is_init else "ApplicationError",
         view.ref,
         field,
@@ -136,7 +136,7 @@ def privileged(view: View, said: Said) -> Cause:
     )
 
 
-def file_missing(view: View, said: Said) -> Cause | None:
+def file_missing(view: LogView, said: LogFinding) -> LogCause | None:
     """A file that is not there: a key of a ConfigMap, a mount, or a wrong path in a setting."""
     path = path_of(said)
     if not path:
@@ -147,8 +147,8 @@ def file_missing(view: View, said: Said) -> Cause | None:
     if mounted is not None:
         return mounted
     place = place_of(view.snapshot, view.container, path)
-    found = place or Place(view.ref, "log", path)
-    return Cause(
+    found = place or BoundSetting(view.ref, "log", path)
+    return LogCause(
         "ApplicationError",
         found.ref,
         found.field,
@@ -163,7 +163,7 @@ def file_missing(view: View, said: Said) -> Cause | None:
     )
 
 
-def behind_file(view: View, path: str) -> Cause | None:
+def behind_file(view: LogView, path: str) -> LogCause | None:
     """The file should come from a ConfigMap or Secret: which key is not there."""
     source = file_source(view.container, path)
     if source is None:
@@ -176,7 +176,7 @@ def behind_file(view: View, path: str) -> Cause | None:
         api_version="v1", kind=source.kind, name=source.name, namespace=view.container.pod.namespace or None
     )
     keys = ", ".join(map(str, data)) or "none that is known"
-    return Cause(
+    return LogCause(
         "ConfigKeyMissing",
         ref,
         key_field(source.key),
@@ -190,7 +190,7 @@ def behind_file(view: View, path: str) -> Cause | None:
     )
 
 
-def env_missing(view: View, said: Said) -> Cause | None:
+def env_missing(view: LogView, said: LogFinding) -> LogCause | None:
     """A variable that is not given, or is empty."""
     name = next(iter(said.named.values()), "")
     if not name:
@@ -200,7 +200,7 @@ def env_missing(view: View, said: Said) -> Cause | None:
         return _env_refused(view, place, said) if "key" not in said.named else None
     field = view.field("env") if place is None else place.field
     certain = bool({"name", "required", "required_key", "word", "find", "set"} & said.named.keys())
-    return Cause(
+    return LogCause(
         "EnvVarMissing",
         place.ref if place else view.ref,
         field,
@@ -214,12 +214,12 @@ def env_missing(view: View, said: Said) -> Cause | None:
     )
 
 
-def _env_refused(view: View, place: Place, said: Said) -> Cause | None:
+def _env_refused(view: LogView, place: BoundSetting, said: LogFinding) -> LogCause | None:
     return None if "valueFrom" in place.field else _bad_value(view, place, said)
 
 
-def _bad_value(view: View, place: Place, said: Said) -> Cause:
-    return Cause(
+def _bad_value(view: LogView, place: BoundSetting, said: LogFinding) -> LogCause:
+    return LogCause(
         "ApplicationError",
         place.ref,
         place.field,
@@ -234,7 +234,7 @@ def _bad_value(view: View, place: Place, said: Said) -> Cause:
     )
 
 
-def bad_config(view: View, said: Said) -> Cause | None:
+def bad_config(view: LogView, said: LogFinding) -> LogCause | None:
     """A value or a file that the program does not take."""
     values = [said.named[key] for key in _VALUES if key in said.named]
     path = said.named.get("path") or said.named.get("file") or ""
@@ -264,7 +264,7 @@ _VALUES: Final = (
 _SPEAKS_OF_FILE: Final = re.compile(r"config|yaml|json|toml|\.conf\b|\.ini\b|propert|\[emerg\]", re.IGNORECASE)
 
 
-def _config_file(view: View, path: str) -> Place | None:
+def _config_file(view: LogView, path: str) -> BoundSetting | None:
     source = file_source(view.container, path)
     found = config_map(view.snapshot, source.name, view.container.pod.namespace) if source else None
     if source is None or source.kind != "ConfigMap":
@@ -273,11 +273,11 @@ def _config_file(view: View, path: str) -> Place | None:
         ref = TargetRef(
             api_version="v1", kind="ConfigMap", name=source.name, namespace=view.container.pod.namespace or None
         )
-        return Place(ref, key_field(source.key), path)
+        return BoundSetting(ref, key_field(source.key), path)
     return key_place(view.snapshot, found, source.key, path)
 
 
-def _only_config_map(view: View) -> Place | None:
+def _only_config_map(view: LogView) -> BoundSetting | None:
     """Where the pod mounts one ConfigMap with one key, that is the file that the log speaks of."""
     mounts = [
         file_source(view.container, str(each.get("mountPath")))
@@ -291,11 +291,11 @@ def _only_config_map(view: View) -> Place | None:
     return key_place(view.snapshot, found, str(keys[0]), str(keys[0])) if found and len(keys) == 1 else None
 
 
-def reload(view: View, said: Said) -> Cause:
+def reload(view: LogView, said: LogFinding) -> LogCause:
     """A new configuration that a running process refuses."""
     place = _config_file(view, path_of(said)) if path_of(said) else None
-    found = place or _only_config_map(view) or Place(view.ref, "log", said.line)
-    return Cause(
+    found = place or _only_config_map(view) or BoundSetting(view.ref, "log", said.line)
+    return LogCause(
         "ConfigReloadFailing",
         found.ref,
         found.field,

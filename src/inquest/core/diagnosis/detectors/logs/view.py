@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.logs.words import Said
+from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import EXTERNAL, Callee
-from inquest.core.diagnosis.detectors.platform.bindings import Place, place_of
+from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of
 from inquest.core.diagnosis.detectors.reading import Container, container_field, culprit
 from inquest.core.evidence.evidence import Citation
 from inquest.core.evidence.snapshot import LogTail, Snapshot, TextSeen
 
 
 @dataclass(frozen=True)
-class View:
+class LogView:
     """Whose log is read."""
 
     snapshot: Snapshot
@@ -32,7 +32,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Cause:
+class LogCause:
     """What a line proves, in the words of a finding; `says` follows after what the container does."""
 
     category: str
@@ -49,9 +49,9 @@ class Cause:
     kind: str = ""
 
 
-def view_of(snapshot: Snapshot, container: Container, log: LogTail | TextSeen) -> View:
+def view_of(snapshot: Snapshot, container: Container, log: LogTail | TextSeen) -> LogView:
     """What a log of this container is read with."""
-    return View(snapshot, container, log, culprit(snapshot, container.pod))
+    return LogView(snapshot, container, log, culprit(snapshot, container.pod))
 
 
 def command_of(container: Container) -> str:
@@ -59,7 +59,7 @@ def command_of(container: Container) -> str:
     return " ".join(map(str, (*(container.spec.get("command") or ()), *(container.spec.get("args") or ()))))
 
 
-def command_place(view: View) -> tuple[str, str]:
+def command_place(view: LogView) -> tuple[str, str]:
     """Where the command comes from: the spec, else the image."""
     for word in ("command", "args"):
         if view.container.spec.get(word):
@@ -67,13 +67,13 @@ def command_place(view: View) -> tuple[str, str]:
     return view.field("image"), str(view.container.spec.get("image") or "")
 
 
-def holder(view: View, called: Callee) -> Place | None:
+def holder(view: LogView, called: Callee) -> BoundSetting | None:
     """The setting in which the name of the callee stands, in full or as a short name."""
     words = [called.host, *([called.name, f"{called.name}.{called.namespace}"] if called.name else [])]
     return place_of(view.snapshot, view.container, *dict.fromkeys(words))
 
 
-def held(place: Place | None) -> dict[str, str]:
+def held(place: BoundSetting | None) -> dict[str, str]:
     """Facts of the setting that holds an address."""
     return {"setting": place.field, "holder": place.ref.display} if place else {}
 
@@ -83,7 +83,7 @@ def external(host: str) -> TargetRef:
     return TargetRef(kind=EXTERNAL, name=host[:253])
 
 
-def path_of(said: Said) -> str:
+def path_of(said: LogFinding) -> str:
     """The path that a line names, empty where there is none."""
     keys = ("path", "after", "node", "java", "dir", "stream", "made", "owned", "opened", "dotnet", "entry", "file")
     return next((said.named[key] for key in keys if key in said.named), "").rstrip(".:,'\")")

@@ -33,7 +33,7 @@ _NO_NAMES: Final = (
 
 
 @dataclass(frozen=True)
-class Row:
+class LogRule:
     """One kind of trouble: `hints` are looked for first, as lower-case text, because that is cheap."""
 
     kind: str
@@ -42,7 +42,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Said:
+class LogFinding:
     """One line that says what is wrong; `named` holds what the pattern picked out of it or of the lines near it."""
 
     kind: str
@@ -54,11 +54,11 @@ class Said:
     """Whether the line names who was called by itself."""
 
 
-def _row(kind: str, hints: str, pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> Row:
-    return Row(kind, tuple(hints.lower().split("|")), re.compile(pattern, flags))
+def _row(kind: str, hints: str, pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> LogRule:
+    return LogRule(kind, tuple(hints.lower().split("|")), re.compile(pattern, flags))
 
 
-ROWS: Final[tuple[Row, ...]] = (
+ROWS: Final[tuple[LogRule, ...]] = (
     _row(
         "portInUse",
         "in use|EADDRINUSE|already allocated|bind to address",
@@ -458,21 +458,21 @@ def lines_of(text: str) -> list[str]:
     return [_STAMP.sub("", line[:MAX_LINE].rstrip()) for line in rows]
 
 
-def said_in(text: str) -> list[Said]:
+def said_in(text: str) -> list[LogFinding]:
     """What a log says, what proves most first, and of that the last line that names something."""
     lines = lines_of(text)
     found = [each for index in range(len(lines)) for each in _read(lines, index)]
     return sorted(found, key=lambda each: (each.rank, not each.named, not each.whole, -each.index))
 
 
-def _read(lines: Sequence[str], index: int) -> Iterator[Said]:
+def _read(lines: Sequence[str], index: int) -> Iterator[LogFinding]:
     line = lines[index]
     low = line.lower()
     for rank, row in enumerate(ROWS):
         if any(hint in low for hint in row.hints) and (match := row.pattern.search(line)):
             named = {key: value for key, value in match.groupdict().items() if value}
             whole = row.kind not in _CALLS or bool(_endpoint(line))
-            yield Said(row.kind, line.strip(), index, rank, _with_endpoint(row.kind, named, lines, index), whole)
+            yield LogFinding(row.kind, line.strip(), index, rank, _with_endpoint(row.kind, named, lines, index), whole)
 
 
 def _with_endpoint(kind: str, named: dict[str, str], lines: Sequence[str], index: int) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.network.network_reading import (
     RESOLVING,
-    Address,
+    NamedAddress,
     addresses,
     callee,
     complaint,
@@ -45,7 +45,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workloads,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "address_misconfigured"
@@ -67,7 +67,7 @@ def _callers(snapshot: Snapshot) -> Iterator[Finding]:
 # --- names --------------------------------------------------------------------------------------------------
 
 
-def _unknown_name(snapshot: Snapshot, address: Address) -> Finding | None:
+def _unknown_name(snapshot: Snapshot, address: NamedAddress) -> Finding | None:
     place = service_named(snapshot, address.host, address.caller.namespace)
     if place is None or find_service(snapshot, *place):
         return None
@@ -84,14 +84,18 @@ def _unknown_name(snapshot: Snapshot, address: Address) -> Finding | None:
     return _name_finding(snapshot, address, place, proof, meant, line, confidence) if confidence else None
 
 
-def _named_like(snapshot: Snapshot, name: str, namespace: str) -> Observed | None:
+def _named_like(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
     """A workload of the very name that is called: then the name is right, and its Service is missing."""
     found = (each for each in workloads(snapshot, namespace) if each.name == name)
     return next((each for each in found if each.kind not in ("Job", "CronJob")), None)
 
 
 def _missing_service(
-    snapshot: Snapshot, address: Address, place: tuple[str, str], behind: Observed, line: tuple[LogTail, str] | None
+    snapshot: Snapshot,
+    address: NamedAddress,
+    place: tuple[str, str],
+    behind: ObservedObject,
+    line: tuple[LogTail, str] | None,
 ) -> Finding | None:
     ref = ref_to("Service", place[0], place[1], "v1")
     if ref is None:
@@ -117,13 +121,13 @@ def _missing_service(
     )
 
 
-def _is_own(snapshot: Snapshot, address: Address) -> bool:
+def _is_own(snapshot: Snapshot, address: NamedAddress) -> bool:
     """The name of the caller or of a pod: it listens there."""
     pods = {each.name for each in snapshot.of_kind("Pod") if each.namespace == address.caller.namespace}
     return address.host.split(".")[0] in {address.caller.name} | pods
 
 
-def _meant(snapshot: Snapshot, address: Address, name: str, namespace: str) -> Observed | None:
+def _meant(snapshot: Snapshot, address: NamedAddress, name: str, namespace: str) -> ObservedObject | None:
     """The Service that was meant: a slip in the name, or the same name in another namespace."""
     services = snapshot.of_kind("Service")
     elsewhere = [each for each in services if each.name == name and each.namespace != namespace]
@@ -132,7 +136,9 @@ def _meant(snapshot: Snapshot, address: Address, name: str, namespace: str) -> O
     return next(iter([*same_port, *here, *elsewhere]), None)
 
 
-def _certainty(snapshot: Snapshot, address: Address, meant: Observed | None, line: tuple[LogTail, str] | None) -> float:
+def _certainty(
+    snapshot: Snapshot, address: NamedAddress, meant: ObservedObject | None, line: tuple[LogTail, str] | None
+) -> float:
     """0.0 where nothing says that it matters."""
     unwell = is_short(snapshot, address.caller_ref)
     if line:
@@ -147,10 +153,10 @@ def _certainty(snapshot: Snapshot, address: Address, meant: Observed | None, lin
 
 def _name_finding(
     snapshot: Snapshot,
-    address: Address,
+    address: NamedAddress,
     place: tuple[str, str],
     proof: str,
-    meant: Observed | None,
+    meant: ObservedObject | None,
     line: tuple[LogTail, str] | None,
     confidence: float,
 ) -> Finding:
@@ -177,7 +183,7 @@ def _name_finding(
     )
 
 
-def _facts(address: Address, service: str, meant: Observed | None) -> dict[str, str]:
+def _facts(address: NamedAddress, service: str, meant: ObservedObject | None) -> dict[str, str]:
     return {
         "caller": address.caller.name,
         "container": address.container,
@@ -187,12 +193,12 @@ def _facts(address: Address, service: str, meant: Observed | None) -> dict[str, 
     }
 
 
-def _actions(snapshot: Snapshot, address: Address) -> tuple[str, ...]:
+def _actions(snapshot: Snapshot, address: NamedAddress) -> tuple[str, ...]:
     """A rollout that brought the address is taken back; a ConfigMap is mended."""
     return (*roll_back(way_back(snapshot, ref_of(address.holder.object))), "PatchConfiguration")
 
 
-def _own_words(snapshot: Snapshot, address: Address) -> tuple[Citation, ...]:
+def _own_words(snapshot: Snapshot, address: NamedAddress) -> tuple[Citation, ...]:
     return cite(snapshot, address.holder, quoted("value", address.text), address.shown, address.host)
 
 
@@ -203,7 +209,7 @@ def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citatio
 # --- ports --------------------------------------------------------------------------------------------------
 
 
-def _unknown_port(snapshot: Snapshot, address: Address, known: list[Address]) -> Finding | None:
+def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAddress]) -> Finding | None:
     service = callee(snapshot, address)
     if service is None or address.port is None or spec_of(service.object).get("type") == "ExternalName":
         return None
@@ -219,12 +225,12 @@ def _unknown_port(snapshot: Snapshot, address: Address, known: list[Address]) ->
     return _port_finding(snapshot, service, address, offered, rightly=bool(rightly))
 
 
-def _is_headless(service: Observed) -> bool:
+def _is_headless(service: ObservedObject) -> bool:
     """A headless Service gives the pods' addresses: their own ports count."""
     return spec_of(service.object).get("clusterIP") == "None"
 
 
-def _behind_headless(snapshot: Snapshot, service: Observed, address: Address) -> Finding | None:
+def _behind_headless(snapshot: Snapshot, service: ObservedObject, address: NamedAddress) -> Finding | None:
     """A headless Service translates no port: its callers reach the pods' own, whatever it offers."""
     found = next((port for port in service_ports(service) if port.get("port") == address.port), None)
     target = (found or {}).get("targetPort")
@@ -256,18 +262,18 @@ def _behind_headless(snapshot: Snapshot, service: Observed, address: Address) ->
 _FRONT_PORTS: Final = frozenset({80, 443})
 
 
-def _is_moved(service: Observed, called: int) -> bool:
+def _is_moved(service: ObservedObject, called: int) -> bool:
     """A Service mostly keeps the number of its pods' port, but for the ports of the web: another one was put there."""
     ports = service_ports(service)
     return len(ports) == 1 and ports[0].get("targetPort") == called and ports[0].get("port") not in _FRONT_PORTS
 
 
-def _calls_same(snapshot: Snapshot, address: Address, service: Observed, port: int) -> bool:
+def _calls_same(snapshot: Snapshot, address: NamedAddress, service: ObservedObject, port: int) -> bool:
     return address.port == port and callee(snapshot, address) == service
 
 
 def _port_finding(
-    snapshot: Snapshot, service: Observed, address: Address, offered: list[object], *, rightly: bool
+    snapshot: Snapshot, service: ObservedObject, address: NamedAddress, offered: list[object], *, rightly: bool
 ) -> Finding:
     ref, caller = ref_of(address.holder.object), address.caller_ref
     field = address.port_field or address.field
@@ -296,7 +302,7 @@ def _port_finding(
 
 
 def _service_finding(
-    snapshot: Snapshot, service: Observed, address: Address, offered: list[object], callers: int
+    snapshot: Snapshot, service: ObservedObject, address: NamedAddress, offered: list[object], callers: int
 ) -> Finding:
     """All who call it ask for one port that it does not offer: then it is the Service that changed."""
     ref = ref_of(service.object)
@@ -333,7 +339,7 @@ def _external_names(snapshot: Snapshot) -> Iterator[Finding]:
                 yield _external(snapshot, service, name, why, confidence, proof)
 
 
-def _wrong_external(snapshot: Snapshot, service: Observed, name: str) -> tuple[str, float, str]:
+def _wrong_external(snapshot: Snapshot, service: ObservedObject, name: str) -> tuple[str, float, str]:
     """Why a name cannot be right, how sure, and the evidence of absence."""
     if "://" in name or "/" in name or ":" in name:
         return "that is no host name", 0.93, ""
@@ -350,7 +356,9 @@ def _wrong_external(snapshot: Snapshot, service: Observed, name: str) -> tuple[s
     return "", 0.0, ""
 
 
-def _external(snapshot: Snapshot, service: Observed, name: str, why: str, confidence: float, proof: str) -> Finding:
+def _external(
+    snapshot: Snapshot, service: ObservedObject, name: str, why: str, confidence: float, proof: str
+) -> Finding:
     ref = ref_of(service.object)
     return Finding(
         detector=NAME,
@@ -384,13 +392,13 @@ def _governing(snapshot: Snapshot) -> Iterator[Finding]:
             yield from _governed(snapshot, found, str(name), called[0])
 
 
-def _is_pod_name(address: Address, found: Observed) -> bool:
+def _is_pod_name(address: NamedAddress, found: ObservedObject) -> bool:
     first, _, rest = address.host.partition(".")
     stem, _, ordinal = first.rpartition("-")
     return stem == found.name and ordinal.isdigit() and bool(rest)
 
 
-def _governed(snapshot: Snapshot, found: Observed, name: str, address: Address) -> Iterator[Finding]:
+def _governed(snapshot: Snapshot, found: ObservedObject, name: str, address: NamedAddress) -> Iterator[Finding]:
     proof = proof_of_absence(snapshot, "Service", name, found.namespace)
     service = find_service(snapshot, name, found.namespace)
     wanted = address.host.split(".")[1]

@@ -16,7 +16,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import selects
 from inquest.core.diagnosis.detectors.reading import behind, containers_of, culprit, ref_of
 from inquest.core.diagnosis.detectors.workload_reading import is_ready
-from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 EXTERNAL: Final = "External"
@@ -34,11 +34,11 @@ class Callee:
     """A host as far as the snapshot knows it."""
 
     host: str
-    service: Observed | None = None
+    service: ObservedObject | None = None
     workload: TargetRef | None = None
     """What stands behind it."""
-    pods: tuple[Observed, ...] = ()
-    node: Observed | None = None
+    pods: tuple[ObservedObject, ...] = ()
+    node: ObservedObject | None = None
     local: bool = False
     in_cluster: bool = False
     """Whether the name has the form of a Service's name."""
@@ -131,7 +131,7 @@ def _readings(host: str, namespace: str) -> list[tuple[str, str]]:
     return [(name, where) for name, where in found if name and where and len(where) <= 63]
 
 
-def _of_service(snapshot: Snapshot, host: str, service: Observed) -> Callee:
+def _of_service(snapshot: Snapshot, host: str, service: ObservedObject) -> Callee:
     pods = tuple(behind(snapshot, service))
     workload = culprit(snapshot, pods[0]) if pods else _selected(snapshot, service)
     return Callee(
@@ -145,7 +145,7 @@ def _of_service(snapshot: Snapshot, host: str, service: Observed) -> Callee:
     )
 
 
-def _selected(snapshot: Snapshot, service: Observed) -> TargetRef | None:
+def _selected(snapshot: Snapshot, service: ObservedObject) -> TargetRef | None:
     """The workload whose pods the Service would select, though it has none."""
     selector = (service.object.get("spec") or {}).get("selector") or {}
     for found in snapshot.of_kind(*_WORKLOADS):
@@ -156,7 +156,7 @@ def _selected(snapshot: Snapshot, service: Observed) -> TargetRef | None:
     return None
 
 
-def nearest_service(snapshot: Snapshot, name: str, namespace: str) -> Observed | None:
+def nearest_service(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
     """The Service of this namespace whose name is nearly that one: a slip of the pen."""
     scored = [
         (SequenceMatcher(None, name, each.name).ratio(), each)
@@ -167,12 +167,12 @@ def nearest_service(snapshot: Snapshot, name: str, namespace: str) -> Observed |
     return best[1] if best and best[0] >= _ALIKE else None
 
 
-def workload_named(snapshot: Snapshot, name: str, namespace: str) -> Observed | None:
+def workload_named(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
     named = (each for each in snapshot.of_kind(*_WORKLOADS) if (each.name, each.namespace) == (name, namespace))
     return next(named, None)
 
 
-def is_database(pod: Observed, kinds: tuple[str, ...] = DATABASES) -> bool:
+def is_database(pod: ObservedObject, kinds: tuple[str, ...] = DATABASES) -> bool:
     """Whether a pod runs a database, by the image of one of its containers."""
     images = (str(each.spec.get("image") or "").rpartition("/")[2] for each in containers_of(pod))
     return any(image.startswith(kinds) for image in images)

@@ -18,7 +18,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
 )
 from inquest.core.diagnosis.detectors.reading import is_going
 from inquest.core.diagnosis.detectors.workload_reading import cite, quoted, ref_of, ref_to, spec_of, wanted_replicas
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAMES: Final = ("coredns", "kube-dns", "rke2-coredns-rke2-coredns", "node-local-dns")
@@ -57,19 +57,19 @@ def cluster_dns(snapshot: Snapshot) -> Iterable[Finding]:
     return (found,) if found else ()
 
 
-def _pods(snapshot: Snapshot) -> list[Observed]:
+def _pods(snapshot: Snapshot) -> list[ObservedObject]:
     """Of the cluster's DNS only: somebody's own CoreDNS in another namespace is an application."""
     found = [*component_pods(snapshot, VALUES, *LABELS), *component_pods(snapshot, NAMES)]
     own = (pod for pod in found if pod.namespace == SYSTEM and not is_going(pod))
     return list({pod.name: pod for pod in own}.values())
 
 
-def _config(snapshot: Snapshot) -> Observed | None:
+def _config(snapshot: Snapshot) -> ObservedObject | None:
     refs = (ref_to("ConfigMap", name, SYSTEM) for name in ("coredns", "rke2-coredns-rke2-coredns"))
     return next((found for ref in refs if ref and (found := snapshot.find(ref))), None)
 
 
-def _corefile(config: Observed | None) -> str:
+def _corefile(config: ObservedObject | None) -> str:
     return str((config.object.get("data") or {}).get("Corefile") or "")[:20_000] if config else ""
 
 
@@ -89,7 +89,7 @@ def _crashing(snapshot: Snapshot) -> Iterator[Finding]:
         yield _of_pods(snapshot, first, len(down))
 
 
-def _of_config(snapshot: Snapshot, config: Observed, trouble: Broken) -> Finding:
+def _of_config(snapshot: Snapshot, config: ObservedObject, trouble: Broken) -> Finding:
     return platform_finding(
         "cluster_dns",
         "ClusterDNSFailing",
@@ -274,7 +274,7 @@ def _upstream_errors(log: LogTail) -> list[tuple[str, str]]:
     return [(match["server"].strip("[]"), line) for match, line in found if match]
 
 
-def _upstream(snapshot: Snapshot, config: Observed, log: LogTail, hits: list[tuple[str, str]]) -> Finding:
+def _upstream(snapshot: Snapshot, config: ObservedObject, log: LogTail, hits: list[tuple[str, str]]) -> Finding:
     server, line = hits[-1]
     own = next((each.strip() for each in _corefile(config).splitlines() if server in each), "")
     return platform_finding(

@@ -15,7 +15,7 @@ from inquest.core.cluster.ingress import carrier_logs, complained_words, holds_w
 from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.reading import cited, culprit, limited, ref_of
 from inquest.core.diagnosis.detectors.workload_reading import cite, named_quote, quoted
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "ingress_controller"
@@ -41,7 +41,7 @@ def ingress_controller(snapshot: Snapshot) -> Iterable[Finding]:
 # --- a configuration that is not loaded -----------------------------------------------------------------------------
 
 
-def _reload_refused(snapshot: Snapshot, pod: Observed, log: LogTail) -> Iterator[Finding]:
+def _reload_refused(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Iterator[Finding]:
     lines = [line for line in log.text.splitlines() if _REFUSED.search(line) or _LOADED.search(line)]
     if not lines or _LOADED.search(lines[-1]):
         return
@@ -59,7 +59,7 @@ def _reload_refused(snapshot: Snapshot, pod: Observed, log: LogTail) -> Iterator
         yield _finding(owner, "log", said, f"it cannot load its configuration: {said}", 0.8, quotes)
 
 
-def _holders(snapshot: Snapshot, words: tuple[str, ...]) -> Iterator[tuple[Observed, str, str]]:
+def _holders(snapshot: Snapshot, words: tuple[str, ...]) -> Iterator[tuple[ObservedObject, str, str]]:
     for ingress in snapshot.of_kind("Ingress") if words else ():
         for key, value in annotations_of(ingress.object).items():
             if holds_word(value, words):
@@ -88,7 +88,7 @@ def _finding(
 # --- a header that one side does not send ---------------------------------------------------------------------
 
 
-def _no_header(snapshot: Snapshot, pod: Observed, log: LogTail) -> Iterator[Finding]:
+def _no_header(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Iterator[Finding]:
     lines = [line for line in log.text.splitlines() if line.strip()]
     headless = [line for line in lines if _HEADLESS.search(line)]
     if len(headless) < OFTEN or 2 * len(headless) < len(lines):
@@ -115,10 +115,10 @@ def _no_header(snapshot: Snapshot, pod: Observed, log: LogTail) -> Iterator[Find
     )
 
 
-def _settings(snapshot: Snapshot, pod: Observed) -> Iterator[Observed]:
+def _settings(snapshot: Snapshot, pod: ObservedObject) -> Iterator[ObservedObject]:
     found = (snapshot.at("ConfigMap", *step) for step in settings_named(pod.object))
     return (seen for seen in found if seen is not None)
 
 
-def _asks(settings: Observed) -> bool:
+def _asks(settings: ObservedObject) -> bool:
     return str((settings.object.get("data") or {}).get("use-proxy-protocol")).lower() == "true"

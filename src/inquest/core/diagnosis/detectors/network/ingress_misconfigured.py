@@ -34,7 +34,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     status_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "ingress_misconfigured"
@@ -46,7 +46,7 @@ _NO_SECRET: Final = re.compile(r"not found|does not exist|no such|invalid|missin
 
 
 @dataclass(frozen=True)
-class Fault:
+class RouteFault:
     """What is wrong with a route: field, value, words, certainty and what shows it."""
 
     field: str
@@ -71,7 +71,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
                     yield _finding(snapshot, route, fault)
 
 
-def _finding(snapshot: Snapshot, route: Observed, fault: Fault) -> Finding:
+def _finding(snapshot: Snapshot, route: ObservedObject, fault: RouteFault) -> Finding:
     ref = ref_of(route.object)
     return Finding(
         detector=NAME,
@@ -89,7 +89,7 @@ def _finding(snapshot: Snapshot, route: Observed, fault: Fault) -> Finding:
     )
 
 
-def _quote_of(fault: Fault) -> str:
+def _quote_of(fault: RouteFault) -> str:
     word = fault.field.rpartition(".")[2]
     return quoted(word, int(fault.value) if fault.value.isdigit() else fault.value) if fault.value else ""
 
@@ -97,7 +97,7 @@ def _quote_of(fault: Fault) -> str:
 # --- Ingress ---------------------------------------------------------------------------------------------------------
 
 
-def backends(ingress: Observed) -> Iterator[tuple[str, Json]]:
+def backends(ingress: ObservedObject) -> Iterator[tuple[str, Json]]:
     """Path and service of each backend."""
     spec = spec_of(ingress.object)
     default = (spec.get("defaultBackend") or {}).get("service")
@@ -110,7 +110,7 @@ def backends(ingress: Observed) -> Iterator[tuple[str, Json]]:
                 yield f"spec.rules[{number}].http.paths[{place}].backend.service", service
 
 
-def _backend_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
+def _backend_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFault]:
     for field, backend in backends(ingress):
         name, port = str(backend.get("name") or ""), backend.get("port") or {}
         service = find_service(snapshot, name, ingress.namespace)
@@ -120,17 +120,17 @@ def _backend_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
             yield from _no_port(snapshot, service, f"{field}.port", port)
 
 
-def _no_service(snapshot: Snapshot, route: Observed, field: str, name: str) -> Iterator[Fault]:
+def _no_service(snapshot: Snapshot, route: ObservedObject, field: str, name: str) -> Iterator[RouteFault]:
     proof = proof_of_absence(snapshot, "Service", name, route.namespace) if name else ""
     if proof:
         others = [each.name for each in snapshot.of_kind("Service") if each.namespace == route.namespace]
         near = next((each for each in others if is_slip(each, name)), "")
         hint = f"; there is {near}" if near else ""
         why = f"there is no such Service in {route.namespace}{hint}"
-        yield Fault(field, name, why, 0.95, cite_entry(snapshot, proof), "serviceMissing", near or name)
+        yield RouteFault(field, name, why, 0.95, cite_entry(snapshot, proof), "serviceMissing", near or name)
 
 
-def _no_port(snapshot: Snapshot, service: Observed, field: str, port: Json) -> Iterator[Fault]:
+def _no_port(snapshot: Snapshot, service: ObservedObject, field: str, port: Json) -> Iterator[RouteFault]:
     known = service_ports(service)
     number, name = port.get("number"), port.get("name")
     offered = ", ".join(str(each.get("name") or each.get("port")) for each in known) or "none"
@@ -138,13 +138,13 @@ def _no_port(snapshot: Snapshot, service: Observed, field: str, port: Json) -> I
     quotes = cite(snapshot, service, *(quoted("port", each.get("port")) for each in known), named_quote(service))
     if number is not None and known and number not in [each.get("port") for each in known]:
         why = f"Service/{service.name} offers {ports} only"
-        yield Fault(f"{field}.number", str(number), why, 0.94, quotes, "portMissing", service.name)
+        yield RouteFault(f"{field}.number", str(number), why, 0.94, quotes, "portMissing", service.name)
     if name and known and name not in [each.get("name") for each in known]:
         why = f"Service/{service.name} has the ports {offered} only"
-        yield Fault(f"{field}.name", str(name), why, 0.94, quotes, "portMissing", service.name)
+        yield RouteFault(f"{field}.name", str(name), why, 0.94, quotes, "portMissing", service.name)
 
 
-def _class_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
+def _class_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFault]:
     spec = spec_of(ingress.object)
     name, old = spec.get("ingressClassName"), annotations_of(ingress.object).get(CLASS_ANNOTATION)
     served = bool((status_of(ingress.object).get("loadBalancer") or {}).get("ingress"))
@@ -152,7 +152,7 @@ def _class_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
         proof = proof_of_absence(snapshot, "IngressClass", str(name), None)
         if proof:
             why = "there is no such IngressClass, so that no controller takes it up"
-            yield Fault("spec.ingressClassName", str(name), why, 0.95, cite_entry(snapshot, proof), "classMissing")
+            yield RouteFault("spec.ingressClassName", str(name), why, 0.95, cite_entry(snapshot, proof), "classMissing")
         return
     if old or served or _is_young(snapshot, ingress):
         return
@@ -160,15 +160,15 @@ def _class_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
     classes = snapshot.of_kind("IngressClass")
     if listing and not any(annotations_of(each.object).get(DEFAULT_CLASS) == "true" for each in classes):
         told = cite_entry(snapshot, listing.evidence)
-        yield Fault("spec.ingressClassName", "", "there is no default IngressClass", 0.8, told, "noClass")
+        yield RouteFault("spec.ingressClassName", "", "there is no default IngressClass", 0.8, told, "noClass")
 
 
-def _is_young(snapshot: Snapshot, found: Observed) -> bool:
+def _is_young(snapshot: Snapshot, found: ObservedObject) -> bool:
     age = age_seconds(snapshot, found.object)
     return age is not None and age < GRACE_SECONDS
 
 
-def _secret_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
+def _secret_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFault]:
     """The controller's complaint that names one of the Secrets."""
     complaints = list(_complaints(snapshot, ingress))
     for number, each in enumerate(listed(spec_of(ingress.object), "tls")):
@@ -176,10 +176,10 @@ def _secret_faults(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
         for said, told in complaints if name else ():
             if _NO_SECRET.search(said) and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said):
                 why = f"its controller says: {said[:200]}"
-                yield Fault(f"spec.tls[{number}].secretName", name, why, 0.88, told, "secretMissing")
+                yield RouteFault(f"spec.tls[{number}].secretName", name, why, 0.88, told, "secretMissing")
 
 
-def _complaints(snapshot: Snapshot, ingress: Observed) -> Iterator[tuple[str, tuple[Citation, ...]]]:
+def _complaints(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[tuple[str, tuple[Citation, ...]]]:
     """What its controller says of it, with the evidence: in events, and in lines of its log that name its namespace."""
     for event in events_on(snapshot, ingress, *_EVENT_REASONS):
         yield message_of(event.object), cite_event(snapshot, event)
@@ -200,7 +200,7 @@ _EVENT_REASONS: Final = (
 )
 
 
-def _conflicts(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
+def _conflicts(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFault]:
     """The same host and path on two Ingresses of one class, whoever's they are: the older one has it."""
     own = {} if _shares(ingress) else dict(_places(ingress))
     for other in snapshot.of_kind("Ingress"):
@@ -216,24 +216,24 @@ def _conflicts(snapshot: Snapshot, ingress: Observed) -> Iterator[Fault]:
                 elsewhere = "" if is_near else f" in {other.namespace}"
                 why = f"Ingress/{other.name}{elsewhere}, which is older, sends the same host and path to {service}"
                 told = cite(snapshot, other, named_quote(other), quoted("host", place[0]))
-                yield Fault(own[place][1], place[1], why, 0.7 if is_near else 0.8, told, "conflict", own[place][0])
+                yield RouteFault(own[place][1], place[1], why, 0.7 if is_near else 0.8, told, "conflict", own[place][0])
 
 
-def _shares(ingress: Observed) -> bool:
+def _shares(ingress: ObservedObject) -> bool:
     """Made to stand beside another one of the same host and path."""
     return any(key.endswith(("/canary", "/mergeable-ingress-type")) for key in annotations_of(ingress.object))
 
 
-def _made(found: Observed) -> str:
+def _made(found: ObservedObject) -> str:
     return str(found.object.get("metadata", {}).get("creationTimestamp") or "")
 
 
-def _class(ingress: Observed) -> str:
+def _class(ingress: ObservedObject) -> str:
     old = annotations_of(ingress.object).get(CLASS_ANNOTATION)
     return str(spec_of(ingress.object).get("ingressClassName") or old or "")
 
 
-def _places(ingress: Observed) -> Iterator[tuple[tuple[str, str, bool], tuple[str, str]]]:
+def _places(ingress: ObservedObject) -> Iterator[tuple[tuple[str, str, bool], tuple[str, str]]]:
     """Host, path and whether it is an exact one → Service and field of the path."""
     for number, rule in enumerate(listed(spec_of(ingress.object), "rules")):
         for place, path in enumerate(listed(rule.get("http") or {}, "paths")):
@@ -246,7 +246,7 @@ def _places(ingress: Observed) -> Iterator[tuple[tuple[str, str, bool], tuple[st
 # --- Gateway routes --------------------------------------------------------------------------------------------------
 
 
-def _route_backends(snapshot: Snapshot, route: Observed) -> Iterator[Fault]:
+def _route_backends(snapshot: Snapshot, route: ObservedObject) -> Iterator[RouteFault]:
     for number, rule in enumerate(listed(spec_of(route.object), "rules")):
         for place, backend in enumerate(listed(rule, "backendRefs")):
             if backend.get("kind", "Service") != "Service" or backend.get("namespace") not in (None, route.namespace):
@@ -258,10 +258,10 @@ def _route_backends(snapshot: Snapshot, route: Observed) -> Iterator[Fault]:
             elif backend.get("port") not in [None, *(each.get("port") for each in service_ports(service))]:
                 ports = ", ".join(str(each.get("port")) for each in service_ports(service))
                 why, wrong = f"Service/{name} offers {ports} only", str(backend.get("port"))
-                yield Fault(f"{field}.port", wrong, why, 0.94, cite(snapshot, service), "portMissing", name)
+                yield RouteFault(f"{field}.port", wrong, why, 0.94, cite(snapshot, service), "portMissing", name)
 
 
-def _route_conditions(snapshot: Snapshot, route: Observed) -> Iterator[Fault]:
+def _route_conditions(snapshot: Snapshot, route: ObservedObject) -> Iterator[RouteFault]:
     """What the route's controller says of it."""
     for number, parent in enumerate(listed(status_of(route.object), "parents")):
         for name, field in (("Accepted", "spec.parentRefs"), ("ResolvedRefs", "spec.rules")):
@@ -274,10 +274,10 @@ def _route_conditions(snapshot: Snapshot, route: Observed) -> Iterator[Fault]:
                 if said.get("reason") == "RefNotPermitted":
                     path, gateway = _foreign(route) or (path, gateway)
                 why = f"its controller says {said.get('reason')}: {str(said.get('message') or '')[:200]}"
-                yield Fault(path, gateway, why, 0.85, (), str(said.get("reason") or ""))
+                yield RouteFault(path, gateway, why, 0.85, (), str(said.get("reason") or ""))
 
 
-def _foreign(route: Observed) -> tuple[str, str] | None:
+def _foreign(route: ObservedObject) -> tuple[str, str] | None:
     """Field and namespace of the one backend that stands in another namespace; None where there are more."""
     found = [
         (f"spec.rules[{number}].backendRefs[{place}].namespace", str(backend["namespace"]))
@@ -291,7 +291,7 @@ def _foreign(route: Observed) -> tuple[str, str] | None:
 # --- Istio -----------------------------------------------------------------------------------------------------------
 
 
-def _virtual_destinations(snapshot: Snapshot, route: Observed) -> Iterator[Fault]:
+def _virtual_destinations(snapshot: Snapshot, route: ObservedObject) -> Iterator[RouteFault]:
     for kind in ("http", "tcp", "tls"):
         for number, rule in enumerate(listed(spec_of(route.object), kind)):
             for place, each in enumerate(listed(rule, "route")):
@@ -300,7 +300,7 @@ def _virtual_destinations(snapshot: Snapshot, route: Observed) -> Iterator[Fault
                 yield from _destination(snapshot, route, field, target)
 
 
-def _destination(snapshot: Snapshot, route: Observed, field: str, target: Json) -> Iterator[Fault]:
+def _destination(snapshot: Snapshot, route: ObservedObject, field: str, target: Json) -> Iterator[RouteFault]:
     parts = str(target.get("host") or "").split(".")
     if len(parts) == 1 or parts[2:3] == ["svc"]:
         namespace = parts[1] if len(parts) > 1 else route.namespace
@@ -309,16 +309,16 @@ def _destination(snapshot: Snapshot, route: Observed, field: str, target: Json) 
         proof = proof_of_absence(snapshot, "Service", parts[0], namespace) if parts[0] and service is None else ""
         if proof:
             why, told = f"there is no such Service in {namespace}", cite_entry(snapshot, proof)
-            yield Fault(f"{field}.host", str(target.get("host")), why, 0.93, told, "serviceMissing", parts[0])
+            yield RouteFault(f"{field}.host", str(target.get("host")), why, 0.93, told, "serviceMissing", parts[0])
         elif service and number not in [None, *(each.get("port") for each in service_ports(service))]:
             why = f"Service/{service.name} does not offer it"
-            yield Fault(
+            yield RouteFault(
                 f"{field}.port.number", str(number), why, 0.9, cite(snapshot, service), "portMissing", service.name
             )
     yield from _subset(snapshot, field, target, parts[0])
 
 
-def _subset(snapshot: Snapshot, field: str, target: Json, host: str) -> Iterator[Fault]:
+def _subset(snapshot: Snapshot, field: str, target: Json, host: str) -> Iterator[RouteFault]:
     """A subset that no DestinationRule of that host defines."""
     wanted = target.get("subset")
     rules = [
@@ -329,7 +329,7 @@ def _subset(snapshot: Snapshot, field: str, target: Json, host: str) -> Iterator
     known = [each.get("name") for rule in rules for each in listed(spec_of(rule.object), "subsets")]
     if wanted and rules and wanted not in known:
         why = f"DestinationRule/{rules[0].name} has the subsets {', '.join(map(str, known)) or 'none'} only"
-        yield Fault(f"{field}.subset", str(wanted), why, 0.9, cite(snapshot, rules[0]), "subsetMissing", host)
+        yield RouteFault(f"{field}.subset", str(wanted), why, 0.9, cite(snapshot, rules[0]), "subsetMissing", host)
 
 
 _BY_KIND: Final = {

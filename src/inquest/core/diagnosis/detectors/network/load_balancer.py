@@ -22,7 +22,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
 )
 from inquest.core.diagnosis.health import lacks_address
-from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "load_balancer"
@@ -59,7 +59,9 @@ def _is_deaf(snapshot: Snapshot) -> bool:
     return any(what.startswith("warning events") for what in (*snapshot.cut, *(gap.what for gap in snapshot.gaps)))
 
 
-def _finding(snapshot: Snapshot, service: Observed, said: str, event: Observed | None, confidence: float) -> Finding:
+def _finding(
+    snapshot: Snapshot, service: ObservedObject, said: str, event: ObservedObject | None, confidence: float
+) -> Finding:
     ref = ref_of(service.object)
     field = next((field for word, field in _FIELDS if word in said.lower()), "spec.type")
     why = (

@@ -17,7 +17,7 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     REACHING,
     RESOLVING,
     UNANSWERED,
-    Address,
+    NamedAddress,
     addresses_of,
     any_complaint,
     backend_names,
@@ -64,7 +64,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
     workloads,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "network_policy"
@@ -79,8 +79,8 @@ Line = tuple[LogTail, str] | None
 class Call:
     """One call that is known: who, whom, where, and the complaint about it."""
 
-    caller: Observed
-    workload: Observed
+    caller: ObservedObject
+    workload: ObservedObject
     """Whose pods the policies are about: the caller's own for egress, the callee's for ingress."""
     direction: str
     peer: Peer
@@ -88,14 +88,14 @@ class Call:
     what: str
     """In words: `Deployment/web to cart:7070`."""
     line: Line
-    callee: Observed | None = None
+    callee: ObservedObject | None = None
 
 
 @dataclass(frozen=True)
-class Blame:
+class PolicyBlame:
     """The policy and field that keeps a call away, and how surely it was meant for it."""
 
-    policy: Observed
+    policy: ObservedObject
     field: str
     value: str
     score: int
@@ -136,7 +136,7 @@ def _certainty(snapshot: Snapshot, call: Call) -> float:
 # --- the calls that are known -------------------------------------------------------------------------------
 
 
-def _calls(snapshot: Snapshot, caller: Observed) -> Iterator[Call]:
+def _calls(snapshot: Snapshot, caller: ObservedObject) -> Iterator[Call]:
     known = [*addresses_of(snapshot, caller), *calls_in_logs(snapshot, caller)]
     for address in known:
         yield from _to_service(snapshot, caller, address)
@@ -144,7 +144,7 @@ def _calls(snapshot: Snapshot, caller: Observed) -> Iterator[Call]:
     yield from _to_names(snapshot, caller, known)
 
 
-def _to_service(snapshot: Snapshot, caller: Observed, address: Address) -> Iterator[Call]:
+def _to_service(snapshot: Snapshot, caller: ObservedObject, address: NamedAddress) -> Iterator[Call]:
     service = callee(snapshot, address)
     if service is None:
         yield from _to_unread(snapshot, caller, address)
@@ -160,7 +160,7 @@ def _to_service(snapshot: Snapshot, caller: Observed, address: Address) -> Itera
         yield Call(caller, caller, EGRESS, other, port, what, line, target)
 
 
-def _to_unread(snapshot: Snapshot, caller: Observed, address: Address) -> Iterator[Call]:
+def _to_unread(snapshot: Snapshot, caller: ObservedObject, address: NamedAddress) -> Iterator[Call]:
     """A Service of a namespace that was not read: its pods' labels are not known, so only the namespace counts."""
     place = service_named(snapshot, address.host, caller.namespace)
     line = complaint(snapshot, ref_of(caller.object), (address.host,))
@@ -175,14 +175,14 @@ def _to_unread(snapshot: Snapshot, caller: Observed, address: Address) -> Iterat
     yield Call(caller, caller, EGRESS, Peer(place[1], {}), Port(None), what, line)
 
 
-def _target_port(service: Observed, number: int | None) -> tuple[object, str]:
+def _target_port(service: ObservedObject, number: int | None) -> tuple[object, str]:
     """Target port and protocol of a Service's port; its only one where the caller names none."""
     ports = service_ports(service)
     found = next((each for each in ports if each.get("port") == number), ports[0] if len(ports) == 1 else {})
     return found.get("targetPort") or found.get("port"), str(found.get("protocol") or "TCP")
 
 
-def _to_outside(snapshot: Snapshot, caller: Observed, address: Address) -> Iterator[Call]:
+def _to_outside(snapshot: Snapshot, caller: ObservedObject, address: NamedAddress) -> Iterator[Call]:
     """A host outside counts only where the caller complains of it."""
     if service_named(snapshot, address.host, caller.namespace) is not None:
         return
@@ -192,7 +192,7 @@ def _to_outside(snapshot: Snapshot, caller: Observed, address: Address) -> Itera
         yield Call(caller, caller, EGRESS, _OUTSIDE, Port(address.port), what, line)
 
 
-def _to_names(snapshot: Snapshot, caller: Observed, known: list[Address]) -> Iterator[Call]:
+def _to_names(snapshot: Snapshot, caller: ObservedObject, known: list[NamedAddress]) -> Iterator[Call]:
     """The cluster's DNS, for whoever calls by name."""
     ref = ref_of(caller.object)
     line = any_complaint(snapshot, ref, RESOLVING) or any_complaint(snapshot, ref, UNANSWERED)
@@ -204,7 +204,7 @@ def _to_names(snapshot: Snapshot, caller: Observed, known: list[Address]) -> Ite
         yield Call(caller, caller, EGRESS, _dns(snapshot), Port(DNS_PORT, "UDP"), what, line)
 
 
-def _is_name_blocked(snapshot: Snapshot, caller: Observed, protocol: str) -> bool:
+def _is_name_blocked(snapshot: Snapshot, caller: ObservedObject, protocol: str) -> bool:
     """Addresses count as the DNS's where port 53 is allowed to them: caches on the node have their own."""
     port = Port(DNS_PORT, protocol)
     policies = isolating(snapshot, caller, EGRESS)
@@ -225,34 +225,36 @@ def _dns(snapshot: Snapshot) -> Peer:
 # --- which policy is to blame -------------------------------------------------------------------------------
 
 
-def _blame(snapshot: Snapshot, call: Call, policies: list[Observed]) -> Blame:
+def _blame(snapshot: Snapshot, call: Call, policies: list[ObservedObject]) -> PolicyBlame:
     found = [*(_nearest_rule(snapshot, call, each) for each in policies), *_drifted(snapshot, call)]
     return max(found, key=lambda each: (each.score, _born(each.policy), each.policy.name))
 
 
-def _born(policy: Observed) -> str:
+def _born(policy: ObservedObject) -> str:
     return str(policy.object.get("metadata", {}).get("creationTimestamp") or "")
 
 
-def _nearest_rule(snapshot: Snapshot, call: Call, policy: Observed) -> Blame:
+def _nearest_rule(snapshot: Snapshot, call: Call, policy: ObservedObject) -> PolicyBlame:
     """The rule of a policy that comes nearest to letting the call through."""
     found = [
         _rule_blame(snapshot, call, policy, number, rule) for number, rule in enumerate(rules(policy, call.direction))
     ]
     selector = spec_of(policy.object).get("podSelector") or {}
-    denies = Blame(policy, path_of(call.direction), "[]" if not found else "", 2 if not found else 1 + bool(selector))
+    denies = PolicyBlame(
+        policy, path_of(call.direction), "[]" if not found else "", 2 if not found else 1 + bool(selector)
+    )
     best = max(found, key=lambda each: each.score, default=denies)
     return best if best.score > denies.score else denies
 
 
-def _rule_blame(snapshot: Snapshot, call: Call, policy: Observed, number: int, rule: Json) -> Blame:
+def _rule_blame(snapshot: Snapshot, call: Call, policy: ObservedObject, number: int, rule: Json) -> PolicyBlame:
     word = peers_word(call.direction)
     if allows_peer(snapshot, policy, rule, call.direction, call.peer):
         said = ",".join(_port_text(each) for each in listed(rule, "ports"))
-        return Blame(policy, path_of(call.direction, number, "ports"), said, 5)
+        return PolicyBlame(policy, path_of(call.direction, number, "ports"), said, 5)
     slips = _is_near_peer(snapshot, policy, call, rule)
     score = 6 if slips and allows_port(rule, call.port) else 1
-    return Blame(policy, path_of(call.direction, number, word), _peers_text(rule, word), score)
+    return PolicyBlame(policy, path_of(call.direction, number, word), _peers_text(rule, word), score)
 
 
 def _port_text(port: Json) -> str:
@@ -272,7 +274,7 @@ def _peer_text(peer: Json) -> str:
     )
 
 
-def _is_near_peer(snapshot: Snapshot, policy: Observed, call: Call, rule: Json) -> bool:
+def _is_near_peer(snapshot: Snapshot, policy: ObservedObject, call: Call, rule: Json) -> bool:
     """A slip in a label, or a rule that takes nobody who is there."""
     labels = dict(call.peer.labels or {})
     for named in listed(rule, peers_word(call.direction)):
@@ -293,12 +295,12 @@ def _slipped(value: str, own: str | None) -> bool:
     return own is not None and own != value and is_slip(own, value)
 
 
-def _takes_anybody(snapshot: Snapshot, policy: Observed, rule: Json, direction: str) -> bool:
+def _takes_anybody(snapshot: Snapshot, policy: ObservedObject, rule: Json, direction: str) -> bool:
     others = (peer_of(each, []) for each in workloads(snapshot))
     return any(allows_peer(snapshot, policy, rule, direction, each) for each in others)
 
 
-def _drifted(snapshot: Snapshot, call: Call) -> Iterator[Blame]:
+def _drifted(snapshot: Snapshot, call: Call) -> Iterator[PolicyBlame]:
     """A policy that would let the call through, and selects nobody: its podSelector is out of date."""
     for policy in snapshot.of_kind("NetworkPolicy"):
         selector = spec_of(policy.object).get("podSelector") or {}
@@ -311,10 +313,10 @@ def _drifted(snapshot: Snapshot, call: Call) -> Iterator[Blame]:
         ):
             labels = selector.get("matchLabels") or {}
             value = ",".join(f"{key}={value}" for key, value in labels.items())
-            yield Blame(policy, "spec.podSelector", value, 7)
+            yield PolicyBlame(policy, "spec.podSelector", value, 7)
 
 
-def _selects_anybody(snapshot: Snapshot, policy: Observed) -> bool:
+def _selects_anybody(snapshot: Snapshot, policy: ObservedObject) -> bool:
     return any(
         policy in isolating(snapshot, each, direction)
         for each in workloads(snapshot, policy.namespace)
@@ -325,7 +327,7 @@ def _selects_anybody(snapshot: Snapshot, policy: Observed) -> bool:
 # --- what is said -------------------------------------------------------------------------------------------
 
 
-def _finding(snapshot: Snapshot, call: Call, blame: Blame, confidence: float) -> Finding:
+def _finding(snapshot: Snapshot, call: Call, blame: PolicyBlame, confidence: float) -> Finding:
     ref, caller = ref_of(blame.policy.object), ref_of(call.caller.object)
     word = call.direction.lower()
     shown = f"{blame.field} = {blame.value}" if blame.value else blame.field
@@ -355,7 +357,7 @@ def _finding(snapshot: Snapshot, call: Call, blame: Blame, confidence: float) ->
     )
 
 
-def _policy_quotes(policy: Observed) -> Iterator[str]:
+def _policy_quotes(policy: ObservedObject) -> Iterator[str]:
     spec = spec_of(policy.object)
     for word in ("policyTypes", "podSelector", "ingress", "egress"):
         if spec.get(word):
@@ -384,9 +386,9 @@ def _unreachable(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _who_is_kept_out(
     snapshot: Snapshot,
-    workload: Observed,
-    services: list[Observed],
-    policies: list[Observed],
+    workload: ObservedObject,
+    services: list[ObservedObject],
+    policies: list[ObservedObject],
     routed: set[tuple[str, str]],
 ) -> tuple[str, float] | None:
     every = [rule for policy in policies for rule in rules(policy, INGRESS)]
@@ -413,7 +415,9 @@ def _is_the_target(snapshot: Snapshot, ref: TargetRef) -> bool:
     )
 
 
-def _closed(snapshot: Snapshot, workload: Observed, policies: list[Observed], who: str, confidence: float) -> Finding:
+def _closed(
+    snapshot: Snapshot, workload: ObservedObject, policies: list[ObservedObject], who: str, confidence: float
+) -> Finding:
     policy = max(policies, key=lambda each: (not rules(each, INGRESS), _born(each), each.name))
     ref, owner = ref_of(policy.object), ref_of(workload.object)
     return Finding(

@@ -26,7 +26,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     workload_of,
     workloads,
 )
-from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 MAX_TEXT: Final = 20_000
@@ -65,11 +65,11 @@ SCHEME_PORTS: Final = {
 
 
 @dataclass(frozen=True)
-class Address:
+class NamedAddress:
     """A host, and perhaps a port, that a workload's configuration names."""
 
-    caller: Observed
-    holder: Observed
+    caller: ObservedObject
+    holder: ObservedObject
     """The object that holds the words: the workload, or a ConfigMap it reads."""
     field: str
     container: str
@@ -94,40 +94,40 @@ class Address:
 # --- addresses in configuration --------------------------------------------------------------------------------
 
 
-def addresses(snapshot: Snapshot) -> list[Address]:
+def addresses(snapshot: Snapshot) -> list[NamedAddress]:
     """Every address in the environment, the arguments and the ConfigMaps of the workloads that were read."""
     return [found for each in _by_workload(snapshot).values() for found in each]
 
 
-def addresses_of(snapshot: Snapshot, workload: Observed) -> list[Address]:
+def addresses_of(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
     """The addresses that one workload's configuration names, each once."""
     known = _by_workload(snapshot).get(key_of(ref_of(workload.object)))
     return known if known is not None else _read(snapshot, workload)
 
 
 @remembered
-def _by_workload(snapshot: Snapshot) -> Mapping[Key, list[Address]]:
+def _by_workload(snapshot: Snapshot) -> Mapping[Key, list[NamedAddress]]:
     return {key_of(ref_of(each.object)): _read(snapshot, each) for each in workloads(snapshot)}
 
 
-def _read(snapshot: Snapshot, workload: Observed) -> list[Address]:
+def _read(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
     found = [*_environment(snapshot, workload), *_arguments(workload), *_files(snapshot, workload)]
     unique = {(each.holder.evidence, each.field, each.host, each.port): each for each in found}
     return [each for each in unique.values() if _is_elsewhere(each, workload.object)]
 
 
-def _is_elsewhere(address: Address, workload: Json) -> bool:
+def _is_elsewhere(address: NamedAddress, workload: Json) -> bool:
     aliases = {
         str(name) for each in listed(pod_spec_of(workload), "hostAliases") for name in each.get("hostnames") or ()
     }
     return address.host not in _HERE | aliases and bool(re.search("[A-Za-z]", address.host))
 
 
-def _environment(snapshot: Snapshot, workload: Observed) -> Iterator[Address]:
+def _environment(snapshot: Snapshot, workload: ObservedObject) -> Iterator[NamedAddress]:
     ref = ref_of(workload.object)
     for kind, container in containers_of(workload.object):
         name = str(container.get("name", ""))
-        pairs: list[tuple[str, str, Observed, str]] = []
+        pairs: list[tuple[str, str, ObservedObject, str]] = []
         for entry in listed(container, "env"):
             field = template_field(ref, kind, name, f"env[name={entry.get('name')}].value")
             if isinstance(entry.get("value"), str):
@@ -137,7 +137,9 @@ def _environment(snapshot: Snapshot, workload: Observed) -> Iterator[Address]:
         yield from _named_values(workload, name, pairs)
 
 
-def _from_key(snapshot: Snapshot, workload: Observed, entry: Json) -> Iterator[tuple[str, str, Observed, str]]:
+def _from_key(
+    snapshot: Snapshot, workload: ObservedObject, entry: Json
+) -> Iterator[tuple[str, str, ObservedObject, str]]:
     source = (entry.get("valueFrom") or {}).get("configMapKeyRef") or {}
     found = _config_map(snapshot, source.get("name"), workload.namespace)
     value = (found.object.get("data") or {}).get(source.get("key")) if found else None
@@ -145,7 +147,9 @@ def _from_key(snapshot: Snapshot, workload: Observed, entry: Json) -> Iterator[t
         yield str(entry.get("name")), value, found, f"data.{source.get('key')}"
 
 
-def _from_maps(snapshot: Snapshot, workload: Observed, container: Json) -> Iterator[tuple[str, str, Observed, str]]:
+def _from_maps(
+    snapshot: Snapshot, workload: ObservedObject, container: Json
+) -> Iterator[tuple[str, str, ObservedObject, str]]:
     for source in listed(container, "envFrom"):
         found = _config_map(snapshot, (source.get("configMapRef") or {}).get("name"), workload.namespace)
         for key, value in ((found.object.get("data") or {}) if found else {}).items():
@@ -153,14 +157,14 @@ def _from_maps(snapshot: Snapshot, workload: Observed, container: Json) -> Itera
                 yield f"{source.get('prefix') or ''}{key}", value, found, f"data.{key}"
 
 
-def _config_map(snapshot: Snapshot, name: object, namespace: str) -> Observed | None:
+def _config_map(snapshot: Snapshot, name: object, namespace: str) -> ObservedObject | None:
     maps = (each for each in snapshot.of_kind("ConfigMap") if (each.name, each.namespace) == (name, namespace))
     return next(maps, None) if name else None
 
 
 def _named_values(
-    workload: Observed, container: str, pairs: Iterable[tuple[str, str, Observed, str]]
-) -> Iterator[Address]:
+    workload: ObservedObject, container: str, pairs: Iterable[tuple[str, str, ObservedObject, str]]
+) -> Iterator[NamedAddress]:
     """A host and its port may stand in two variables of the same stem."""
     known = list(pairs)
     ports = {_stem(name): (int(value), field) for name, value, _, field in known if _is_port(name, value)}
@@ -168,7 +172,7 @@ def _named_values(
         looks = bool(_HOST_NAME.search(name.upper()))
         for host, port, explicit in hosts_in(value, bare=looks):
             beside, port_field = ports.get(_stem(name), (None, "")) if port is None else (None, "")
-            yield Address(
+            yield NamedAddress(
                 workload, holder, field, container, value[:253], host, port or beside, explicit or looks, port_field
             )
 
@@ -182,7 +186,7 @@ def _is_port(name: str, value: str) -> bool:
     return bool(_PORT_NAME.match(name.upper())) and value.isdigit() and 0 < int(value) < 65_536
 
 
-def _arguments(workload: Observed) -> Iterator[Address]:
+def _arguments(workload: ObservedObject) -> Iterator[NamedAddress]:
     ref = ref_of(workload.object)
     for kind, container in containers_of(workload.object):
         name = str(container.get("name", ""))
@@ -190,10 +194,10 @@ def _arguments(workload: Observed) -> Iterator[Address]:
             for value in container.get(word) or ():
                 for host, port, explicit in hosts_in(str(value)):
                     field = template_field(ref, kind, name, word)
-                    yield Address(workload, workload, field, name, str(value)[:253], host, port, explicit)
+                    yield NamedAddress(workload, workload, field, name, str(value)[:253], host, port, explicit)
 
 
-def _files(snapshot: Snapshot, workload: Observed) -> Iterator[Address]:
+def _files(snapshot: Snapshot, workload: ObservedObject) -> Iterator[NamedAddress]:
     """ConfigMaps mounted as files: whatever is written as an address in them."""
     for volume in listed(pod_spec_of(workload.object), "volumes"):
         projected = [each.get("configMap") or {} for each in listed(volume.get("projected") or {}, "sources")]
@@ -202,7 +206,9 @@ def _files(snapshot: Snapshot, workload: Observed) -> Iterator[Address]:
             for key, value in ((found.object.get("data") or {}) if found else {}).items():
                 for host, port, explicit in hosts_in(str(value)):
                     if found:
-                        yield Address(workload, found, f"data[{key}]", "", f"{host}:{port or ''}", host, port, explicit)
+                        yield NamedAddress(
+                            workload, found, f"data[{key}]", "", f"{host}:{port or ''}", host, port, explicit
+                        )
 
 
 def hosts_in(value: str, *, bare: bool = False) -> list[tuple[str, int | None, bool]]:
@@ -262,31 +268,31 @@ def _namespaces(snapshot: Snapshot) -> set[str]:
     return named | {each.namespace for each in snapshot.objects if each.namespace}
 
 
-def find_service(snapshot: Snapshot, name: str, namespace: str) -> Observed | None:
+def find_service(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
     """The Service of this name, None where none was read."""
     return next(
         (each for each in snapshot.of_kind("Service") if (each.name, each.namespace) == (name, namespace)), None
     )
 
 
-def names_of(service: Observed) -> tuple[str, ...]:
+def names_of(service: ObservedObject) -> tuple[str, ...]:
     """By what a complaint may name a Service: its name, or its address."""
     address = str(spec_of(service.object).get("clusterIP") or "")
     return (service.name, *([address] if address not in ("", "None") else []))
 
 
-def callee(snapshot: Snapshot, address: Address) -> Observed | None:
+def callee(snapshot: Snapshot, address: NamedAddress) -> ObservedObject | None:
     """The Service that an address names and that was read."""
     place = service_named(snapshot, address.host, address.caller.namespace)
     return find_service(snapshot, *place) if place else None
 
 
-def service_ports(service: Observed) -> tuple[Json, ...]:
+def service_ports(service: ObservedObject) -> tuple[Json, ...]:
     """The ports of a Service."""
     return listed(spec_of(service.object), "ports")
 
 
-def port_path(service: Observed, port: Json, rest: str) -> str:
+def port_path(service: ObservedObject, port: Json, rest: str) -> str:
     """Path of a Service port's field: by its name, else by its place."""
     if port.get("name"):
         return f"spec.ports[name={port['name']}].{rest}"
@@ -296,7 +302,7 @@ def port_path(service: Observed, port: Json, rest: str) -> str:
 # --- behind a Service --------------------------------------------------------------------------------------------
 
 
-def selector_of(service: Observed) -> dict[str, str]:
+def selector_of(service: ObservedObject) -> dict[str, str]:
     """What a Service selects by; empty for one with endpoints of its own."""
     return {str(key): str(value) for key, value in (spec_of(service.object).get("selector") or {}).items()}
 
@@ -307,28 +313,28 @@ def takes(selector: dict[str, str], labels: object) -> bool:
     return bool(selector) and all(own.get(key) == value for key, value in selector.items())
 
 
-def pods_behind(snapshot: Snapshot, service: Observed) -> list[Observed]:
+def pods_behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """Live pods that a Service selects."""
     chosen = selector_of(service)
     same = (each for each in live_pods(snapshot) if each.namespace == service.namespace)
     return [each for each in same if takes(chosen, dict(labels_of(each.object)))]
 
 
-def workloads_behind(snapshot: Snapshot, service: Observed) -> list[Observed]:
+def workloads_behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """Workloads whose template a Service selects."""
     chosen = selector_of(service)
     same = workloads(snapshot, service.namespace)
     return [each for each in same if takes(chosen, dict(labels_of(template_of(each.object))))]
 
 
-def services_of(snapshot: Snapshot, workload: Observed) -> list[Observed]:
+def services_of(snapshot: Snapshot, workload: ObservedObject) -> list[ObservedObject]:
     """Services that select a workload's template."""
     labels = dict(labels_of(template_of(workload.object)))
     same = (each for each in snapshot.of_kind("Service") if each.namespace == workload.namespace)
     return [each for each in same if takes(selector_of(each), labels)]
 
 
-def endpoints_of(snapshot: Snapshot, service: Observed) -> tuple[int, int] | None:
+def endpoints_of(snapshot: Snapshot, service: ObservedObject) -> tuple[int, int] | None:
     """Ready and other addresses behind a Service by its slices or Endpoints, None where neither was read."""
     slices = [
         each.object
@@ -347,11 +353,11 @@ def endpoints_of(snapshot: Snapshot, service: Observed) -> tuple[int, int] | Non
     return tuple(sum(len(listed(each, word)) for each in subsets) for word in ("addresses", "notReadyAddresses"))  # type: ignore[return-value]
 
 
-def _same_place(one: Observed, other: Observed) -> bool:
+def _same_place(one: ObservedObject, other: ObservedObject) -> bool:
     return (one.name, one.namespace) == (other.name, other.namespace)
 
 
-def serves_nobody(snapshot: Snapshot, service: Observed) -> bool:
+def serves_nobody(snapshot: Snapshot, service: ObservedObject) -> bool:
     """Whether it is known that no ready pod stands behind a Service."""
     counted = endpoints_of(snapshot, service)
     return counted is not None and counted[0] == 0
@@ -476,7 +482,7 @@ def _below(snapshot: Snapshot, key: Key) -> Iterator[Key]:
         yield from _below_workload(snapshot, found)
 
 
-def _below_workload(snapshot: Snapshot, found: Observed) -> Iterator[Key]:
+def _below_workload(snapshot: Snapshot, found: ObservedObject) -> Iterator[Key]:
     for address in addresses_of(snapshot, found):
         place = service_named(snapshot, address.host, found.namespace)
         if place:
@@ -486,7 +492,7 @@ def _below_workload(snapshot: Snapshot, found: Observed) -> Iterator[Key]:
     yield from _held(found)
 
 
-def _held(found: Observed) -> Iterator[Key]:
+def _held(found: ObservedObject) -> Iterator[Key]:
     for volume in listed(pod_spec_of(found.object), "volumes"):
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if claim:
@@ -497,7 +503,7 @@ def _held(found: Observed) -> Iterator[Key]:
             yield "PersistentVolumeClaim", found.namespace, f"{prefix}-{ordinal}"
 
 
-def backend_names(ingress: Observed) -> list[str]:
+def backend_names(ingress: ObservedObject) -> list[str]:
     """The Services that an Ingress routes to."""
     spec = spec_of(ingress.object)
     paths = [path for rule in listed(spec, "rules") for path in listed(rule.get("http") or {}, "paths")]
@@ -509,15 +515,15 @@ def backend_names(ingress: Observed) -> list[str]:
 # --- calls that the logs tell of -------------------------------------------------------------------------------------
 
 
-def calls_in_logs(snapshot: Snapshot, workload: Observed) -> list[Address]:
+def calls_in_logs(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
     """Hosts and ports that the workload's own complaints name: nobody has to have written them down."""
-    found: dict[tuple[str, int | None], Address] = {}
+    found: dict[tuple[str, int | None], NamedAddress] = {}
     for log in workload_logs(snapshot, ref_of(workload.object)):
         for line in _complaints(log):
             for host, port, explicit in hosts_in(line):
                 known = explicit or find_service(snapshot, host.split(".")[0], workload.namespace)
                 if known and _is_elsewhere_host(host):
-                    address = Address(workload, workload, "log", log.container, line.strip(), host, port, explicit)
+                    address = NamedAddress(workload, workload, "log", log.container, line.strip(), host, port, explicit)
                     found.setdefault((host, port), address)
     return list(found.values())
 

@@ -35,7 +35,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workloads,
 )
-from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "pod_dns"
@@ -69,18 +69,18 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _finding(snapshot, workload, setting, line)
 
 
-def _calls_by_name(snapshot: Snapshot, workload: Observed) -> bool:
+def _calls_by_name(snapshot: Snapshot, workload: ObservedObject) -> bool:
     return any(callee(snapshot, each) for each in addresses_of(snapshot, workload))
 
 
-def _complaint(snapshot: Snapshot, workload: Observed) -> tuple[LogTail, str] | None:
+def _complaint(snapshot: Snapshot, workload: ObservedObject) -> tuple[LogTail, str] | None:
     hosts = [each.host for each in addresses_of(snapshot, workload)]
     ref = ref_of(workload.object)
     unanswered = any_complaint(snapshot, ref, UNANSWERED)
     return complaint(snapshot, ref, hosts, RESOLVING) or any_complaint(snapshot, ref, RESOLVING) or unanswered
 
 
-def _wrong(snapshot: Snapshot, workload: Observed, line: str) -> Setting | None:
+def _wrong(snapshot: Snapshot, workload: ObservedObject, line: str) -> Setting | None:
     spec = pod_spec_of(workload.object)
     policy, config = str(spec.get("dnsPolicy") or "ClusterFirst"), spec.get("dnsConfig") or {}
     servers = [str(each) for each in config.get("nameservers") or ()]
@@ -125,7 +125,9 @@ def _options(config: object) -> Setting | None:
     return None
 
 
-def _finding(snapshot: Snapshot, workload: Observed, setting: Setting, line: tuple[LogTail, str] | None) -> Finding:
+def _finding(
+    snapshot: Snapshot, workload: ObservedObject, setting: Setting, line: tuple[LogTail, str] | None
+) -> Finding:
     ref = ref_of(workload.object)
     pod = next(iter(pods_of(snapshot, ref)), None)
     field, back = pod_field(ref, setting.field), way_back(snapshot, ref)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from inquest.core.cluster.selectors import labels_of, selects, template_of
 from inquest.core.diagnosis.detectors.workload_reading import containers_of, listed, pod_spec_of, spec_of, status_of
-from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 INGRESS: Final = "Ingress"
@@ -41,7 +41,7 @@ class Port:
     names: frozenset[str] = frozenset()
 
 
-def isolating(snapshot: Snapshot, workload: Observed, direction: str) -> list[Observed]:
+def isolating(snapshot: Snapshot, workload: ObservedObject, direction: str) -> list[ObservedObject]:
     """The policies that isolate a workload's pods in a direction."""
     if pod_spec_of(workload.object).get("hostNetwork"):
         return []
@@ -50,7 +50,7 @@ def isolating(snapshot: Snapshot, workload: Observed, direction: str) -> list[Ob
     return [each for each in policies if direction in directions(each) and _takes(_selector(each), labels)]
 
 
-def _selector(policy: Observed) -> Json:
+def _selector(policy: ObservedObject) -> Json:
     return spec_of(policy.object).get("podSelector") or {}
 
 
@@ -61,14 +61,14 @@ def _takes(selector: Json, labels: Mapping[str, str]) -> bool:
     )
 
 
-def directions(policy: Observed) -> tuple[str, ...]:
+def directions(policy: ObservedObject) -> tuple[str, ...]:
     """What a policy isolates: always ingress where it does not say, egress too where it has such rules."""
     spec = spec_of(policy.object)
     named = spec.get("policyTypes")
     return tuple(named) if named else (INGRESS, *([EGRESS] if spec.get("egress") else []))
 
 
-def rules(policy: Observed, direction: str) -> tuple[Json, ...]:
+def rules(policy: ObservedObject, direction: str) -> tuple[Json, ...]:
     """The rules of a policy for a direction."""
     return listed(spec_of(policy.object), _RULES[direction])
 
@@ -84,29 +84,31 @@ def peers_word(direction: str) -> str:
     return _PEERS[direction]
 
 
-def blocked_by(snapshot: Snapshot, workload: Observed, direction: str, peer: Peer, port: Port) -> list[Observed]:
+def blocked_by(
+    snapshot: Snapshot, workload: ObservedObject, direction: str, peer: Peer, port: Port
+) -> list[ObservedObject]:
     """The policies that together keep this connection away; empty where it gets through."""
     policies = isolating(snapshot, workload, direction)
     open_ = any(allows(snapshot, each, rule, direction, peer, port) for each, rule in _all(policies, direction))
     return [] if open_ else policies
 
 
-def _all(policies: list[Observed], direction: str) -> Iterator[tuple[Observed, Json]]:
+def _all(policies: list[ObservedObject], direction: str) -> Iterator[tuple[ObservedObject, Json]]:
     return ((policy, rule) for policy in policies for rule in rules(policy, direction))
 
 
-def allows(snapshot: Snapshot, policy: Observed, rule: Json, direction: str, peer: Peer, port: Port) -> bool:
+def allows(snapshot: Snapshot, policy: ObservedObject, rule: Json, direction: str, peer: Peer, port: Port) -> bool:
     """Whether one rule lets a connection through."""
     return allows_peer(snapshot, policy, rule, direction, peer) and allows_port(rule, port)
 
 
-def allows_peer(snapshot: Snapshot, policy: Observed, rule: Json, direction: str, peer: Peer) -> bool:
+def allows_peer(snapshot: Snapshot, policy: ObservedObject, rule: Json, direction: str, peer: Peer) -> bool:
     """No peers named: everybody."""
     named = listed(rule, _PEERS[direction])
     return not named or any(_is_peer(snapshot, policy, each, peer) for each in named)
 
 
-def _is_peer(snapshot: Snapshot, policy: Observed, named: Json, peer: Peer) -> bool:
+def _is_peer(snapshot: Snapshot, policy: ObservedObject, named: Json, peer: Peer) -> bool:
     if "ipBlock" in named:
         return _in_block(named.get("ipBlock") or {}, peer)
     if peer.labels is None:
@@ -174,14 +176,14 @@ def _is_port(named: Json, port: Port) -> bool:
     return int(wanted) <= port.number <= int(end if isinstance(end, int) else wanted)
 
 
-def peer_of(workload: Observed, pods: list[Observed]) -> Peer:
+def peer_of(workload: ObservedObject, pods: list[ObservedObject]) -> Peer:
     """A workload as the other end."""
     addresses = tuple(str(status_of(pod.object).get("podIP") or "") for pod in pods)
     labels = {**labels_of(template_of(workload.object)), **(labels_of(pods[0].object) if pods else {})}
     return Peer(workload.namespace, labels, tuple(each for each in addresses if each))
 
 
-def port_of(workload: Observed, target: object, protocol: str) -> Port:
+def port_of(workload: ObservedObject, target: object, protocol: str) -> Port:
     """A Service's target port at the pods of a workload."""
     ports = [port for _, container in containers_of(workload.object) for port in listed(container, "ports")]
     if isinstance(target, str) and not target.isdigit():

@@ -25,7 +25,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     workload_of,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
-from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "service_endpoints"
@@ -52,13 +52,13 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _without_selector(snapshot, service)
 
 
-def _is_long_unready(snapshot: Snapshot, pod: Observed) -> bool:
+def _is_long_unready(snapshot: Snapshot, pod: ObservedObject) -> bool:
     ready = condition(pod.object.get("status") or {}, "Ready")
     since = moment(ready.get("lastTransitionTime") or pod.object.get("metadata", {}).get("creationTimestamp"))
     return not is_ready(pod.object) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
 
 
-def _unready(snapshot: Snapshot, service: Observed, pods: list[Observed]) -> Finding:
+def _unready(snapshot: Snapshot, service: ObservedObject, pods: list[ObservedObject]) -> Finding:
     ref, owner = ref_of(service.object), workload_of(snapshot, pods[0])
     chosen = ",".join(f"{key}={value}" for key, value in selector_of(service).items())
     return Finding(
@@ -76,7 +76,7 @@ def _unready(snapshot: Snapshot, service: Observed, pods: list[Observed]) -> Fin
     )
 
 
-def _is_called_in_vain(snapshot: Snapshot, service: Observed) -> bool:
+def _is_called_in_vain(snapshot: Snapshot, service: ObservedObject) -> bool:
     """No selector, so somebody has to write its endpoints: nobody did, and somebody calls it."""
     known = any(each.kind in ("EndpointSlice", "Endpoints") for each in snapshot.listings)
     counted = endpoints_of(snapshot, service)
@@ -84,7 +84,7 @@ def _is_called_in_vain(snapshot: Snapshot, service: Observed) -> bool:
     return empty and any(callee(snapshot, each) == service for each in addresses(snapshot))
 
 
-def _without_selector(snapshot: Snapshot, service: Observed) -> Finding:
+def _without_selector(snapshot: Snapshot, service: ObservedObject) -> Finding:
     ref = ref_of(service.object)
     return Finding(
         detector=NAME,

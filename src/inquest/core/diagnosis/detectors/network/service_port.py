@@ -36,7 +36,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_of,
     spec_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "service_port"
@@ -66,7 +66,7 @@ class Ports:
     heard: frozenset[int]
     """By the process's own words."""
     line: tuple[LogTail, str] | None
-    pods: tuple[Observed, ...]
+    pods: tuple[ObservedObject, ...]
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -92,12 +92,12 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield finding
 
 
-def _sources(snapshot: Snapshot, service: Observed) -> list[Observed]:
+def _sources(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """The pods behind a Service, or the templates where there is no pod."""
     return pods_behind(snapshot, service) or workloads_behind(snapshot, service)
 
 
-def _ports(snapshot: Snapshot, sources: list[Observed]) -> Ports:
+def _ports(snapshot: Snapshot, sources: list[ObservedObject]) -> Ports:
     containers = [container for each in sources for _, container in containers_of(each.object)]
     declared = [port for container in containers for port in listed(container, "ports")]
     numbers = {str(port["name"]): port.get("containerPort") for port in declared if port.get("name")}
@@ -148,7 +148,7 @@ _OWN_PORT: Final = frozenset(
 )
 
 
-def _heard(snapshot: Snapshot, sources: list[Observed]) -> tuple[set[int], tuple[LogTail, str] | None]:
+def _heard(snapshot: Snapshot, sources: list[ObservedObject]) -> tuple[set[int], tuple[LogTail, str] | None]:
     names = {(each.namespace, each.name) for each in sources if each.kind == "Pod"}
     found: set[int] = set()
     first: tuple[LogTail, str] | None = None
@@ -165,7 +165,7 @@ def _heard(snapshot: Snapshot, sources: list[Observed]) -> tuple[set[int], tuple
 # --- one port ------------------------------------------------------------------------------------------------------
 
 
-def _checked(snapshot: Snapshot, service: Observed, port: Json, ports: Ports) -> Finding | None:
+def _checked(snapshot: Snapshot, service: ObservedObject, port: Json, ports: Ports) -> Finding | None:
     target = port.get("targetPort") or port.get("port")
     protocol = str(port.get("protocol") or "TCP")
     if isinstance(target, str) and not target.isdigit():
@@ -178,7 +178,7 @@ def _checked(snapshot: Snapshot, service: Observed, port: Json, ports: Ports) ->
     return _unheard(snapshot, service, port, number, ports)
 
 
-def _unnamed(snapshot: Snapshot, service: Observed, port: Json, target: str, ports: Ports) -> Finding | None:
+def _unnamed(snapshot: Snapshot, service: ObservedObject, port: Json, target: str, ports: Ports) -> Finding | None:
     """A name that no container of the pods gives to a port."""
     if target in ports.names:
         return None
@@ -187,7 +187,7 @@ def _unnamed(snapshot: Snapshot, service: Observed, port: Json, target: str, por
     return _mismatch(snapshot, service, port, target, why, 0.93, ports, known)
 
 
-def _unheard(snapshot: Snapshot, service: Observed, port: Json, number: int, ports: Ports) -> Finding | None:
+def _unheard(snapshot: Snapshot, service: ObservedObject, port: Json, number: int, ports: Ports) -> Finding | None:
     """A number at which nothing listens, as far as anything tells."""
     if not number or _answers(number, ports):
         return None
@@ -201,7 +201,9 @@ def _unheard(snapshot: Snapshot, service: Observed, port: Json, number: int, por
     return _mismatch(snapshot, service, port, str(number), f"its pods' ports are {other}", confidence, ports, other)
 
 
-def _heard_elsewhere(snapshot: Snapshot, service: Observed, port: Json, number: int, ports: Ports) -> Finding | None:
+def _heard_elsewhere(
+    snapshot: Snapshot, service: ObservedObject, port: Json, number: int, ports: Ports
+) -> Finding | None:
     """A port that is declared may be right though another is spoken of: then somebody has to be refused there."""
     declared = number in ports.numbers
     if declared and not _is_refused(snapshot, service):
@@ -211,7 +213,7 @@ def _heard_elsewhere(snapshot: Snapshot, service: Observed, port: Json, number: 
     return _mismatch(snapshot, service, port, str(number), f"its pods listen on {other}", confidence, ports, other)
 
 
-def _is_refused(snapshot: Snapshot, service: Observed) -> bool:
+def _is_refused(snapshot: Snapshot, service: ObservedObject) -> bool:
     callers = {key_of(each.caller_ref): each for each in addresses(snapshot) if callee(snapshot, each) == service}
     return any(complaint(snapshot, each.caller_ref, names_of(service), _REFUSED) for each in callers.values())
 
@@ -224,7 +226,7 @@ def _answers(number: int, ports: Ports) -> bool:
 
 def _mismatch(
     snapshot: Snapshot,
-    service: Observed,
+    service: ObservedObject,
     port: Json,
     target: str,
     why: str,
@@ -250,7 +252,7 @@ def _mismatch(
     )
 
 
-def _quotes(snapshot: Snapshot, service: Observed, port: Json, ports: Ports) -> tuple[Citation, ...]:
+def _quotes(snapshot: Snapshot, service: ObservedObject, port: Json, ports: Ports) -> tuple[Citation, ...]:
     target = port.get("targetPort")
     wrong = quoted("targetPort", target) if target is not None else quoted("port", port.get("port"))
     own = [f'"containerPort":{number}' for number in sorted(ports.numbers)[:2]]
@@ -263,7 +265,7 @@ def _line(snapshot: Snapshot, ports: Ports) -> tuple[Citation, ...]:
 
 
 def _other_protocol(
-    snapshot: Snapshot, service: Observed, port: Json, number: int, protocol: str, ports: Ports
+    snapshot: Snapshot, service: ObservedObject, port: Json, number: int, protocol: str, ports: Ports
 ) -> Finding:
     ref = ref_of(service.object)
     field = port_path(service, port, "protocol")

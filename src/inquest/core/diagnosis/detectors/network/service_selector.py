@@ -38,7 +38,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
     workloads,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "service_selector"
@@ -52,7 +52,7 @@ _GENERIC: Final = frozenset({"pod-template-hash", "controller-revision-hash", "v
 class Candidate:
     """A workload that a Service may be meant for, and how near it comes."""
 
-    workload: Observed
+    workload: ObservedObject
     score: int
     unmet: dict[str, str]
 
@@ -75,7 +75,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield from _mixed(snapshot, service)
 
 
-def _finds_nobody(snapshot: Snapshot, service: Observed) -> bool:
+def _finds_nobody(snapshot: Snapshot, service: ObservedObject) -> bool:
     counted = endpoints_of(snapshot, service)
     if counted is not None and counted != (0, 0):
         return False
@@ -85,18 +85,18 @@ def _finds_nobody(snapshot: Snapshot, service: Observed) -> bool:
 # --- the workload that is meant ------------------------------------------------------------------------------------
 
 
-def _nearest(snapshot: Snapshot, service: Observed) -> Candidate | None:
+def _nearest(snapshot: Snapshot, service: ObservedObject) -> Candidate | None:
     found = [_candidate(snapshot, service, each) for each in _serving(snapshot, service.namespace)]
     ranked = sorted((each for each in found if each), key=lambda each: (-each.score, each.workload.name))
     return ranked[0] if ranked else None
 
 
-def _serving(snapshot: Snapshot, namespace: str) -> list[Observed]:
+def _serving(snapshot: Snapshot, namespace: str) -> list[ObservedObject]:
     """Workloads that may serve: no jobs."""
     return [each for each in workloads(snapshot, namespace) if each.kind not in ("Job", "CronJob")]
 
 
-def _candidate(snapshot: Snapshot, service: Observed, workload: Observed) -> Candidate | None:
+def _candidate(snapshot: Snapshot, service: ObservedObject, workload: ObservedObject) -> Candidate | None:
     wanted, labels = selector_of(service), dict(labels_of(template_of(workload.object)))
     unmet = {key: value for key, value in wanted.items() if labels.get(key) != value}
     met = [key for key in wanted if key not in unmet and key not in _GENERIC]
@@ -174,7 +174,7 @@ def _distance(one: str, other: str) -> int:
     return row[-1]
 
 
-def _has_port(service: Observed, workload: Observed) -> bool:
+def _has_port(service: ObservedObject, workload: ObservedObject) -> bool:
     ports = [port for _, container in containers_of(workload.object) for port in listed(container, "ports")]
     known = {port.get("containerPort") for port in ports} | {port.get("name") for port in ports if port.get("name")}
     return any((each.get("targetPort") or each.get("port")) in known for each in service_ports(service))
@@ -183,7 +183,7 @@ def _has_port(service: Observed, workload: Observed) -> bool:
 # --- what is said --------------------------------------------------------------------------------------------------
 
 
-def _missed(snapshot: Snapshot, service: Observed, best: Candidate) -> Finding:
+def _missed(snapshot: Snapshot, service: ObservedObject, best: Candidate) -> Finding:
     if _labels_changed(snapshot, service, best.workload):
         return _relabelled(snapshot, service, best)
     ref, workload = ref_of(service.object), ref_of(best.workload.object)
@@ -215,7 +215,7 @@ def _shown(labels: dict[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()) if key not in _GENERIC) or "no labels"
 
 
-def _labels_changed(snapshot: Snapshot, service: Observed, workload: Observed) -> bool:
+def _labels_changed(snapshot: Snapshot, service: ObservedObject, workload: ObservedObject) -> bool:
     """An older revision, replaced a short while ago, had the labels."""
     sets = [each for each in snapshot.of_kind("ReplicaSet") if controller_of(each.object).get("name") == workload.name]
     had = [each for each in sets if takes(selector_of(service), dict(labels_of(template_of(each.object))))]
@@ -223,7 +223,7 @@ def _labels_changed(snapshot: Snapshot, service: Observed, workload: Observed) -
     return bool(had) and any(at is not None and snapshot.taken_at - at <= ROLLOUT_WINDOW for at in lacks)
 
 
-def _relabelled(snapshot: Snapshot, service: Observed, best: Candidate) -> Finding:
+def _relabelled(snapshot: Snapshot, service: ObservedObject, best: Candidate) -> Finding:
     ref = ref_of(best.workload.object)
     labels = dict(labels_of(template_of(best.workload.object)))
     back = way_back(snapshot, ref)
@@ -252,7 +252,7 @@ def _relabelled(snapshot: Snapshot, service: Observed, best: Candidate) -> Findi
 # --- pods of others ------------------------------------------------------------------------------------------------
 
 
-def _others(snapshot: Snapshot, service: Observed) -> Iterator[Finding]:
+def _others(snapshot: Snapshot, service: ObservedObject) -> Iterator[Finding]:
     """The Service named like one workload takes another's pods, which have a Service of their own."""
     behind = workloads_behind(snapshot, service)
     meant = [each for each in _serving(snapshot, service.namespace) if each.name == service.name]
@@ -272,7 +272,7 @@ def _others(snapshot: Snapshot, service: Observed) -> Iterator[Finding]:
     )
 
 
-def _mixed(snapshot: Snapshot, service: Observed) -> Iterator[Finding]:
+def _mixed(snapshot: Snapshot, service: ObservedObject) -> Iterator[Finding]:
     """Requests fail, and the Service sends a part of them to another application than the one it is named after."""
     behind = workloads_behind(snapshot, service)
     named = [each for each in behind if _is_alike(service.name, each.name)]
@@ -297,7 +297,7 @@ def _mixed(snapshot: Snapshot, service: Observed) -> Iterator[Finding]:
 
 def _taking(
     snapshot: Snapshot,
-    service: Observed,
+    service: ObservedObject,
     said: str,
     *,
     confidence: float,
@@ -325,7 +325,7 @@ def _taking(
     )
 
 
-def _image(workload: Observed) -> str:
+def _image(workload: ObservedObject) -> str:
     """The repository of its first container's image."""
     image = next(
         (str(each.get("image") or "") for name, each in containers_of(workload.object) if name == "containers"), ""

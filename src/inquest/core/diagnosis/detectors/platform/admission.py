@@ -14,7 +14,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import event_moment, is_recent
 from inquest.core.diagnosis.detectors.platform.platform_reading import items_of, platform_finding
 from inquest.core.diagnosis.detectors.reading import cited, pod_field
-from inquest.core.diagnosis.detectors.scheduling.quota_exceeded import Refusal, refusals
+from inquest.core.diagnosis.detectors.scheduling.quota_exceeded import QuotaRefusal, refusals
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
     cite_entry,
@@ -27,7 +27,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_of,
     ref_to,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -60,7 +60,7 @@ _PORT: Final = re.compile(r'container "(?P<name>[^"]{1,63})" uses hostPort')
 _PATH: Final = re.compile(r"\bspec(?:\.\w{1,40}(?:\[[^\]\s]{0,40}\])?){1,10}")
 
 
-def _cited(snapshot: Snapshot, refusal: Refusal, *words: str) -> tuple[Citation, ...]:
+def _cited(snapshot: Snapshot, refusal: QuotaRefusal, *words: str) -> tuple[Citation, ...]:
     """The refusal's words, and the owner that was read."""
     said = cite_event(snapshot, refusal.seen) if refusal.event else cited(snapshot, refusal.seen.evidence, *words)
     return (*said, *cite(snapshot, snapshot.find(refusal.owner)))
@@ -122,7 +122,7 @@ def _rejected(snapshot: Snapshot) -> Iterator[Finding]:
                 break
 
 
-def _denied(snapshot: Snapshot, refusal: Refusal, match: re.Match[str], who: str) -> Finding:
+def _denied(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str], who: str) -> Finding:
     owner, what = refusal.owner, match["what"].strip()
     seen = snapshot.find(owner)
     security = "level" in match.groupdict()
@@ -142,7 +142,7 @@ def _denied(snapshot: Snapshot, refusal: Refusal, match: re.Match[str], who: str
     )
 
 
-def _classless(snapshot: Snapshot, refusal: Refusal, match: re.Match[str]) -> Finding:
+def _classless(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str]) -> Finding:
     """A class that the pods ask for and that does not exist."""
     field, name = ("priorityClassName", match["name"]) if match["name"] else ("runtimeClassName", match["runtime"])
     owner = refusal.owner
@@ -172,7 +172,7 @@ _REFUSALS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], .
 )
 
 
-def _field(owner: TargetRef, seen: Observed | None, what: str) -> str:
+def _field(owner: TargetRef, seen: ObservedObject | None, what: str) -> str:
     """The field that the refusal speaks of, as far as its words say it."""
     if hit := _CONTAINER_FIELD.search(what):
         return pod_field(owner, f"containers[name={hit['name']}].{hit['field']}")
@@ -207,7 +207,7 @@ _WORDS: Final = (
 )
 
 
-def _first_container(seen: Observed | None) -> str:
+def _first_container(seen: ObservedObject | None) -> str:
     found = [each for listing, each in containers_of(seen.object) if listing == "containers"] if seen else []
     return str(found[0].get("name") or "") if found else ""
 
@@ -227,7 +227,7 @@ def _webhooks(snapshot: Snapshot) -> Iterator[Finding]:
             yield from _unanswered(snapshot, refusal, match)
 
 
-def _other_refusals(snapshot: Snapshot) -> Iterator[Refusal]:
+def _other_refusals(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     """Recent events of another reason that name a webhook; nobody can be short of anything for them."""
     for event in snapshot.of_kind("Event"):
         at = event_moment(event.object)
@@ -236,10 +236,10 @@ def _other_refusals(snapshot: Snapshot) -> Iterator[Refusal]:
         about = event.object.get("involvedObject") or event.object.get("regarding") or {}
         ref = ref_to(str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace))
         if fresh and ref and event.object.get("reason") != "FailedCreate" and "failed calling webhook" in text:
-            yield Refusal(text, event, ref, event=True)
+            yield QuotaRefusal(text, event, ref, event=True)
 
 
-def _unanswered(snapshot: Snapshot, refusal: Refusal, match: re.Match[str]) -> Iterator[Finding]:
+def _unanswered(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str]) -> Iterator[Finding]:
     name, why = match["name"], match["why"].strip()
     configuration, policy = _configuration(snapshot, name)
     backend = _BACKEND.search(why)
@@ -274,7 +274,7 @@ def _is_tls(why: str) -> bool:
     return "x509" in why or "certificate" in why
 
 
-def _configuration(snapshot: Snapshot, name: str) -> tuple[Observed | None, str]:
+def _configuration(snapshot: Snapshot, name: str) -> tuple[ObservedObject | None, str]:
     """The configuration that has a webhook of this name, and its failure policy."""
     for seen in snapshot.of_kind(*WEBHOOKS):
         for webhook in items_of(seen.object, "webhooks"):

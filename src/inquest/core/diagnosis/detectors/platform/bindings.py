@@ -22,7 +22,7 @@ from inquest.core.diagnosis.detectors.reading import (
     pod_field,
     ref_of,
 )
-from inquest.core.evidence.evidence import Citation, Json, Observed
+from inquest.core.evidence.evidence import Citation, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 _MAX_VALUE: Final = 100_000
@@ -30,7 +30,7 @@ _MAX_VALUE: Final = 100_000
 
 
 @dataclass(frozen=True)
-class Place:
+class BoundSetting:
     """One setting: the object that holds it, its path there, what stands there, and its evidence."""
 
     ref: TargetRef
@@ -57,7 +57,7 @@ def key_field(key: str) -> str:
     return f"data.{key}" if re.fullmatch(r"[\w-]+", key) else f"data['{key}']"
 
 
-def place_of(snapshot: Snapshot, container: Container, *words: str) -> Place | None:
+def place_of(snapshot: Snapshot, container: Container, *words: str) -> BoundSetting | None:
     """The setting that holds the first of these words that any holds; the workload's own ones first."""
     for word in filter(None, words):
         found = next(_holders(snapshot, container, _as_word(word)), None)
@@ -71,25 +71,25 @@ def _as_word(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])", re.IGNORECASE)
 
 
-def _holders(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[Place]:
+def _holders(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[BoundSetting]:
     yield from _in_env(snapshot, container, word)
     yield from _in_arguments(snapshot, container, word)
     yield from _in_config_maps(snapshot, container, word)
 
 
-def _in_env(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[Place]:
+def _in_env(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[BoundSetting]:
     for entry in container.spec.get("env") or ():
         value = str(entry.get("value") or "")
         if word.search(value[:_MAX_VALUE]):
             yield _of_env(snapshot, container, entry)
 
 
-def _of_env(snapshot: Snapshot, container: Container, entry: Json) -> Place:
+def _of_env(snapshot: Snapshot, container: Container, entry: Json) -> BoundSetting:
     ref, name, value = culprit(snapshot, container.pod), str(entry.get("name")), str(entry.get("value") or "")
     source = next(iter(entry.get("valueFrom") or {}), "")
     rest = f"env[name={name}].{f'valueFrom.{source}' if source else 'value'}"
     quotes = [f'"name":{_text(name)}', *([f'"value":{_text(value)}'] if value else [])]
-    return Place(
+    return BoundSetting(
         ref, container_field(ref, container, rest), value, cited(snapshot, container.pod.evidence, *quotes), name
     )
 
@@ -98,16 +98,16 @@ def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _in_arguments(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[Place]:
+def _in_arguments(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[BoundSetting]:
     for listed in ("args", "command"):
         for value in map(str, container.spec.get(listed) or ()):
             if word.search(value[:_MAX_VALUE]):
                 ref = culprit(snapshot, container.pod)
                 quotes = cited(snapshot, container.pod.evidence, _text(value))
-                yield Place(ref, container_field(ref, container, listed), value, quotes, listed)
+                yield BoundSetting(ref, container_field(ref, container, listed), value, quotes, listed)
 
 
-def _in_config_maps(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[Place]:
+def _in_config_maps(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[BoundSetting]:
     for name, keys in taken_from(container).items():
         found = config_map(snapshot, name, container.pod.namespace)
         data = (found.object.get("data") or {}) if found else {}
@@ -116,10 +116,10 @@ def _in_config_maps(snapshot: Snapshot, container: Container, word: re.Pattern[s
                 yield key_place(snapshot, found, str(key), _line_around(str(value), hit.start()))
 
 
-def key_place(snapshot: Snapshot, found: Observed, key: str, value: str) -> Place:
+def key_place(snapshot: Snapshot, found: ObservedObject, key: str, value: str) -> BoundSetting:
     """One key of a ConfigMap that was read."""
     quotes = cited(snapshot, found.evidence, value, f'"{key}"')
-    return Place(ref_of(found), key_field(key), limited(value), quotes, key)
+    return BoundSetting(ref_of(found), key_field(key), limited(value), quotes, key)
 
 
 def _line_around(text: str, at: int) -> str:
@@ -164,7 +164,7 @@ def _sources(volume: Json) -> list[tuple[str, Json]]:
 # --- one variable --------------------------------------------------------------------------------------------
 
 
-def variable(snapshot: Snapshot, container: Container, name: str) -> Place | None:
+def variable(snapshot: Snapshot, container: Container, name: str) -> BoundSetting | None:
     """An environment variable that the container is given, whatever it holds."""
     entry = next((each for each in container.spec.get("env") or () if each.get("name") == name), None)
     if entry is not None:
@@ -177,7 +177,7 @@ def variable(snapshot: Snapshot, container: Container, name: str) -> Place | Non
     return None
 
 
-def secret_variable(snapshot: Snapshot, container: Container, *hints: str) -> Place | None:
+def secret_variable(snapshot: Snapshot, container: Container, *hints: str) -> BoundSetting | None:
     """The variable that gives the container its credentials: by reference to a Secret, else by its name."""
     entries = [each for each in container.spec.get("env") or () if _gives_credentials(each)]
     ranked = sorted(
@@ -254,13 +254,13 @@ def file_source(container: Container, path: str) -> FileSource | None:
     return None
 
 
-def size_asked(claim: Observed) -> str:
+def size_asked(claim: ObservedObject) -> str:
     """The storage that a claim asks for."""
     wanted = ((claim.object.get("spec") or {}).get("resources") or {}).get("requests") or {}
     return str(wanted.get("storage") or "")
 
 
-def size_to_grow(snapshot: Snapshot, claim: Observed) -> str:
+def size_to_grow(snapshot: Snapshot, claim: ObservedObject) -> str:
     """The same where the storage class of a claim is known to let it grow; else empty, as for anything but a claim."""
     spec = claim.object.get("spec") or {}
     storage = snapshot.at("StorageClass", "", str(spec.get("storageClassName") or ""))

@@ -24,7 +24,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "certificate_expired"
@@ -47,7 +47,7 @@ def _over(found: Json, now: datetime) -> str:
     return text if at is not None and at <= now else ""
 
 
-def _finding(snapshot: Snapshot, seen: Observed, ready: Json, over: str) -> Finding:
+def _finding(snapshot: Snapshot, seen: ObservedObject, ready: Json, over: str) -> Finding:
     why, proof = _why(snapshot, seen)
     hosts = [str(each) for each in spec_of(seen.object).get("dnsNames") or ()]
     words = (
@@ -73,7 +73,7 @@ def _finding(snapshot: Snapshot, seen: Observed, ready: Json, over: str) -> Find
     )
 
 
-def _why(snapshot: Snapshot, seen: Observed) -> tuple[str, tuple[Citation, ...]]:
+def _why(snapshot: Snapshot, seen: ObservedObject) -> tuple[str, tuple[Citation, ...]]:
     """Why it is not renewed: the issuing condition, or an issuer that is not there or not ready."""
     issuing = condition(status_of(seen.object), "Issuing")
     issuer = spec_of(seen.object).get("issuerRef") or {}

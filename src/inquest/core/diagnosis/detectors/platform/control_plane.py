@@ -38,7 +38,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     wanted_replicas,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 COMPONENTS: Final = (
@@ -71,11 +71,11 @@ def control_plane(snapshot: Snapshot) -> Iterable[Finding]:
             yield _component(snapshot, trouble)
 
 
-def _name_of(pod: Observed) -> str:
+def _name_of(pod: ObservedObject) -> str:
     return next((name for name in COMPONENTS if pod.name == name or pod.name.startswith(f"{name}-")), pod.name)
 
 
-def _stands_in(snapshot: Snapshot, pod: Observed) -> bool:
+def _stands_in(snapshot: Snapshot, pod: ObservedObject) -> bool:
     """Whether another of its kind leads: of three schedulers one may be away."""
     name = _name_of(pod)
     others = component_pods(snapshot, (name,), "component", "k8s-app")
@@ -132,11 +132,11 @@ def scheduler_silent(snapshot: Snapshot) -> Iterable[Finding]:
     )
 
 
-def _waiting(snapshot: Snapshot) -> list[Observed]:
+def _waiting(snapshot: Snapshot) -> list[ObservedObject]:
     return [pod for pod in snapshot.of_kind("Pod") if _is_waiting(snapshot, pod)]
 
 
-def _is_waiting(snapshot: Snapshot, pod: Observed) -> bool:
+def _is_waiting(snapshot: Snapshot, pod: ObservedObject) -> bool:
     spec, status = spec_of(pod.object), status_of(pod.object)
     age = age_seconds(snapshot, pod.object)
     known = spec.get("nodeName") or spec.get("schedulingGates") or condition(status, "PodScheduled")
@@ -145,13 +145,13 @@ def _is_waiting(snapshot: Snapshot, pod: Observed) -> bool:
     return status.get("phase") == "Pending" and not known and ours and late and not is_going(pod)
 
 
-def _is_word_of(event: Observed, waiting: list[Observed]) -> bool:
+def _is_word_of(event: ObservedObject, waiting: list[ObservedObject]) -> bool:
     about = event.object.get("involvedObject") or event.object.get("regarding") or {}
     names = {pod.name for pod in waiting}
     return event.object.get("reason") in ("FailedScheduling", "Scheduled") and about.get("name") in names
 
 
-def _has_since_bound(snapshot: Snapshot, waiting: Observed) -> bool:
+def _has_since_bound(snapshot: Snapshot, waiting: ObservedObject) -> bool:
     """A younger pod that has a node proves that the scheduler works."""
     born = moment(waiting.object.get("metadata", {}).get("creationTimestamp"))
     times = (condition(status_of(pod.object), "PodScheduled") for pod in snapshot.of_kind("Pod") if not _is_daemon(pod))
@@ -159,7 +159,7 @@ def _has_since_bound(snapshot: Snapshot, waiting: Observed) -> bool:
     return born is not None and any(at is not None and at > born for at in bound)
 
 
-def _is_daemon(pod: Observed) -> bool:
+def _is_daemon(pod: ObservedObject) -> bool:
     """A static pod has its node from the start."""
     return controller_of(pod.object).get("kind") == "Node"
 
@@ -168,7 +168,7 @@ def _waiting_texts(snapshot: Snapshot) -> list[str]:
     return [f"Pod/{pod.name}: Pending, without a word of the scheduler" for pod in _waiting(snapshot)[:5]]
 
 
-def _leader(snapshot: Snapshot, name: str) -> tuple[Observed | None, str]:
+def _leader(snapshot: Snapshot, name: str) -> tuple[ObservedObject | None, str]:
     """A leader's lease, and the time of its renewal where that is too long ago."""
     ref = ref_to("Lease", name, SYSTEM)
     lease = snapshot.find(ref) if ref else None
@@ -177,7 +177,7 @@ def _leader(snapshot: Snapshot, name: str) -> tuple[Observed | None, str]:
     return lease, text if at is not None and snapshot.taken_at - at > LEASE else ""
 
 
-def _cite_lease(snapshot: Snapshot, lease: Observed | None, quiet: str) -> tuple[Citation, ...]:
+def _cite_lease(snapshot: Snapshot, lease: ObservedObject | None, quiet: str) -> tuple[Citation, ...]:
     return cite(snapshot, lease, quoted("renewTime", quiet)) if lease and quiet else ()
 
 
@@ -216,7 +216,7 @@ def controllers_silent(snapshot: Snapshot) -> Iterable[Finding]:
     )
 
 
-def _is_behind(snapshot: Snapshot, seen: Observed) -> bool:
+def _is_behind(snapshot: Snapshot, seen: ObservedObject) -> bool:
     metadata, status = seen.object.get("metadata", {}), status_of(seen.object)
     generation, observed = metadata.get("generation"), status.get("observedGeneration")
     changed = _last_write(seen.object)
@@ -297,7 +297,7 @@ def store_failing(snapshot: Snapshot) -> Iterable[Finding]:
     )
 
 
-Told = tuple[str, tuple[Citation, ...], Observed | None]
+Told = tuple[str, tuple[Citation, ...], ObservedObject | None]
 """Words, citations, and the object about which they were said."""
 
 
@@ -320,12 +320,12 @@ def _store_logs(snapshot: Snapshot) -> list[Told]:
     return found
 
 
-def _time(event: Observed) -> str | None:
+def _time(event: ObservedObject) -> str | None:
     at = event_moment(event.object)
     return at.isoformat() if at else None
 
 
-def _things(snapshot: Snapshot, events: list[Observed]) -> Iterator[Observed]:
+def _things(snapshot: Snapshot, events: list[ObservedObject]) -> Iterator[ObservedObject]:
     for event in events:
         about = event.object.get("involvedObject") or event.object.get("regarding") or {}
         ref = ref_to(str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace))

@@ -16,7 +16,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     platform_finding,
 )
 from inquest.core.diagnosis.detectors.workload_reading import cite, distinct, quoted, ref_of, spec_of, status_of
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "finalizer_stuck"
@@ -36,7 +36,7 @@ def finalizer_stuck(snapshot: Snapshot) -> Iterable[Finding]:
     return distinct(finding for seen in _going(snapshot) for finding in _reasons(snapshot, seen))
 
 
-def _going(snapshot: Snapshot) -> Iterator[Observed]:
+def _going(snapshot: Snapshot) -> Iterator[ObservedObject]:
     """What should be gone; `deletionTimestamp` includes a pod's grace period."""
     for seen in snapshot.objects:
         patient = _may_end_yet(seen) or bool(_PROTECTION & {*_finalizers(seen.object)})
@@ -45,7 +45,7 @@ def _going(snapshot: Snapshot) -> Iterator[Observed]:
             yield seen
 
 
-def _may_end_yet(seen: Observed) -> bool:
+def _may_end_yet(seen: ObservedObject) -> bool:
     """A pod with a container that runs; once all have ended only its finalizers keep it."""
     if seen.kind != "Pod":
         return False
@@ -53,17 +53,17 @@ def _may_end_yet(seen: Observed) -> bool:
     return not (_finalizers(seen.object) and states and all("terminated" in state for state in states))
 
 
-def _age(snapshot: Snapshot, seen: Observed) -> timedelta | None:
+def _age(snapshot: Snapshot, seen: ObservedObject) -> timedelta | None:
     """Since when it should be gone; None where nobody deletes it."""
     at = moment((seen.object.get("metadata") or {}).get("deletionTimestamp"))
     return None if at is None else snapshot.taken_at - at
 
 
-def _certainty(snapshot: Snapshot, seen: Observed) -> float:
+def _certainty(snapshot: Snapshot, seen: ObservedObject) -> float:
     return 0.9 if (_age(snapshot, seen) or SOON) >= PATIENCE else 0.8
 
 
-def _reasons(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+def _reasons(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     rule = {"Namespace": _namespace, "Pod": _pod}.get(seen.kind, _object)
     yield from rule(snapshot, seen)
 
@@ -72,18 +72,18 @@ def _finalizers(found: Json) -> list[str]:
     return [str(each) for each in (found.get("metadata") or {}).get("finalizers") or ()]
 
 
-def _since(seen: Observed) -> str:
+def _since(seen: ObservedObject) -> str:
     return str(seen.object["metadata"]["deletionTimestamp"])
 
 
-def _deleted(snapshot: Snapshot, seen: Observed, *quotes: str) -> tuple[Citation, ...]:
+def _deleted(snapshot: Snapshot, seen: ObservedObject, *quotes: str) -> tuple[Citation, ...]:
     return cite(snapshot, seen, quoted("deletionTimestamp", _since(seen)), *quotes)
 
 
 # --- any object ------------------------------------------------------------------------------------------------------
 
 
-def _object(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+def _object(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     held = [each for each in _finalizers(seen.object) if each not in _FOREGROUND]
     if not held:
         return
@@ -107,7 +107,7 @@ def _object(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
     )
 
 
-def _users(snapshot: Snapshot, seen: Observed) -> list[str]:
+def _users(snapshot: Snapshot, seen: ObservedObject) -> list[str]:
     """Pods that mount a claim."""
     names = []
     for pod in snapshot.of_kind("Pod"):
@@ -121,7 +121,7 @@ def _users(snapshot: Snapshot, seen: Observed) -> list[str]:
 # --- namespaces ----------------------------------------------------------------------------------------------------
 
 
-def _namespace(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+def _namespace(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     status = status_of(seen.object)
     discovery = condition(status, "NamespaceDeletionDiscoveryFailure")
     if discovery.get("status") == "True":
@@ -150,12 +150,12 @@ def _namespace(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
     )
 
 
-def _holders(snapshot: Snapshot) -> list[Observed]:
+def _holders(snapshot: Snapshot) -> list[ObservedObject]:
     """Objects with a finalizer that are being deleted: they hold their namespace."""
     return [each for each in _going(snapshot) if each.kind != "Namespace" and _finalizers(each.object)]
 
 
-def _undiscovered(snapshot: Snapshot, seen: Observed, found: Json) -> Finding:
+def _undiscovered(snapshot: Snapshot, seen: ObservedObject, found: Json) -> Finding:
     """An API group that does not answer keeps every namespace from being emptied."""
     message = str(found.get("message") or "")
     service = _api_service(snapshot, message)
@@ -180,7 +180,7 @@ def _undiscovered(snapshot: Snapshot, seen: Observed, found: Json) -> Finding:
     )
 
 
-def _api_service(snapshot: Snapshot, message: str) -> Observed | None:
+def _api_service(snapshot: Snapshot, message: str) -> ObservedObject | None:
     """The APIService that the message names, else one that says that it is not available."""
     groups = {f"{match['version']}.{match['group']}" for match in _GROUP.finditer(message[:4000])}
     down = [
@@ -194,7 +194,7 @@ def _api_service(snapshot: Snapshot, message: str) -> Observed | None:
 # --- pods ------------------------------------------------------------------------------------------------------------
 
 
-def _pod(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+def _pod(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     if _finalizers(seen.object):
         yield from _object(snapshot, seen)
         return

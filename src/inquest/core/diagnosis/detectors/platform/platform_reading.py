@@ -22,7 +22,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     workload_of,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 SYSTEM: Final = "kube-system"
@@ -86,7 +86,7 @@ def has_lasted(found: Json, now: datetime, grace: timedelta) -> bool:
     return at is None or now - at >= grace
 
 
-def cite_condition(snapshot: Snapshot, seen: Observed, found: Json) -> tuple[Citation, ...]:
+def cite_condition(snapshot: Snapshot, seen: ObservedObject, found: Json) -> tuple[Citation, ...]:
     """What a condition says, as it stands in the object."""
     words = (("reason", found.get("reason")), ("message", found.get("message")), ("type", found.get("type")))
     return cite(snapshot, seen, *(quoted(name, word) for name, word in words if word))
@@ -99,7 +99,7 @@ def cite_condition(snapshot: Snapshot, seen: Observed, found: Json) -> tuple[Cit
 class Broken:
     """A pod of a component that does not do its work, and what it says last."""
 
-    pod: Observed
+    pod: ObservedObject
     container: Container | None
     word: str
     """Reason, or `not ready`."""
@@ -125,7 +125,7 @@ _BAD: Final = frozenset(
 )
 
 
-def broken(snapshot: Snapshot, pod: Observed) -> Broken | None:
+def broken(snapshot: Snapshot, pod: ObservedObject) -> Broken | None:
     """Why a pod of a component does not work; None while it does, is being deleted, or has only just begun."""
     status = status_of(pod.object)
     ready = condition(status, "Ready")
@@ -152,7 +152,7 @@ def _bad_word(container: Container, now: datetime) -> str:
     return str(last.get("reason") or "Error") if just and last.get("exitCode") and not container.is_ready else ""
 
 
-def _with_words(snapshot: Snapshot, pod: Observed, container: Container, word: str) -> Broken:
+def _with_words(snapshot: Snapshot, pod: ObservedObject, container: Container, word: str) -> Broken:
     for log in logs_of(snapshot, container):
         line = last_words(log.text)
         if line:
@@ -167,7 +167,7 @@ def last_words(text: str) -> str:
     return (loud or lines or [""])[-1]
 
 
-def component_pods(snapshot: Snapshot, names: Iterable[str], *labels: str) -> Iterator[Observed]:
+def component_pods(snapshot: Snapshot, names: Iterable[str], *labels: str) -> Iterator[ObservedObject]:
     """Pods of a component by the value of one of its labels, or by the beginning of their name."""
     wanted = tuple(names)
     for pod in snapshot.of_kind("Pod"):
@@ -180,16 +180,16 @@ def _begins(name: str, wanted: Iterable[str]) -> bool:
     return any(name == each or name.startswith(f"{each}-") for each in wanted)
 
 
-def owner_of(snapshot: Snapshot, pod: Observed) -> TargetRef:
+def owner_of(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
     """The workload of a pod; a static pod, whose owner is its node, stands for itself."""
     return ref_of(pod.object) if controller_of(pod.object).get("kind") == "Node" else workload_of(snapshot, pod)
 
 
-def is_working(pod: Observed) -> bool:
+def is_working(pod: ObservedObject) -> bool:
     return is_ready(pod.object) and not is_going(pod)
 
 
-def node_of(pod: Observed) -> str:
+def node_of(pod: ObservedObject) -> str:
     return str((pod.object.get("spec") or {}).get("nodeName") or "")
 
 

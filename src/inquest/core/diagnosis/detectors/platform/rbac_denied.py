@@ -27,7 +27,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "rbac_denied"
@@ -51,7 +51,7 @@ class Denial:
     where: str
     """Namespace; empty: the whole cluster."""
     said: tuple[Citation, ...]
-    pod: Observed | None
+    pod: ObservedObject | None
 
     @property
     def words(self) -> str:
@@ -61,11 +61,11 @@ class Denial:
 
 
 @dataclass(frozen=True)
-class Blame:
+class RightsBlame:
     """The object that has to change, its field and value, and why."""
 
     ref: TargetRef
-    seen: Observed | None
+    seen: ObservedObject | None
     field: str
     value: str
     why: str
@@ -92,7 +92,7 @@ def _denials(snapshot: Snapshot) -> Iterator[Denial]:
             yield _denial(match, cite_event(snapshot, event), None)
 
 
-def _denial(match: re.Match[str], said: tuple[Citation, ...], pod: Observed | None) -> Denial:
+def _denial(match: re.Match[str], said: tuple[Citation, ...], pod: ObservedObject | None) -> Denial:
     account = TargetRef(api_version="v1", kind="ServiceAccount", name=match["account"], namespace=match["space"])
     resource = match["resource"]
     return Denial(account, match["verb"], resource, match["group"], match["where"] or "", said, pod)
@@ -124,7 +124,7 @@ def _of_pod(snapshot: Snapshot, denial: Denial) -> tuple[Citation, ...]:
     return cite(snapshot, found, named_quote(found)) if found else ()
 
 
-def _suffers(snapshot: Snapshot, pod: Observed | None) -> bool:
+def _suffers(snapshot: Snapshot, pod: ObservedObject | None) -> bool:
     """An application that works without what it was refused has no trouble."""
     return pod is None or not is_ready(pod.object) or is_short(snapshot, workload_of(snapshot, pod))
 
@@ -132,32 +132,34 @@ def _suffers(snapshot: Snapshot, pod: Observed | None) -> bool:
 # --- who is to blame -----------------------------------------------------------------------------------------------
 
 
-def _blame(snapshot: Snapshot, denial: Denial) -> Blame:
+def _blame(snapshot: Snapshot, denial: Denial) -> RightsBlame:
     """The first rule that names an object; the account itself where nothing is bound to it."""
     rules = (_role_away, _role_short, _wrong_subject, _wrong_account)
     return next((blame for rule in rules if (blame := rule(snapshot, denial))), None) or _unbound(snapshot, denial)
 
 
-def _role_away(snapshot: Snapshot, denial: Denial) -> Blame | None:
+def _role_away(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
     for binding in _bindings(snapshot, denial):
         role = _role_ref(binding)
         if role is not None and proof_of_absence(snapshot, role.kind, role.name, role.namespace):
             why = f"{binding.kind} {binding.name} refers to {role.display}, which does not exist"
-            return Blame(ref_of(binding.object), binding, "roleRef.name", role.name, why, 0.93, ("RestoreRoleBinding",))
+            return RightsBlame(
+                ref_of(binding.object), binding, "roleRef.name", role.name, why, 0.93, ("RestoreRoleBinding",)
+            )
     return None
 
 
-def _role_short(snapshot: Snapshot, denial: Denial) -> Blame | None:
+def _role_short(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
     """A role of the account's that speaks of the resource and lacks the verb comes before one that does not."""
     roles = [role for ref in map(_role_ref, _bindings(snapshot, denial)) if ref and (role := snapshot.find(ref))]
     if not roles:
         return None
     near = sorted(roles, key=lambda role: not _speaks_of(role.object, denial))
     why = f"{near[0].kind} {near[0].name} does not grant {denial.verb} on {denial.resource}"
-    return Blame(ref_of(near[0].object), near[0], "rules", _granted(near[0].object, denial), why, 0.9)
+    return RightsBlame(ref_of(near[0].object), near[0], "rules", _granted(near[0].object, denial), why, 0.9)
 
 
-def _wrong_subject(snapshot: Snapshot, denial: Denial) -> Blame | None:
+def _wrong_subject(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
     """A binding in the right place to a role that would do, for somebody else."""
     for binding in snapshot.of_kind("RoleBinding", "ClusterRoleBinding"):
         role = _role_ref(binding)
@@ -169,11 +171,11 @@ def _wrong_subject(snapshot: Snapshot, denial: Denial) -> Blame | None:
         if _is_meant(snapshot, binding, denial):
             why = f"{binding.kind} {binding.name} grants it to {', '.join(names) or 'nobody'}"
             value = names[0] if names else ""
-            return Blame(ref_of(binding.object), binding, "subjects", value, why, 0.9, ("RestoreRoleBinding",))
+            return RightsBlame(ref_of(binding.object), binding, "subjects", value, why, 0.9, ("RestoreRoleBinding",))
     return None
 
 
-def _is_meant(snapshot: Snapshot, binding: Observed, denial: Denial) -> bool:
+def _is_meant(snapshot: Snapshot, binding: ObservedObject, denial: Denial) -> bool:
     """A subject that does not exist, or an account of that name elsewhere, was meant for this one."""
     for subject in items_of(binding.object, "subjects"):
         name, space = str(subject.get("name")), str(subject.get("namespace") or binding.namespace)
@@ -184,7 +186,7 @@ def _is_meant(snapshot: Snapshot, binding: Observed, denial: Denial) -> bool:
     return not items_of(binding.object, "subjects")
 
 
-def _wrong_account(snapshot: Snapshot, denial: Denial) -> Blame | None:
+def _wrong_account(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
     """A process that runs as the default account while another account has the right that it needs."""
     if denial.pod is None or denial.account.name != "default":
         return None
@@ -194,7 +196,7 @@ def _wrong_account(snapshot: Snapshot, denial: Denial) -> Blame | None:
     ref = workload_of(snapshot, denial.pod)
     used = str(spec_of(denial.pod.object).get("serviceAccountName") or "default")
     why = f"its pods run as {used}, and {able} has the right"
-    return Blame(ref, denial.pod, pod_field(ref, "serviceAccountName"), used, why, 0.9)
+    return RightsBlame(ref, denial.pod, pod_field(ref, "serviceAccountName"), used, why, 0.9)
 
 
 def _able(snapshot: Snapshot, denial: Denial) -> Iterator[str]:
@@ -206,25 +208,25 @@ def _able(snapshot: Snapshot, denial: Denial) -> Iterator[str]:
             yield from (str(each.get("name")) for each in own if each.get("kind") == "ServiceAccount")
 
 
-def _unbound(snapshot: Snapshot, denial: Denial) -> Blame:
+def _unbound(snapshot: Snapshot, denial: Denial) -> RightsBlame:
     why = "no binding that was read gives it any role there"
-    return Blame(denial.account, snapshot.find(denial.account), "metadata.name", denial.account.name, why, 0.75)
+    return RightsBlame(denial.account, snapshot.find(denial.account), "metadata.name", denial.account.name, why, 0.75)
 
 
 # --- roles and bindings --------------------------------------------------------------------------------------------
 
 
-def _bindings(snapshot: Snapshot, denial: Denial) -> list[Observed]:
+def _bindings(snapshot: Snapshot, denial: Denial) -> list[ObservedObject]:
     """Bindings of this account that hold where it asked."""
     found = snapshot.of_kind("RoleBinding", "ClusterRoleBinding")
     return [each for each in found if _holds_there(each, denial) and _binds(each, denial.account)]
 
 
-def _holds_there(binding: Observed, denial: Denial) -> bool:
+def _holds_there(binding: ObservedObject, denial: Denial) -> bool:
     return binding.kind == "ClusterRoleBinding" or binding.namespace == denial.where
 
 
-def _binds(binding: Observed, account: TargetRef) -> bool:
+def _binds(binding: ObservedObject, account: TargetRef) -> bool:
     return any(_is_subject(each, binding.namespace, account) for each in items_of(binding.object, "subjects"))
 
 
@@ -235,7 +237,7 @@ def _is_subject(subject: Json, space: str, account: TargetRef) -> bool:
     return subject.get("name") == f"system:serviceaccount:{account.namespace}:{account.name}"
 
 
-def _role_ref(binding: Observed) -> TargetRef | None:
+def _role_ref(binding: ObservedObject) -> TargetRef | None:
     role = binding.object.get("roleRef") or {}
     kind = str(role.get("kind") or "Role")
     space = binding.namespace if kind == "Role" else None

@@ -15,7 +15,7 @@ from inquest.core.cluster.objects import condition, moment
 from inquest.core.cluster.pods import status_word
 from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW, limited
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
-    Change,
+    TemplateChange,
     changes,
     pods_of_set,
     replicas_of,
@@ -32,7 +32,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_of,
     wanted_replicas,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "bad_revision"
@@ -47,13 +47,13 @@ _STARTING: Final = frozenset({"Pending", "ContainerCreating", "PodInitializing"}
 class Rollout:
     """Two revisions of a Deployment, and the pods of the newer one that fail."""
 
-    deployment: Observed
-    newest: Observed
+    deployment: ObservedObject
+    newest: ObservedObject
     number: int
-    before: Observed
+    before: ObservedObject
     previous: int
-    failing: tuple[Observed, ...]
-    changes: tuple[Change, ...]
+    failing: tuple[ObservedObject, ...]
+    changes: tuple[TemplateChange, ...]
 
 
 def bad_revision(snapshot: Snapshot) -> Iterable[Finding]:
@@ -68,7 +68,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _finding(snapshot, rollout)
 
 
-def _rollout(snapshot: Snapshot, deployment: Observed) -> Rollout | None:
+def _rollout(snapshot: Snapshot, deployment: ObservedObject) -> Rollout | None:
     known = revisions(snapshot, deployment)
     if len(known) < 2 or not wanted_replicas(deployment.object):
         return None
@@ -85,31 +85,31 @@ def _rollout(snapshot: Snapshot, deployment: Observed) -> Rollout | None:
     return Rollout(deployment, newest, number, before, previous, failing, tuple(found)) if found else None
 
 
-def _before(known: list[tuple[int, Observed]]) -> tuple[int, Observed]:
+def _before(known: list[tuple[int, ObservedObject]]) -> tuple[int, ObservedObject]:
     """The revision that still has pods, else the one before the newest."""
     serving = [pair for pair in known[1:] if ready_replicas(pair[1].object)]
     return serving[0] if serving else known[1]
 
 
-def _fails(pod: Observed) -> bool:
+def _fails(pod: ObservedObject) -> bool:
     """Its containers fail or do not get ready; one that only waits for a node may wait for another reason."""
     word = status_word(pod.object)
     return word not in _STARTING | {"Terminating"} or _has_tried(pod)
 
 
-def _has_tried(pod: Observed) -> bool:
+def _has_tried(pod: ObservedObject) -> bool:
     status = pod.object.get("status") or {}
     return any(each.get("restartCount") for each in status.get("containerStatuses") or ())
 
 
-def _served_first(pod: Observed) -> bool:
+def _served_first(pod: ObservedObject) -> bool:
     """It was ready for a while and has not restarted since: what it cannot do now it could do in this revision."""
     status = pod.object.get("status") or {}
     begun, lost = moment(status.get("startTime")), moment(condition(status, "Ready").get("lastTransitionTime"))
     return not _has_tried(pod) and begun is not None and lost is not None and lost - begun > SERVED
 
 
-def _fails_too(snapshot: Snapshot, before: Observed) -> bool:
+def _fails_too(snapshot: Snapshot, before: ObservedObject) -> bool:
     """Pods of the older revision that fail as well: then it is not the revision."""
     pods = pods_of_set(snapshot, before)
     return bool(pods) and replicas_of(before.object) > 0 and not any(is_ready(each.object) for each in pods)
@@ -145,7 +145,7 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
     )
 
 
-def _main(found: tuple[Change, ...]) -> Change:
+def _main(found: tuple[TemplateChange, ...]) -> TemplateChange:
     """The change that matters most: labels and annotations seldom break a process."""
     return next((each for each in found if ".metadata." not in each.path), found[0])
 
@@ -154,7 +154,7 @@ def _container(path: str) -> str:
     return path.partition("ontainers[name=")[2].partition("]")[0]
 
 
-def _citations(snapshot: Snapshot, rollout: Rollout, main: Change) -> tuple[Citation, ...]:
+def _citations(snapshot: Snapshot, rollout: Rollout, main: TemplateChange) -> tuple[Citation, ...]:
     word = main.path.rpartition(".")[2]
     return (
         *cite(snapshot, rollout.newest, quoted(word, main.after), named_quote(rollout.newest)),

@@ -14,7 +14,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     platform_finding,
 )
 from inquest.core.diagnosis.detectors.workload_reading import cite, listed, quoted, ref_of, spec_of, status_of
-from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "gitops_sync_failing"
@@ -36,7 +36,7 @@ def gitops_sync_failing(snapshot: Snapshot) -> Iterable[Finding]:
 # --- Argo CD -----------------------------------------------------------------------------------------------------
 
 
-def _argo(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+def _argo(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     status = status_of(seen.object)
     errors = [each for each in listed(status, "conditions") if _is_error(each)]
     state = status.get("operationState") or {}
@@ -52,7 +52,7 @@ def _is_error(found: Json) -> bool:
     return kind.endswith("Error") and kind not in _WARNINGS
 
 
-def _failed(snapshot: Snapshot, seen: Observed, state: Json) -> Finding:
+def _failed(snapshot: Snapshot, seen: ObservedObject, state: Json) -> Finding:
     message = str(state.get("message") or "")
     field = "status.operationState.message" if message else "status.operationState.phase"
     return platform_finding(
@@ -70,12 +70,12 @@ def _failed(snapshot: Snapshot, seen: Observed, state: Json) -> Finding:
     )
 
 
-def _consequences(seen: Observed) -> list[str]:
+def _consequences(seen: ObservedObject) -> list[str]:
     place = (spec_of(seen.object).get("destination") or {}).get("namespace") or seen.namespace
     return [f"Namespace/{place}: what was committed last is not there"]
 
 
-def _finding(snapshot: Snapshot, seen: Observed, field: str, message: str, found: Json) -> Finding:
+def _finding(snapshot: Snapshot, seen: ObservedObject, field: str, message: str, found: Json) -> Finding:
     return platform_finding(
         NAME,
         "GitOpsSyncFailing",
@@ -95,7 +95,7 @@ def _finding(snapshot: Snapshot, seen: Observed, field: str, message: str, found
 # --- Flux ----------------------------------------------------------------------------------------------------------
 
 
-def _flux(snapshot: Snapshot, seen: Observed) -> Iterator[Finding]:
+def _flux(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     ready = condition(status_of(seen.object), "Ready")
     bad = ready.get("status") == "False" and ready.get("reason") not in _EFFECTS
     is_flux = ".toolkit.fluxcd.io/" in str(seen.object.get("apiVersion"))

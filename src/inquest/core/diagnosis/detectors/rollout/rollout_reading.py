@@ -12,7 +12,7 @@ from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import annotations_of, labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW
 from inquest.core.diagnosis.detectors.workload_reading import age_seconds, live_pods, spec_of
-from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -22,7 +22,7 @@ _STAMPS: Final = frozenset({"kubectl.kubernetes.io/restartedAt"})
 
 
 @dataclass(frozen=True)
-class Change:
+class TemplateChange:
     """One leaf of the pod template that differs between two revisions."""
 
     path: str
@@ -30,7 +30,7 @@ class Change:
     after: str
 
 
-def revisions(snapshot: Snapshot, deployment: Observed) -> list[tuple[int, Observed]]:
+def revisions(snapshot: Snapshot, deployment: ObservedObject) -> list[tuple[int, ObservedObject]]:
     """Number and ReplicaSet of each revision of a Deployment that was read, the newest first."""
     owned = (each for each in snapshot.of_kind("ReplicaSet") if _is_owned(each, deployment))
     return sorted(((revision_of(each.object), each) for each in owned), key=lambda pair: -pair[0])
@@ -51,7 +51,7 @@ def roll_back(back: dict[str, str]) -> tuple[str, ...]:
     return ("RollbackDeployment",) if back else ()
 
 
-def _is_owned(found: Observed, owner: Observed) -> bool:
+def _is_owned(found: ObservedObject, owner: ObservedObject) -> bool:
     reference = controller_of(found.object)
     return (reference.get("kind"), reference.get("name"), found.namespace) == (owner.kind, owner.name, owner.namespace)
 
@@ -62,16 +62,16 @@ def revision_of(found: Json) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def pods_of_set(snapshot: Snapshot, found: Observed) -> list[Observed]:
+def pods_of_set(snapshot: Snapshot, found: ObservedObject) -> list[ObservedObject]:
     """Live pods of one ReplicaSet."""
     return [each for each in live_pods(snapshot) if _is_owned(each, found)]
 
 
-def changes(before: Json, after: Json) -> list[Change]:
+def changes(before: Json, after: Json) -> list[TemplateChange]:
     """The leaves in which two pod templates differ, in the order of the newer one, at most five."""
     old, new = dict(_leaves(_plain(before))), dict(_leaves(_plain(after)))
     paths = [path for path in [*new, *(path for path in old if path not in new)] if old.get(path) != new.get(path)]
-    return [Change(path, old.get(path, ""), new.get(path, "")) for path in paths][:MAX_CHANGES]
+    return [TemplateChange(path, old.get(path, ""), new.get(path, "")) for path in paths][:MAX_CHANGES]
 
 
 def _plain(found: Json) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "rollout_stuck"
@@ -62,7 +62,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _said(
     snapshot: Snapshot,
-    workload: Observed,
+    workload: ObservedObject,
     field: str,
     value: str,
     why: str,
@@ -95,7 +95,7 @@ def _said(
 # --- Deployments -----------------------------------------------------------------------------------------------------
 
 
-def _paused(snapshot: Snapshot, deployment: Observed) -> Finding | None:
+def _paused(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
     """Paused on purpose is well; paused with a change that waits is stuck."""
     if not spec_of(deployment.object).get("paused") or not _change_waits(snapshot, deployment):
         return None
@@ -106,7 +106,7 @@ def _paused(snapshot: Snapshot, deployment: Observed) -> Finding | None:
     )
 
 
-def _change_waits(snapshot: Snapshot, deployment: Observed) -> bool:
+def _change_waits(snapshot: Snapshot, deployment: ObservedObject) -> bool:
     """The template is not that of the newest revision, or pods of the newest are fewer than wanted."""
     known = [each for _, each in revisions(snapshot, deployment) if template_of(each.object)]
     if known and changes(known[0].object, deployment.object):
@@ -115,7 +115,7 @@ def _change_waits(snapshot: Snapshot, deployment: Observed) -> bool:
     return int(status.get("updatedReplicas") or 0) < int(status.get("replicas") or 0)
 
 
-def _no_room(snapshot: Snapshot, deployment: Observed) -> Finding | None:
+def _no_room(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
     """No old pod may go before a new one runs, and the new one needs an old one's place."""
     known = revisions(snapshot, deployment)
     if len(known) < 2 or not _keeps_all(deployment):
@@ -136,7 +136,7 @@ def _no_room(snapshot: Snapshot, deployment: Observed) -> Finding | None:
     )  # fmt: skip
 
 
-def _keeps_all(deployment: Observed) -> bool:
+def _keeps_all(deployment: ObservedObject) -> bool:
     """`maxUnavailable` is zero, or a share that rounds down to it; surge always rounds up."""
     strategy = spec_of(deployment.object).get("strategy") or {}
     if strategy.get("type") == "Recreate":
@@ -148,7 +148,7 @@ def _keeps_all(deployment: Observed) -> bool:
     return int(share) * wanted_replicas(deployment.object) < 100 if value.endswith("%") else int(share) == 0
 
 
-def _needs_a_place(pod: Observed) -> bool:
+def _needs_a_place(pod: ObservedObject) -> bool:
     said = condition(status_of(pod.object), "PodScheduled")
     return said.get("reason") == "Unschedulable" and bool(_PLACES.search(str(said.get("message") or "")[:4000]))
 
@@ -156,7 +156,7 @@ def _needs_a_place(pod: Observed) -> bool:
 _PLACES: Final = re.compile(r"anti-affinity|free ports", re.IGNORECASE)
 
 
-def _past_deadline(snapshot: Snapshot, deployment: Observed) -> Finding | None:
+def _past_deadline(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
     progress = condition(status_of(deployment.object), "Progressing")
     if (progress.get("status"), progress.get("reason")) != ("False", "ProgressDeadlineExceeded"):
         return None
@@ -173,7 +173,7 @@ def _past_deadline(snapshot: Snapshot, deployment: Observed) -> Finding | None:
 # --- StatefulSets ----------------------------------------------------------------------------------------------------
 
 
-def _old_pods(snapshot: Snapshot, found: Observed) -> list[Observed]:
+def _old_pods(snapshot: Snapshot, found: ObservedObject) -> list[ObservedObject]:
     """Pods that are not of the revision the set wants now."""
     wanted = status_of(found.object).get("updateRevision")
     if not wanted or wanted == status_of(found.object).get("currentRevision"):
@@ -181,11 +181,11 @@ def _old_pods(snapshot: Snapshot, found: Observed) -> list[Observed]:
     return [each for each in pods_of(snapshot, ref_of(found.object)) if _hash(each) not in ("", wanted)]
 
 
-def _hash(pod: Observed) -> str:
+def _hash(pod: ObservedObject) -> str:
     return str(labels_of(pod.object).get("controller-revision-hash") or "")
 
 
-def _broken_first(snapshot: Snapshot, found: Observed) -> Finding | None:
+def _broken_first(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     """A broken pod of the old revision: the controller waits for it for ever (StatefulSet, "forced rollback")."""
     if spec_of(found.object).get("podManagementPolicy") == "Parallel" or _strategy(found).get("type") == "OnDelete":
         return None
@@ -201,17 +201,17 @@ def _broken_first(snapshot: Snapshot, found: Observed) -> Finding | None:
     )  # fmt: skip
 
 
-def _is_broken(snapshot: Snapshot, pod: Observed) -> bool:
+def _is_broken(snapshot: Snapshot, pod: ObservedObject) -> bool:
     ready = condition(status_of(pod.object), "Ready")
     since = moment(ready.get("lastTransitionTime"))
     return not is_ready(pod.object) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
 
 
-def _strategy(found: Observed) -> dict[str, object]:
+def _strategy(found: ObservedObject) -> dict[str, object]:
     return dict(spec_of(found.object).get("updateStrategy") or {})
 
 
-def _on_delete(snapshot: Snapshot, found: Observed) -> Finding | None:
+def _on_delete(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     """A staged rollout is a choice: only where the Signal is about this very set."""
     old = _old_pods(snapshot, found)
     if not old or _strategy(found).get("type") != "OnDelete" or not is_target(snapshot, ref_of(found.object)):
@@ -223,7 +223,7 @@ def _on_delete(snapshot: Snapshot, found: Observed) -> Finding | None:
     )
 
 
-def _partition(snapshot: Snapshot, found: Observed) -> Finding | None:
+def _partition(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     old, rolling = _old_pods(snapshot, found), _strategy(found).get("rollingUpdate")
     partition = int(rolling.get("partition") or 0) if isinstance(rolling, dict) else 0
     held = [each for each in old if _ordinal(each) < partition]
@@ -241,12 +241,12 @@ def _partition(snapshot: Snapshot, found: Observed) -> Finding | None:
     )
 
 
-def _ordinal(pod: Observed) -> int:
+def _ordinal(pod: ObservedObject) -> int:
     tail = pod.name.rpartition("-")[2]
     return int(tail) if tail.isdigit() else -1
 
 
-def _held_up(snapshot: Snapshot, found: Observed) -> Finding | None:
+def _held_up(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     """A pod that is not ready keeps the later ones from being made."""
     if spec_of(found.object).get("podManagementPolicy") == "Parallel":
         return None

@@ -31,7 +31,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     wanted_replicas,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "autoscaler"
@@ -47,7 +47,7 @@ _NO_API: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Fault:
+class AutoscalerFault:
     """What keeps an autoscaler from its work."""
 
     field: str
@@ -76,7 +76,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _finding(snapshot, scaler, fault)
 
 
-def _finding(snapshot: Snapshot, scaler: Observed, fault: Fault) -> Finding:
+def _finding(snapshot: Snapshot, scaler: ObservedObject, fault: AutoscalerFault) -> Finding:
     ref = ref_of(scaler.object)
     target = spec_of(scaler.object).get("scaleTargetRef") or {}
     return Finding(
@@ -96,7 +96,7 @@ def _finding(snapshot: Snapshot, scaler: Observed, fault: Fault) -> Finding:
     )
 
 
-def _said(scaler: Observed, name: str) -> tuple[str, str]:
+def _said(scaler: ObservedObject, name: str) -> tuple[str, str]:
     """Reason and message of a condition that is False."""
     found = condition(status_of(scaler.object), name)
     if found.get("status") != "False":
@@ -107,7 +107,7 @@ def _said(scaler: Observed, name: str) -> tuple[str, str]:
 # --- its target ------------------------------------------------------------------------------------------------------
 
 
-def _no_target(snapshot: Snapshot, scaler: Observed) -> Fault | None:
+def _no_target(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault | None:
     target = spec_of(scaler.object).get("scaleTargetRef") or {}
     name, kind = str(target.get("name") or ""), str(target.get("kind") or "")
     reason, message = _said(scaler, "AbleToScale")
@@ -121,13 +121,13 @@ def _no_target(snapshot: Snapshot, scaler: Observed) -> Fault | None:
     wrong = "kind" if "no matches for kind" in message else "name"
     value = kind if wrong == "kind" else name
     why = f"there is no such {kind} {name}" + (f" ({message})" if message else "")
-    return Fault(f"spec.scaleTargetRef.{wrong}", value, why, 0.95, quotes, "targetMissing")
+    return AutoscalerFault(f"spec.scaleTargetRef.{wrong}", value, why, 0.95, quotes, "targetMissing")
 
 
 # --- the server of its metrics ---------------------------------------------------------------------------------------
 
 
-def _metrics_server(snapshot: Snapshot, scaler: Observed) -> Finding | None:
+def _metrics_server(snapshot: Snapshot, scaler: ObservedObject) -> Finding | None:
     """It cannot read because nothing answers behind the API of the metrics: that is what has to change."""
     reason, message = _said(scaler, "ScalingActive")
     ref = ref_to("APIService", METRICS_API, None)
@@ -162,7 +162,7 @@ def _metrics_server(snapshot: Snapshot, scaler: Observed) -> Finding | None:
     )
 
 
-def _behind(snapshot: Snapshot, api: Observed) -> Observed | None:
+def _behind(snapshot: Snapshot, api: ObservedObject) -> ObservedObject | None:
     """The Deployment that serves an API, where it was read and is not ready; it bears the name of its Service."""
     service = spec_of(api.object).get("service") or {}
     name, namespace = str(service.get("name") or ""), str(service.get("namespace") or "")
@@ -173,7 +173,7 @@ def _behind(snapshot: Snapshot, api: Observed) -> Observed | None:
 # --- its metrics -----------------------------------------------------------------------------------------------------
 
 
-def _no_request(snapshot: Snapshot, scaler: Observed) -> Fault | None:
+def _no_request(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault | None:
     """A utilisation is a share of the request: without one there is nothing to divide by."""
     _, message = _said(scaler, "ScalingActive")
     events = events_on(snapshot, scaler, "FailedGetResourceMetric", "FailedComputeMetricsReplicas")
@@ -189,10 +189,12 @@ def _no_request(snapshot: Snapshot, scaler: Observed) -> Fault | None:
     number, value = _metric(scaler, resource)
     told = cite_event(snapshot, next(iter(events), None))
     quotes = (*cite(snapshot, scaler, '"reason":"FailedGetResourceMetric"'), *told)
-    return Fault(f"spec.metrics[{number}].resource", value, why, 0.93, quotes, "requestMissing", (), container)
+    return AutoscalerFault(
+        f"spec.metrics[{number}].resource", value, why, 0.93, quotes, "requestMissing", (), container
+    )
 
 
-def _silent(snapshot: Snapshot, scaler: Observed, resource: str) -> str:
+def _silent(snapshot: Snapshot, scaler: ObservedObject, resource: str) -> str:
     """The first container of the target that asks for none of a resource."""
     target = spec_of(scaler.object).get("scaleTargetRef") or {}
     ref = ref_to(str(target.get("kind")), str(target.get("name")), scaler.namespace)
@@ -203,14 +205,14 @@ def _silent(snapshot: Snapshot, scaler: Observed, resource: str) -> str:
     return ""
 
 
-def _metric(scaler: Observed, resource: str) -> tuple[int, str]:
+def _metric(scaler: ObservedObject, resource: str) -> tuple[int, str]:
     for number, metric in enumerate(listed(spec_of(scaler.object), "metrics")):
         if (metric.get("resource") or {}).get("name") == resource:
             return number, resource
     return 0, resource
 
 
-def _no_metrics(snapshot: Snapshot, scaler: Observed) -> Fault | None:
+def _no_metrics(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault | None:
     reason, message = _said(scaler, "ScalingActive")
     if not reason.startswith("FailedGet") and reason not in ("InvalidMetricSourceType", "AmbiguousSelector"):
         return None
@@ -220,12 +222,12 @@ def _no_metrics(snapshot: Snapshot, scaler: Observed) -> Fault | None:
     from_api = bool(_NO_API.search(message)) and not external
     confidence = 0.7 if from_api else 0.88
     quotes = cite(snapshot, scaler, quoted("reason", reason))
-    return Fault(
+    return AutoscalerFault(
         field, named, f"{reason}: {message}", confidence, quotes, "noMetrics", () if from_api else ("PatchHPA",)
     )
 
 
-def _metric_names(scaler: Observed) -> str:
+def _metric_names(scaler: ObservedObject) -> str:
     kinds = ("external", "object", "pods")
     metrics = [
         (each.get(kind) or {}).get("metric") or {}
@@ -238,7 +240,7 @@ def _metric_names(scaler: Observed) -> str:
 # --- its bounds ------------------------------------------------------------------------------------------------------
 
 
-def _at_maximum(snapshot: Snapshot, scaler: Observed) -> Fault | None:
+def _at_maximum(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault | None:
     """At its maximum, and what it measures is still above the target."""
     found = condition(status_of(scaler.object), "ScalingLimited")
     if (found.get("status"), found.get("reason")) != ("True", "TooManyReplicas"):
@@ -250,10 +252,10 @@ def _at_maximum(snapshot: Snapshot, scaler: Observed) -> Fault | None:
     same = "; its minimum is the same" if minimum == maximum else ""
     why = f"it is at its maximum, and {over}{same}"
     quotes = cite(snapshot, scaler, quoted("maxReplicas", maximum), '"reason":"TooManyReplicas"')
-    return Fault("spec.maxReplicas", str(maximum), why, 0.85 if same else 0.8, quotes, "atMaximum")
+    return AutoscalerFault("spec.maxReplicas", str(maximum), why, 0.85 if same else 0.8, quotes, "atMaximum")
 
 
-def _over(scaler: Observed) -> str:
+def _over(scaler: ObservedObject) -> str:
     """The metric that passes its target, in words."""
     current = {_resource(each): each for each in listed(status_of(scaler.object), "currentMetrics")}
     for metric in listed(spec_of(scaler.object), "metrics"):

@@ -28,7 +28,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "disruption_budget"
@@ -56,7 +56,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     yield from _overlapping(snapshot)
 
 
-def _allows_nothing(budget: Observed) -> bool:
+def _allows_nothing(budget: ObservedObject) -> bool:
     """By its own numbers, not because pods are unwell."""
     status = status_of(budget.object)
     wanted, healthy = status.get("desiredHealthy"), status.get("currentHealthy")
@@ -64,7 +64,7 @@ def _allows_nothing(budget: Observed) -> bool:
     return status.get("disruptionsAllowed") == 0 and (not unwell or _never_allows(budget))
 
 
-def _never_allows(budget: Observed) -> bool:
+def _never_allows(budget: ObservedObject) -> bool:
     spec, status = spec_of(budget.object), status_of(budget.object)
     if spec.get("maxUnavailable") in (0, "0", "0%"):
         return True
@@ -75,13 +75,15 @@ def _never_allows(budget: Observed) -> bool:
     )
 
 
-def _pods(snapshot: Snapshot, budget: Observed) -> list[Observed]:
+def _pods(snapshot: Snapshot, budget: ObservedObject) -> list[ObservedObject]:
     selector = spec_of(budget.object).get("selector") or {}
     same = (each for each in live_pods(snapshot) if each.namespace == budget.namespace)
     return [each for each in same if not selector or selects(selector, labels_of(each.object))]
 
 
-def _wait(snapshot: Snapshot, budget: Observed, pods: list[Observed]) -> tuple[str, float, tuple[Citation, ...]] | None:
+def _wait(
+    snapshot: Snapshot, budget: ObservedObject, pods: list[ObservedObject]
+) -> tuple[str, float, tuple[Citation, ...]] | None:
     """Who waits: words, certainty, and what shows it."""
     for event in events_of(snapshot, "EvictionBlocked", "FailedEviction", "FailedDrain", "Evict", "DrainFailed"):
         if _WAITS.search(message_of(event.object)):
@@ -99,14 +101,14 @@ def _wait(snapshot: Snapshot, budget: Observed, pods: list[Observed]) -> tuple[s
     return None
 
 
-def _drained(snapshot: Snapshot, pods: list[Observed]) -> Observed | None:
+def _drained(snapshot: Snapshot, pods: list[ObservedObject]) -> ObservedObject | None:
     """A cordoned node with pods of the budget, which the Signal or a deletion says is to be emptied."""
     names = {str(spec_of(each.object).get("nodeName")) for each in pods if workload_of(snapshot, each).kind != _DRAINED}
     nodes = [each for each in snapshot.of_kind("Node") if each.name in names and is_cordoned(each.object)]
     return next((each for each in nodes if _is_emptied(snapshot, each)), None)
 
 
-def _is_emptied(snapshot: Snapshot, node: Observed) -> bool:
+def _is_emptied(snapshot: Snapshot, node: ObservedObject) -> bool:
     """The Signal is about the node, it is being deleted, or pods were evicted from it a short while ago."""
     if is_target(snapshot, ref_of(node.object)) or node.object.get("metadata", {}).get("deletionTimestamp"):
         return True
@@ -116,8 +118,8 @@ def _is_emptied(snapshot: Snapshot, node: Observed) -> bool:
 
 def _finding(
     snapshot: Snapshot,
-    budget: Observed,
-    pods: list[Observed],
+    budget: ObservedObject,
+    pods: list[ObservedObject],
     why: str,
     confidence: float,
     citations: tuple[Citation, ...],
@@ -167,8 +169,8 @@ def _overlapping(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _doubled(
     snapshot: Snapshot,
-    sharing: tuple[Observed, ...],
-    pods: list[Observed],
+    sharing: tuple[ObservedObject, ...],
+    pods: list[ObservedObject],
     why: str,
     confidence: float,
     citations: tuple[Citation, ...],

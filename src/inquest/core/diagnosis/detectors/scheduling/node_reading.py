@@ -8,7 +8,7 @@ from typing import Final
 from inquest.core.cluster.quantities import quantity
 from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.workload_reading import listed, live_pods, spec_of, status_of
-from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -18,7 +18,7 @@ SYSTEM: Final = "node.kubernetes.io/"
 """Taints that the node controller sets for a node's own trouble."""
 
 
-def workers(snapshot: Snapshot, pod: Json) -> list[Observed]:
+def workers(snapshot: Snapshot, pod: Json) -> list[ObservedObject]:
     """The nodes that were read, without the control plane's unless the pod tolerates that."""
     return [each for each in snapshot.of_kind("Node") if not _is_control_plane(each.object, pod)]
 
@@ -51,19 +51,19 @@ def _covers(toleration: Json, taint: Json) -> bool:
     return (toleration.get("key"), toleration.get("value") or "") == (taint.get("key"), taint.get("value") or "")
 
 
-def wants(pod: Json, node: Observed) -> bool:
+def wants(pod: Json, node: ObservedObject) -> bool:
     """Whether the pod's nodeSelector and required node affinity take this node."""
     return not unmet_selector(pod, node) and meets_affinity(pod, node)
 
 
-def unmet_selector(pod: Json, node: Observed) -> dict[str, str]:
+def unmet_selector(pod: Json, node: ObservedObject) -> dict[str, str]:
     """The part of the nodeSelector that this node's labels do not have."""
     labels = labels_of(node.object)
     wanted = spec_of(pod).get("nodeSelector") or {}
     return {str(key): str(value) for key, value in wanted.items() if labels.get(key) != value}
 
 
-def meets_affinity(pod: Json, node: Observed) -> bool:
+def meets_affinity(pod: Json, node: ObservedObject) -> bool:
     """Whether one of the required node selector terms takes this node; true where there is none."""
     terms = affinity_terms(pod)
     return not terms or any(_meets_term(term, node) for term in terms)
@@ -75,12 +75,12 @@ def affinity_terms(pod: Json) -> tuple[Json, ...]:
     return listed(affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}, "nodeSelectorTerms")
 
 
-def term_takes(term: Json, node: Observed) -> bool:
+def term_takes(term: Json, node: ObservedObject) -> bool:
     """Whether a node selector term, a volume's for instance, takes this node."""
     return _meets_term(term, node)
 
 
-def _meets_term(term: Json, node: Observed) -> bool:
+def _meets_term(term: Json, node: ObservedObject) -> bool:
     rules, fields = listed(term, "matchExpressions"), listed(term, "matchFields")
     if not rules and not fields:
         return False
@@ -136,7 +136,7 @@ def taken(snapshot: Snapshot, node: str, resource: str) -> float:
     return sum(requested(each.object, resource) for each in _on(snapshot, node))
 
 
-def _on(snapshot: Snapshot, node: str) -> Iterator[Observed]:
+def _on(snapshot: Snapshot, node: str) -> Iterator[ObservedObject]:
     return (each for each in live_pods(snapshot) if spec_of(each.object).get("nodeName") == node)
 
 

@@ -38,7 +38,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     ref_to,
     status_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot, TextSeen
 
 GRACE: Final = timedelta(seconds=30)
@@ -96,14 +96,14 @@ def node_not_ready(snapshot: Snapshot) -> Iterable[Finding]:
             yield _not_ready(snapshot, node, ready)
 
 
-def _counts(snapshot: Snapshot, node: Observed, found: Json) -> bool:
+def _counts(snapshot: Snapshot, node: ObservedObject, found: Json) -> bool:
     born = moment(node.object.get("metadata", {}).get("creationTimestamp"))
     joined = born is None or snapshot.taken_at - born >= JOINING
     going = node.object.get("metadata", {}).get("deletionTimestamp")
     return joined and not going and has_lasted(found, snapshot.taken_at, GRACE)
 
 
-def _not_ready(snapshot: Snapshot, node: Observed, ready: Json) -> Finding:
+def _not_ready(snapshot: Snapshot, node: ObservedObject, ready: Json) -> Finding:
     message = str(ready.get("message") or "")[:1000]
     category, words = _reading(message)
     lease = _lease(snapshot, node.name)
@@ -135,16 +135,16 @@ def _reading(message: str) -> tuple[str, str]:
     return "NodeNotReady", message
 
 
-def _lease(snapshot: Snapshot, node: str) -> Observed | None:
+def _lease(snapshot: Snapshot, node: str) -> ObservedObject | None:
     ref = ref_to("Lease", node, "kube-node-lease")
     return snapshot.find(ref) if ref else None
 
 
-def _renewed(lease: Observed | None) -> datetime | None:
+def _renewed(lease: ObservedObject | None) -> datetime | None:
     return moment((lease.object.get("spec") or {}).get("renewTime")) if lease else None
 
 
-def _silent_for(snapshot: Snapshot, lease: Observed | None) -> timedelta | None:
+def _silent_for(snapshot: Snapshot, lease: ObservedObject | None) -> timedelta | None:
     at = _renewed(lease)
     return snapshot.taken_at - at if at is not None and snapshot.taken_at - at >= LEASE else None
 
@@ -153,7 +153,7 @@ def _minutes(span: timedelta) -> str:
     return f"{int(span.total_seconds() // 60)} min"
 
 
-def _cite_lease(snapshot: Snapshot, lease: Observed | None, quiet: timedelta | None) -> tuple[Citation, ...]:
+def _cite_lease(snapshot: Snapshot, lease: ObservedObject | None, quiet: timedelta | None) -> tuple[Citation, ...]:
     if lease is None or quiet is None:
         return ()
     return cite(snapshot, lease, quoted("renewTime", (lease.object.get("spec") or {}).get("renewTime")))
@@ -164,7 +164,7 @@ def _pods_on(snapshot: Snapshot, node: str) -> list[str]:
     return [f"Pod/{name}: not ready" for name in held[:MAX_PODS]]
 
 
-def _is_down(pod: Observed) -> bool:
+def _is_down(pod: ObservedObject) -> bool:
     return condition(status_of(pod.object), "Ready").get("status") == "False"
 
 
@@ -183,7 +183,7 @@ def _is_old(snapshot: Snapshot, found: Json) -> bool:
     return at is not None and snapshot.taken_at - at >= JOINING
 
 
-def _ailing(snapshot: Snapshot, node: Observed, ailment: Ailment, found: Json) -> Finding:
+def _ailing(snapshot: Snapshot, node: ObservedObject, ailment: Ailment, found: Json) -> Finding:
     evicted = [event for event in events_of(snapshot, "Evicted") if _low(ailment.type) in message_of(event.object)]
     return platform_finding(
         "node_ailing",
@@ -205,11 +205,11 @@ def _low(kind: str) -> str:
     return {"MemoryPressure": "memory", "DiskPressure": "ephemeral-storage", "PIDPressure": "pids"}.get(kind, kind)
 
 
-def _places(events: list[Observed]) -> list[str]:
+def _places(events: list[ObservedObject]) -> list[str]:
     return list(dict.fromkeys(event.namespace for event in events))[:MAX_PODS]
 
 
-def _name(event: Observed) -> str:
+def _name(event: ObservedObject) -> str:
     return str((event.object.get("involvedObject") or event.object.get("regarding") or {}).get("name") or "")
 
 
@@ -283,7 +283,7 @@ def node_services(snapshot: Snapshot) -> Iterable[Finding]:
             )
 
 
-def _node_named(snapshot: Snapshot, seen: TextSeen) -> Observed | None:
+def _node_named(snapshot: Snapshot, seen: TextSeen) -> ObservedObject | None:
     """The node of a check: named in its title or first lines, else the only one that was read."""
     nodes = snapshot.of_kind("Node")
     head = f"{seen.title}\n{seen.text[:2000]}"
@@ -383,13 +383,13 @@ def sandboxes(snapshot: Snapshot) -> Iterable[Finding]:
             yield _sandbox(snapshot, node, told, len({_name(event) for event in told}))
 
 
-def _started(pod: Observed) -> bool:
+def _started(pod: ObservedObject) -> bool:
     return any(
         each.get("ready") or each.get("restartCount") for each in listed(status_of(pod.object), "containerStatuses")
     )
 
 
-def _sandbox(snapshot: Snapshot, node: str, told: list[Observed], pods: int) -> Finding:
+def _sandbox(snapshot: Snapshot, node: str, told: list[ObservedObject], pods: int) -> Finding:
     message = message_of(told[0].object)[:600]
     network = _SANDBOX_NETWORK.search(message) is not None
     ref = ref_to("Node", node, None)

@@ -43,7 +43,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     workload_named,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "quota_exceeded"
@@ -68,11 +68,11 @@ _EXPLAINS_RANGE: Final = "A limit range that allows what was asked, or the objec
 
 
 @dataclass(frozen=True)
-class Refusal:
+class QuotaRefusal:
     """One sentence of the API server, where it stands, and whose object it refuses."""
 
     text: str
-    seen: Observed
+    seen: ObservedObject
     owner: TargetRef
     event: bool
 
@@ -95,31 +95,31 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 # --- where refusals stand -----------------------------------------------------------------------------------
 
 
-def refusals(snapshot: Snapshot) -> Iterator[Refusal]:
+def refusals(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     """Refusals to create something for a workload that is still short of it."""
     for refusal in (*_in_conditions(snapshot), *_in_events(snapshot)):
         if is_short(snapshot, refusal.owner):
             yield refusal
 
 
-def _in_conditions(snapshot: Snapshot) -> Iterator[Refusal]:
+def _in_conditions(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for found in snapshot.of_kind("Deployment", "ReplicaSet"):
         failure = condition(status_of(found.object), "ReplicaFailure")
         owner = workload_named(snapshot, found.kind, found.name, found.namespace)
         if failure.get("status") == "True" and owner:
-            yield Refusal(str(failure.get("message") or "")[:4000], found, owner, event=False)
+            yield QuotaRefusal(str(failure.get("message") or "")[:4000], found, owner, event=False)
 
 
-def _in_events(snapshot: Snapshot) -> Iterator[Refusal]:
+def _in_events(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for event in events_of(snapshot, "FailedCreate"):
         seen = about(event.object)
         namespace = str(seen.get("namespace") or event.namespace)
         owner = workload_named(snapshot, str(seen.get("kind")), str(seen.get("name")), namespace)
         if owner:
-            yield Refusal(message_of(event.object), event, owner, event=True)
+            yield QuotaRefusal(message_of(event.object), event, owner, event=True)
 
 
-def _words(snapshot: Snapshot, refusal: Refusal, part: str) -> tuple[Citation, ...]:
+def _words(snapshot: Snapshot, refusal: QuotaRefusal, part: str) -> tuple[Citation, ...]:
     if refusal.event:
         return cite_event(snapshot, refusal.seen) or cited(snapshot, refusal.seen.evidence, part)
     return cited(snapshot, refusal.seen.evidence, part)
@@ -128,7 +128,7 @@ def _words(snapshot: Snapshot, refusal: Refusal, part: str) -> tuple[Citation, .
 # --- quotas -------------------------------------------------------------------------------------------------
 
 
-def _exceeded(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
+def _exceeded(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     match = _EXCEEDED.search(refusal.text)
     namespace = refusal.owner.namespace or ""
     ref = ref_to("ResourceQuota", match["name"], namespace, "v1") if match else None
@@ -160,7 +160,7 @@ def _exceeded(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
     )
 
 
-def _refused_kind(refusal: Refusal) -> dict[str, str]:
+def _refused_kind(refusal: QuotaRefusal) -> dict[str, str]:
     match = _REFUSED.search(refusal.text)
     return {"refused": match["kind"], "workload": refusal.owner.name} if match else {"workload": refusal.owner.name}
 
@@ -182,7 +182,7 @@ def _passes(match: re.Match[str], name: str) -> bool:
     return used is not None and asked is not None and top is not None and used + asked > top
 
 
-def _quota_citations(snapshot: Snapshot, quota: Observed | None, resource: str, top: str) -> tuple[Citation, ...]:
+def _quota_citations(snapshot: Snapshot, quota: ObservedObject | None, resource: str, top: str) -> tuple[Citation, ...]:
     return cite(snapshot, quota, quoted(resource, top)) if quota else ()
 
 
@@ -190,7 +190,7 @@ def _owner_citations(snapshot: Snapshot, owner: TargetRef) -> tuple[Citation, ..
     return cite(snapshot, snapshot.find(owner), '"replicas":0')
 
 
-def _unsaid(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
+def _unsaid(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     """A quota of a resource obliges every pod to say how much of it it wants."""
     match = _UNSAID.search(refusal.text)
     if match is None:
@@ -222,7 +222,7 @@ def _unsaid(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
 # --- limit ranges -------------------------------------------------------------------------------------------
 
 
-def _out_of_range(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
+def _out_of_range(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     match = _OUT_OF_RANGE.search(refusal.text) or _RATIO.search(refusal.text)
     if match is None:
         return None
@@ -255,7 +255,7 @@ def _out_of_range(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
 
 def _limit_range(
     snapshot: Snapshot, namespace: str, kind: str, bound: str, resource: str, limit: str
-) -> Observed | None:
+) -> ObservedObject | None:
     """The limit range that says so; the only one of the namespace where the amount is written in another way."""
     ranges = [each for each in snapshot.of_kind("LimitRange") if each.namespace == namespace]
     for each in ranges:
@@ -279,19 +279,19 @@ def _service_findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield from _missing_service(snapshot, quota, resource)
 
 
-def _amounts_of(quota: Observed) -> tuple[Json, Json]:
+def _amounts_of(quota: ObservedObject) -> tuple[Json, Json]:
     """What a quota allows and what is used of it, by resource; as it was counted last, else as it was wanted."""
     status = status_of(quota.object)
     return status.get("hard") or spec_of(quota.object).get("hard") or {}, status.get("used") or {}
 
 
-def _is_used_up(quota: Observed, resource: str) -> bool:
+def _is_used_up(quota: ObservedObject, resource: str) -> bool:
     hard, taken = _amounts_of(quota)
     top, used = quantity(hard.get(resource)), quantity(taken.get(resource))
     return top is not None and used is not None and used >= top
 
 
-def _missing_service(snapshot: Snapshot, quota: Observed, resource: str) -> Iterator[Finding]:
+def _missing_service(snapshot: Snapshot, quota: ObservedObject, resource: str) -> Iterator[Finding]:
     for address in addresses(snapshot):
         place = service_named(snapshot, address.host, address.caller.namespace)
         proof = proof_of_absence(snapshot, "Service", *place) if place and place[1] == quota.namespace else ""
@@ -335,7 +335,7 @@ def _claim_findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield _no_room_for(snapshot, quota, resource, pod, match["name"])
 
 
-def _full_of_storage(quota: Observed) -> str:
+def _full_of_storage(quota: ObservedObject) -> str:
     """The storage resource of a quota that has no room for another claim."""
     hard, used = _amounts_of(quota)
     for resource, top in hard.items():
@@ -346,7 +346,7 @@ def _full_of_storage(quota: Observed) -> str:
     return ""
 
 
-def _no_room_for(snapshot: Snapshot, quota: Observed, resource: str, pod: Observed, claim: str) -> Finding:
+def _no_room_for(snapshot: Snapshot, quota: ObservedObject, resource: str, pod: ObservedObject, claim: str) -> Finding:
     ref, owner = ref_of(quota.object), workload_of(snapshot, pod)
     top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(
@@ -389,7 +389,7 @@ def _reckoned(snapshot: Snapshot) -> Iterator[Finding]:
                 yield _reckoned_finding(snapshot, quota, resource, workload)
 
 
-def _lacks_pods(snapshot: Snapshot, workload: Observed) -> bool:
+def _lacks_pods(snapshot: Snapshot, workload: ObservedObject) -> bool:
     age, ref = age_seconds(snapshot, workload.object), ref_of(workload.object)
     whole = any(each.kind == "Pod" and each.namespace in ("", workload.namespace) for each in snapshot.listings)
     stands = not controller_of(workload.object) and (age is None or age > SETTLED_SECONDS)
@@ -397,7 +397,7 @@ def _lacks_pods(snapshot: Snapshot, workload: Observed) -> bool:
     return whole and stands and made < wanted_replicas(workload.object)
 
 
-def _no_room_for_pod(quota: Observed, workload: Observed) -> str:
+def _no_room_for_pod(quota: ObservedObject, workload: ObservedObject) -> str:
     """The resource of which one more pod of this workload would take too much."""
     hard, used = _amounts_of(quota)
     for resource, top in hard.items():
@@ -408,7 +408,7 @@ def _no_room_for_pod(quota: Observed, workload: Observed) -> str:
     return ""
 
 
-def _asked(workload: Observed, resource: str) -> float:
+def _asked(workload: ObservedObject, resource: str) -> float:
     if resource in ("pods", "count/pods"):
         return 1.0
     level, _, name = resource.partition(".")
@@ -417,7 +417,7 @@ def _asked(workload: Observed, resource: str) -> float:
     return sum(quantity(((each.get("resources") or {}).get(level) or {}).get(name)) or 0.0 for each in containers)
 
 
-def _reckoned_finding(snapshot: Snapshot, quota: Observed, resource: str, workload: Observed) -> Finding:
+def _reckoned_finding(snapshot: Snapshot, quota: ObservedObject, resource: str, workload: ObservedObject) -> Finding:
     ref, owner = ref_of(quota.object), ref_of(workload.object)
     top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(

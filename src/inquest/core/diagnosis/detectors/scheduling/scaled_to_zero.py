@@ -37,7 +37,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     wanted_replicas,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "scaled_to_zero"
@@ -58,7 +58,7 @@ _AUTOSCALER: Final = "HorizontalPodAutoscaler"
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedPods:
     """Who expects pods of it, in words, how sure that makes, and what shows it."""
 
     words: str
@@ -83,12 +83,12 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _finding(snapshot, workload, max(found, key=lambda each: each.confidence))
 
 
-def _is_zero(workload: Observed) -> bool:
+def _is_zero(workload: ObservedObject) -> bool:
     """An old revision's ReplicaSet wants nothing by nature."""
     return spec_of(workload.object).get("replicas") == 0 and not controller_of(workload.object)
 
 
-def _is_meant(snapshot: Snapshot, workload: Observed) -> bool:
+def _is_meant(snapshot: Snapshot, workload: ObservedObject) -> bool:
     keys = [*annotations_of(workload.object), *labels_of(workload.object)]
     if any(part in key.lower() for key in keys for part in _MEANT):
         return True
@@ -97,12 +97,12 @@ def _is_meant(snapshot: Snapshot, workload: Observed) -> bool:
     return any(each.get("name") == workload.name for each in named)
 
 
-def _is_made_by_one(autoscaler: Observed) -> bool:
+def _is_made_by_one(autoscaler: ObservedObject) -> bool:
     """What scales to zero on purpose keeps an autoscaler of its own for the time in which there is work."""
     return controller_of(autoscaler.object).get("kind") in _SCALERS
 
 
-def _finding(snapshot: Snapshot, workload: Observed, expectation: Expectation) -> Finding:
+def _finding(snapshot: Snapshot, workload: ObservedObject, expectation: ExpectedPods) -> Finding:
     ref = ref_of(workload.object)
     event = _scaled_down(snapshot, workload)
     before = _before(event)
@@ -128,7 +128,7 @@ def _finding(snapshot: Snapshot, workload: Observed, expectation: Expectation) -
     )
 
 
-def _scaled_down(snapshot: Snapshot, workload: Observed) -> Observed | None:
+def _scaled_down(snapshot: Snapshot, workload: ObservedObject) -> ObservedObject | None:
     for event in events_of(snapshot, "ScalingReplicaSet"):
         seen = about(event.object)
         mine = (seen.get("kind"), seen.get("name")) == (workload.kind, workload.name)
@@ -137,7 +137,7 @@ def _scaled_down(snapshot: Snapshot, workload: Observed) -> Observed | None:
     return None
 
 
-def _before(event: Observed | None) -> str:
+def _before(event: ObservedObject | None) -> str:
     """`Scaled down replica set web-7d9 from 3 to 0`."""
     words = message_of(event.object).split() if event else []
     at = words.index("from") if "from" in words else -1
@@ -147,13 +147,13 @@ def _before(event: Observed | None) -> str:
 # --- expectations ----------------------------------------------------------------------------------------------------
 
 
-def _autoscaler(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+def _autoscaler(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     """One that may itself go to zero expects nothing."""
     for scaler in snapshot.of_kind("HorizontalPodAutoscaler"):
         minimum = spec_of(scaler.object).get("minReplicas", 1)
         if scaler.namespace == workload.namespace and drives(scaler.object, ref_of(workload.object)) and minimum:
             words = f"{ref_of(scaler.object).display} keeps at least {minimum} and is switched off by it"
-            yield Expectation(
+            yield ExpectedPods(
                 words,
                 0.92,
                 cite(snapshot, scaler, quoted("minReplicas", minimum), named_quote(scaler)),
@@ -162,7 +162,7 @@ def _autoscaler(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]
             )
 
 
-def _callers(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+def _callers(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     """A workload that runs and is told to call it; it counts for more where it complains."""
     services = services_of(snapshot, workload)
     callers = {key_of(each.caller_ref): each for each in addresses(snapshot) if callee(snapshot, each) in services}
@@ -174,56 +174,56 @@ def _callers(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
         words = f"{address.caller_ref.display} calls it ({address.shown})"
         quotes = (*cite(snapshot, address.holder, quoted("value", address.text), address.host), *_said(snapshot, line))
         said = f"{address.caller_ref.display}: {line[1]}"[:253] if line else ""
-        yield Expectation(words, 0.95 if line else 0.85, quotes, said)
+        yield ExpectedPods(words, 0.95 if line else 0.85, quotes, said)
 
 
 def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citation, ...]:
     return cited(snapshot, line[0].evidence, line[1]) if line else ()
 
 
-def _runs(caller: Observed) -> bool:
+def _runs(caller: ObservedObject) -> bool:
     if caller.kind == "Pod":
         return status_of(caller.object).get("phase") == "Running"
     return caller.kind not in ("Job", "CronJob") and wanted_replicas(caller.object) > 0
 
 
-def _routes(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+def _routes(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     names = {each.name for each in services_of(snapshot, workload)}
     for ingress in snapshot.of_kind("Ingress"):
         routed = names & set(backend_names(ingress))
         if ingress.namespace == workload.namespace and routed:
             words = f"{ref_of(ingress.object).display} sends requests to its Service {min(routed)}"
-            yield Expectation(words, 0.85, cite(snapshot, ingress, quoted("name", min(routed))))
+            yield ExpectedPods(words, 0.85, cite(snapshot, ingress, quoted("name", min(routed))))
 
 
-def _budgets(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+def _budgets(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     labels = labels_of(template_of(workload.object))
     for budget in snapshot.of_kind("PodDisruptionBudget"):
         wanted = spec_of(budget.object).get("minAvailable")
         mine = budget.namespace == workload.namespace and selects(spec_of(budget.object).get("selector") or {}, labels)
         if mine and wanted not in (None, 0, "0%", "0"):
             words = f"{ref_of(budget.object).display} wants {wanted} of its pods kept"
-            yield Expectation(words, 0.8, cite(snapshot, budget, quoted("minAvailable", wanted)), "", _number(wanted))
+            yield ExpectedPods(words, 0.8, cite(snapshot, budget, quoted("minAvailable", wanted)), "", _number(wanted))
 
 
 def _number(value: object) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
-def _signal(snapshot: Snapshot, workload: Observed) -> Iterator[Expectation]:
+def _signal(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     """The Signal is about the Service in front of it, or about a place where a Service waits for its pods."""
     target = snapshot.target
     for service in services_of(snapshot, workload):
         place = (service.namespace, service.name)
         if target.kind == "Service" and (target.namespace, target.name) == place:
             words = f"the Signal is about Service/{service.name}, which has nobody else"
-            yield Expectation(words, 0.9, cite(snapshot, service, named_quote(service)))
+            yield ExpectedPods(words, 0.9, cite(snapshot, service, named_quote(service)))
         elif (target.kind, target.namespace, target.name) == (workload.kind, workload.namespace, workload.name):
             words = f"the Signal is about it, and Service/{service.name} waits for its pods"
-            yield Expectation(words, 0.8, cite(snapshot, service, named_quote(service)))
+            yield ExpectedPods(words, 0.8, cite(snapshot, service, named_quote(service)))
         elif _scaled_down(snapshot, workload):
             words = f"it was scaled down within the last hour, and Service/{service.name} waits for its pods"
-            yield Expectation(words, 0.75, cite(snapshot, service, named_quote(service)))
+            yield ExpectedPods(words, 0.75, cite(snapshot, service, named_quote(service)))
 
 
 _EXPECTATIONS: Final = (_autoscaler, _callers, _routes, _budgets, _signal)

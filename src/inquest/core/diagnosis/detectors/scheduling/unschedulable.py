@@ -51,7 +51,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
     workload_of,
 )
-from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "unschedulable"
@@ -218,7 +218,7 @@ def _decisive(snapshot: Snapshot, pod: Json, message: str) -> Obstacle:
 
 
 def _among(
-    snapshot: Snapshot, pod: Json, asked: list[Observed], found: list[Obstacle], by_kind: dict[str, Obstacle]
+    snapshot: Snapshot, pod: Json, asked: list[ObservedObject], found: list[Obstacle], by_kind: dict[str, Obstacle]
 ) -> Obstacle:
     closed = [each for each in asked if is_cordoned(each.object)]
     tainted = [each for each in asked if each not in closed and untolerated(pod, each.object)]
@@ -237,7 +237,7 @@ def _read_all(snapshot: Snapshot, message: str) -> bool:
     return bool(nodes) and sentence is not None and nodes >= int(sentence["total"])
 
 
-def _would_take(snapshot: Snapshot, pod: Json, node: Observed, obstacle: Obstacle) -> bool:
+def _would_take(snapshot: Snapshot, pod: Json, node: ObservedObject, obstacle: Obstacle) -> bool:
     """Whether a cordoned node has what the pod lacks elsewhere."""
     if obstacle.kind == "insufficient" and obstacle.what != "pods":
         room = allocatable(node.object, obstacle.what)
@@ -256,7 +256,7 @@ def _app(pod: Json) -> dict[str, str]:
 # --- a pod that was refused ----------------------------------------------------------------------------------------
 
 
-def _finding(snapshot: Snapshot, pod: Observed, message: str) -> Finding:
+def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
     first = _decisive(snapshot, pod.object, message)
     node = _cordoned_node(snapshot, pod.object, first)
     if node is not None:
@@ -332,7 +332,7 @@ def _summary(snapshot: Snapshot, pod: Json, owner: str, field: str, value: str, 
     return f"{owner}: no node takes its pods: {first.text}{asked}{fit}{most}"[:500]
 
 
-def _device_plugin(snapshot: Snapshot, first: Obstacle) -> Observed | None:
+def _device_plugin(snapshot: Snapshot, first: Obstacle) -> ObservedObject | None:
     """The DaemonSet that tells nodes of such devices, where it does not run and no node offers one; all were read."""
     vendor, _, device = first.what.partition("/")
     nodes = snapshot.of_kind("Node")
@@ -343,7 +343,9 @@ def _device_plugin(snapshot: Snapshot, first: Obstacle) -> Observed | None:
     return next((each for each in found if ready_replicas(each.object) < wanted_replicas(each.object)), None)
 
 
-def _undiscovered(snapshot: Snapshot, pod: Observed, ref: TargetRef, plugin: Observed, first: Obstacle) -> Finding:
+def _undiscovered(
+    snapshot: Snapshot, pod: ObservedObject, ref: TargetRef, plugin: ObservedObject, first: Obstacle
+) -> Finding:
     owner = ref_of(plugin.object)
     ready, wanted = ready_replicas(plugin.object), wanted_replicas(plugin.object)
     return Finding(
@@ -365,7 +367,7 @@ def _undiscovered(snapshot: Snapshot, pod: Observed, ref: TargetRef, plugin: Obs
     )
 
 
-def _moved(snapshot: Snapshot, pod: Observed, ref: TargetRef, first: Obstacle) -> Finding | None:
+def _moved(snapshot: Snapshot, pod: ObservedObject, ref: TargetRef, first: Obstacle) -> Finding | None:
     """Admission wrote where its pods may run, and no node is there: its template does not ask for it."""
     workload = snapshot.find(ref)
     added = selectors_added(pod.object, workload.object if workload else None) if first.kind == "selector" else {}
@@ -396,7 +398,7 @@ def _moved(snapshot: Snapshot, pod: Observed, ref: TargetRef, first: Obstacle) -
 _BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?:[\w.-]{1,63}/)?(?P<who>[\w.-]{1,253}?)(?: on node |\.?$)")
 
 
-def _preemptor(snapshot: Snapshot, ref: TargetRef) -> Observed | None:
+def _preemptor(snapshot: Snapshot, ref: TargetRef) -> ObservedObject | None:
     """The pod of another workload that the scheduler's event names, by uid or name, where it was read."""
     match = _BY.search(_preemption(snapshot, ref).get("preempted", ""))
     if match is None:
@@ -406,7 +408,9 @@ def _preemptor(snapshot: Snapshot, ref: TargetRef) -> Observed | None:
     return found if found is not None and workload_of(snapshot, found) != ref else None
 
 
-def _pushed_out(snapshot: Snapshot, pod: Observed, ref: TargetRef, taker: Observed, first: Obstacle) -> Finding:
+def _pushed_out(
+    snapshot: Snapshot, pod: ObservedObject, ref: TargetRef, taker: ObservedObject, first: Obstacle
+) -> Finding:
     """Its pods ran until somebody of a higher priority came."""
     owner = workload_of(snapshot, taker)
     priority = str(spec_of(taker.object).get("priorityClassName") or spec_of(taker.object).get("priority") or "")
@@ -519,7 +523,7 @@ def _requests(pod: Json, container: str) -> dict[str, str]:
 # --- cordoned nodes ------------------------------------------------------------------------------------------------
 
 
-def _cordoned_node(snapshot: Snapshot, pod: Json, first: Obstacle) -> Observed | None:
+def _cordoned_node(snapshot: Snapshot, pod: Json, first: Obstacle) -> ObservedObject | None:
     """The cordoned node that the pod could run on; none where the obstacle is another or no node was read."""
     candidates = [each for each in workers(snapshot, pod) if is_cordoned(each.object) and wants(pod, each)]
     if first.kind == "volumeAffinity":
@@ -530,7 +534,7 @@ def _cordoned_node(snapshot: Snapshot, pod: Json, first: Obstacle) -> Observed |
     return min(candidates, key=lambda each: each.name, default=None)
 
 
-def _cordoned(snapshot: Snapshot, pod: Observed, node: Observed, first: Obstacle, message: str) -> Finding:
+def _cordoned(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, first: Obstacle, message: str) -> Finding:
     ref, owner = ref_of(node.object), workload_of(snapshot, pod)
     closed = [each.name for each in workers(snapshot, pod.object) if is_cordoned(each.object)]
     return Finding(
@@ -556,7 +560,7 @@ def _cordoned(snapshot: Snapshot, pod: Observed, node: Observed, first: Obstacle
 # --- volumes that are somewhere else -------------------------------------------------------------------------------
 
 
-def _volumes(snapshot: Snapshot, pod: Json) -> list[Observed]:
+def _volumes(snapshot: Snapshot, pod: Json) -> list[ObservedObject]:
     names = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in listed(spec_of(pod), "volumes")}
     namespace = pod.get("metadata", {}).get("namespace")
     claims = [each for each in snapshot.of_kind("PersistentVolumeClaim") if each.namespace == namespace]
@@ -564,7 +568,7 @@ def _volumes(snapshot: Snapshot, pod: Json) -> list[Observed]:
     return [each for each in snapshot.of_kind("PersistentVolume") if each.name in bound]
 
 
-def _homes(snapshot: Snapshot, volume: Observed) -> list[Observed] | None:
+def _homes(snapshot: Snapshot, volume: ObservedObject) -> list[ObservedObject] | None:
     """The nodes of a volume's node affinity, None where it has none."""
     required = (spec_of(volume.object).get("nodeAffinity") or {}).get("required") or {}
     terms = listed(required, "nodeSelectorTerms")
@@ -572,12 +576,14 @@ def _homes(snapshot: Snapshot, volume: Observed) -> list[Observed] | None:
     return [each for each in nodes if any(term_takes(term, each) for term in terms)] if terms else None
 
 
-def _lost_volume(snapshot: Snapshot, pod: Observed) -> Observed | None:
+def _lost_volume(snapshot: Snapshot, pod: ObservedObject) -> ObservedObject | None:
     """A volume of the pod whose node affinity names no node that there is."""
     return next((each for each in _volumes(snapshot, pod.object) if _homes(snapshot, each) == []), None)
 
 
-def _misplaced(snapshot: Snapshot, pod: Observed, volume: Observed, first: Obstacle, message: str) -> Finding:
+def _misplaced(
+    snapshot: Snapshot, pod: ObservedObject, volume: ObservedObject, first: Obstacle, message: str
+) -> Finding:
     ref, owner = ref_of(volume.object), workload_of(snapshot, pod)
     affinity = spec_of(volume.object).get("nodeAffinity")
     return Finding(
@@ -610,7 +616,7 @@ def _is_ignored(pod: Json, verdict: Json, snapshot: Snapshot) -> bool:
     return named and waits and not verdict and (age is None or age > IGNORED_AFTER)
 
 
-def _ignored(snapshot: Snapshot, pod: Observed) -> Finding:
+def _ignored(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     ref = workload_of(snapshot, pod)
     wanted, back = str(spec_of(pod.object).get("schedulerName")), way_back(snapshot, ref)
     return Finding(
@@ -640,7 +646,7 @@ def _no_node(snapshot: Snapshot, name: str) -> str:
     return proof_of_absence(snapshot, "Node", name, None)
 
 
-def _nowhere(snapshot: Snapshot, pod: Observed) -> Finding:
+def _nowhere(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     ref, name = workload_of(snapshot, pod), str(spec_of(pod.object).get("nodeName"))
     field, back = pod_field(ref, "nodeName"), way_back(snapshot, ref)
     return Finding(
@@ -659,7 +665,7 @@ def _nowhere(snapshot: Snapshot, pod: Observed) -> Finding:
     )
 
 
-def _is_gated_long(snapshot: Snapshot, pod: Observed, verdict: Json) -> bool:
+def _is_gated_long(snapshot: Snapshot, pod: ObservedObject, verdict: Json) -> bool:
     """Queues lift their own gates when there is room; another gate should not stay."""
     if verdict.get("reason") != "SchedulingGated" or not any(
         _stays(snapshot, pod, str(each.get("name"))) for each in listed(spec_of(pod.object), "schedulingGates")
@@ -669,7 +675,7 @@ def _is_gated_long(snapshot: Snapshot, pod: Observed, verdict: Json) -> bool:
     return age is not None and max(age, _told_for(snapshot, pod)) > GATED_AFTER
 
 
-def _stays(snapshot: Snapshot, pod: Observed, gate: str) -> bool:
+def _stays(snapshot: Snapshot, pod: ObservedObject, gate: str) -> bool:
     """A queue marks the pods that it holds, and writes the gate of its admission into no template."""
     if "kueue" not in gate:
         return True
@@ -679,13 +685,13 @@ def _stays(snapshot: Snapshot, pod: Observed, gate: str) -> bool:
     return written and labels_of(pod.object).get(QUEUE_MARK) != "true"
 
 
-def _told_for(snapshot: Snapshot, pod: Observed) -> float:
+def _told_for(snapshot: Snapshot, pod: ObservedObject) -> float:
     """Seconds since when the Signal tells of this workload: its pods may have been made anew since."""
     mine = workload_of(snapshot, pod) == snapshot.root
     return (snapshot.taken_at - snapshot.since).total_seconds() if mine and snapshot.since else 0.0
 
 
-def _gated(snapshot: Snapshot, pod: Observed) -> Finding:
+def _gated(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     ref = workload_of(snapshot, pod)
     gates = [str(each.get("name")) for each in listed(spec_of(pod.object), "schedulingGates")]
     field = pod_field(ref, "schedulingGates")

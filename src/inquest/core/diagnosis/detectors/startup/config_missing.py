@@ -32,7 +32,7 @@ from inquest.core.diagnosis.detectors.reading import (
     possible,
     rollout_facts,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "config_missing"
@@ -49,7 +49,7 @@ _KINDS: Final = {"configmap": "ConfigMap", "config": "ConfigMap", "secret": "Sec
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingReference:
     """What the kubelet does not find."""
 
     kind: str
@@ -82,14 +82,14 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
                     yield _finding(snapshot, pod, missing)
 
 
-def _has_come(snapshot: Snapshot, pod: Observed, missing: Missing) -> bool:
+def _has_come(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference) -> bool:
     """It was made since the kubelet looked: the next look finds it."""
     found = config_map(snapshot, missing.name, pod.namespace) if missing.kind == "ConfigMap" else None
     data = {**(found.object.get("data") or {}), **(found.object.get("binaryData") or {})} if found else {}
     return found is not None and (not missing.key or missing.key in data)
 
 
-def _missing(snapshot: Snapshot, pod: Observed) -> Iterator[Missing]:
+def _missing(snapshot: Snapshot, pod: ObservedObject) -> Iterator[MissingReference]:
     waiting = [each for each in containers_of(pod) if each.waiting.get("reason") in WAITING]
     for container in waiting:
         yield from _said(pod, str(container.waiting.get("message") or ""), pod.evidence)
@@ -99,19 +99,19 @@ def _missing(snapshot: Snapshot, pod: Observed) -> Iterator[Missing]:
                 yield from _said(pod, message_of(event), event.evidence)
 
 
-def _said(pod: Observed, message: str, evidence: str) -> Iterator[Missing]:
+def _said(pod: ObservedObject, message: str, evidence: str) -> Iterator[MissingReference]:
     for match in _KEY.finditer(message):
-        yield Missing(_KINDS[match["kind"].lower()], match["name"], match["key"], match[0], evidence)
+        yield MissingReference(_KINDS[match["kind"].lower()], match["name"], match["key"], match[0], evidence)
     for match in _OBJECT.finditer(message):
-        yield Missing(_KINDS[match["kind"].lower()], match["name"], "", match[0], evidence)
+        yield MissingReference(_KINDS[match["kind"].lower()], match["name"], "", match[0], evidence)
     for match in _FILE_KEY.finditer(message):
         kind = _KINDS[match["kind"]]
         name = _source_of(pod, message, kind, match["key"])
         if name:
-            yield Missing(kind, name, match["key"], match[0], evidence)
+            yield MissingReference(kind, name, match["key"], match[0], evidence)
 
 
-def _source_of(pod: Observed, message: str, kind: str, key: str) -> str:
+def _source_of(pod: ObservedObject, message: str, kind: str, key: str) -> str:
     """The kubelet names volume and key; the pod says which object the volume is of."""
     found = _VOLUME.search(message)
     volumes = (pod.object.get("spec") or {}).get("volumes") or ()
@@ -124,7 +124,7 @@ def _source_of(pod: Observed, message: str, kind: str, key: str) -> str:
     return ""
 
 
-def _finding(snapshot: Snapshot, pod: Observed, missing: Missing) -> Finding:
+def _finding(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference) -> Finding:
     owner = culprit(snapshot, pod)
     named = TargetRef(api_version="v1", kind=missing.kind, name=missing.name, namespace=pod.namespace or None)
     meant = _meant(snapshot, pod, missing)
@@ -157,11 +157,11 @@ def _finding(snapshot: Snapshot, pod: Observed, missing: Missing) -> Finding:
     )
 
 
-def _refutation(named: TargetRef, missing: Missing) -> str:
+def _refutation(named: TargetRef, missing: MissingReference) -> str:
     return f"{named.display} has the key {missing.key}." if missing.key else f"{named.display} exists in the namespace."
 
 
-def _meant(snapshot: Snapshot, pod: Observed, missing: Missing) -> str:
+def _meant(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference) -> str:
     """The ConfigMap, or the key of it, of nearly that name."""
     if missing.kind != "ConfigMap":
         return ""
@@ -173,14 +173,14 @@ def _meant(snapshot: Snapshot, pod: Observed, missing: Missing) -> str:
     return next(iter(get_close_matches(missing.name, names, 1, 0.85)), "")
 
 
-def _summary(owner: TargetRef, named: TargetRef, missing: Missing, reference: str, meant: str) -> str:
+def _summary(owner: TargetRef, named: TargetRef, missing: MissingReference, reference: str, meant: str) -> str:
     what = f"has no key {missing.key}" if missing.key else "does not exist"
     near = f"; {meant} does" if meant and not missing.key else f"; it has {meant}" if meant else ""
     used = f", and {owner.display} takes it in {reference}" if reference else f", and {owner.display} waits for it"
     return f"{named.display} {what}{near}{used}"[:500]
 
 
-def _citations(snapshot: Snapshot, pod: Observed, missing: Missing, meant: str) -> tuple[Citation, ...]:
+def _citations(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference, meant: str) -> tuple[Citation, ...]:
     said = cited(snapshot, missing.evidence, missing.message)
     fact = cited(snapshot, pod.evidence, f'"name":"{missing.name}"', f'"{missing.name}"')[:1]
     near = next((each for each in snapshot.of_kind("ConfigMap") if each.name == meant), None) if meant else None
@@ -190,7 +190,7 @@ def _citations(snapshot: Snapshot, pod: Observed, missing: Missing, meant: str) 
 # --- where it is taken ---------------------------------------------------------------------------------------
 
 
-def _reference(owner: TargetRef, pod: Observed, missing: Missing) -> tuple[str, str]:
+def _reference(owner: TargetRef, pod: ObservedObject, missing: MissingReference) -> tuple[str, str]:
     """The container that takes it, and the path of the reference in the workload."""
     for container in containers_of(pod):
         found = _in_env(owner, container, missing) or _in_env_from(owner, container, missing)
@@ -199,7 +199,7 @@ def _reference(owner: TargetRef, pod: Observed, missing: Missing) -> tuple[str, 
     return "", _in_volumes(owner, pod, missing)
 
 
-def _in_env(owner: TargetRef, container: Container, missing: Missing) -> str:
+def _in_env(owner: TargetRef, container: Container, missing: MissingReference) -> str:
     source = "configMapKeyRef" if missing.kind == "ConfigMap" else "secretKeyRef"
     for entry in container.spec.get("env") or ():
         taken = (entry.get("valueFrom") or {}).get(source) or {}
@@ -209,7 +209,7 @@ def _in_env(owner: TargetRef, container: Container, missing: Missing) -> str:
     return ""
 
 
-def _in_env_from(owner: TargetRef, container: Container, missing: Missing) -> str:
+def _in_env_from(owner: TargetRef, container: Container, missing: MissingReference) -> str:
     source = "configMapRef" if missing.kind == "ConfigMap" else "secretRef"
     for number, entry in enumerate(container.spec.get("envFrom") or ()):
         if (entry.get(source) or {}).get("name") == missing.name:
@@ -217,7 +217,7 @@ def _in_env_from(owner: TargetRef, container: Container, missing: Missing) -> st
     return ""
 
 
-def _in_volumes(owner: TargetRef, pod: Observed, missing: Missing) -> str:
+def _in_volumes(owner: TargetRef, pod: ObservedObject, missing: MissingReference) -> str:
     for volume in (pod.object.get("spec") or {}).get("volumes") or ():
         if _is_of(volume, missing):
             rest = "configMap.name" if missing.kind == "ConfigMap" else "secret.secretName"
@@ -227,7 +227,7 @@ def _in_volumes(owner: TargetRef, pod: Observed, missing: Missing) -> str:
     return ""
 
 
-def _is_of(volume: Json, missing: Missing) -> bool:
+def _is_of(volume: Json, missing: MissingReference) -> bool:
     for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
         listed = source.get("configMap" if missing.kind == "ConfigMap" else "secret") or {}
         if missing.name in (listed.get("name"), listed.get("secretName")):

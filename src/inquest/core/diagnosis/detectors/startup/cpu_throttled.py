@@ -28,7 +28,7 @@ from inquest.core.diagnosis.detectors.reading import (
     own_pods,
     strongest,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "cpu_throttled"
@@ -62,7 +62,7 @@ def cpu_throttled(snapshot: Snapshot) -> Iterable[Finding]:
     return strongest(_findings(snapshot, own_pods(snapshot)))
 
 
-def _findings(snapshot: Snapshot, own: Collection[Observed]) -> Iterator[Finding]:
+def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[Finding]:
     for container in every_container(snapshot):
         limit = quantity(container.limit("cpu"))
         if limit and container.is_running and not is_going(container.pod):
@@ -108,13 +108,13 @@ def _late(snapshot: Snapshot, container: Container) -> Sign | None:
     return None
 
 
-def _is_late(snapshot: Snapshot, event: Observed, container: Container) -> bool:
+def _is_late(snapshot: Snapshot, event: ObservedObject, container: Container) -> bool:
     path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
     ours = not path or f"{{{container.name}}}" in path
     return ours and is_fresh(snapshot, event, _RECENT) and bool(_TIMEOUT.search(message_of(event)))
 
 
-def _goes_on(snapshot: Snapshot, event: Observed) -> bool:
+def _goes_on(snapshot: Snapshot, event: ObservedObject) -> bool:
     """It comes and goes: often, and only just now."""
     return count_of(event) >= _OFTEN and is_fresh(snapshot, event, _JUST_NOW)
 
@@ -135,7 +135,7 @@ def _said(snapshot: Snapshot, container: Container) -> Sign | None:
     return None
 
 
-def _told(snapshot: Snapshot, container: Container, limit: float, own: Collection[Observed]) -> Sign | None:
+def _told(snapshot: Snapshot, container: Container, limit: float, own: Collection[ObservedObject]) -> Sign | None:
     """The Signal itself says so of its target: then it is the container with the tightest limit."""
     if not snapshot.about_throttling or container.pod not in own:
         return None

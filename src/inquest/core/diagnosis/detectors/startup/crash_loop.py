@@ -15,7 +15,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import is_recent, moment
 from inquest.core.diagnosis.detectors.logs.causes import cause_of_end, summary_of
-from inquest.core.diagnosis.detectors.logs.view import Cause, command_of, view_of
+from inquest.core.diagnosis.detectors.logs.view import LogCause, command_of, view_of
 from inquest.core.diagnosis.detectors.logs.words import telling_line
 from inquest.core.diagnosis.detectors.reading import (
     Container,
@@ -139,7 +139,7 @@ def _finding(snapshot: Snapshot, container: Container, end: Json) -> Finding:
     return _untold(snapshot, container, end)
 
 
-def _by_log(snapshot: Snapshot, container: Container, end: Json) -> Cause | None:
+def _by_log(snapshot: Snapshot, container: Container, end: Json) -> LogCause | None:
     """What its log proves; an init container's own word is not more than that it fails."""
     is_own = end.get("reason") not in _NOT_ITS_OWN and end.get("exitCode") not in (0, *_KILLED)
     logs = logs_of(snapshot, container)[:1] if is_own else []
@@ -150,7 +150,7 @@ def _by_log(snapshot: Snapshot, container: Container, end: Json) -> Cause | None
     return None if found is not None and waits and found.kind in _OWN_WORDS else found
 
 
-def _told(snapshot: Snapshot, container: Container, end: Json, found: Cause) -> Finding:
+def _told(snapshot: Snapshot, container: Container, end: Json, found: LogCause) -> Finding:
     ref = culprit(snapshot, container.pod)
     own = found.object == ref
     facts = _facts(snapshot, container, end, found.line)

@@ -24,7 +24,7 @@ from inquest.core.diagnosis.detectors.reading import (
     strongest,
 )
 from inquest.core.diagnosis.detectors.startup.injected import KIND, injector, is_injected
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "image_pull"
@@ -175,12 +175,12 @@ def _before(snapshot: Snapshot, container: Container, image: str) -> dict[str, s
     return {}
 
 
-def _failures(snapshot: Snapshot, container: Container, image: str) -> list[Observed]:
+def _failures(snapshot: Snapshot, container: Container, image: str) -> list[ObservedObject]:
     events = events_about(snapshot, container.pod, "Failed")
     return [event for event in events if image in str(event.object.get("message"))]
 
 
-def _cause(container: Container, events: list[Observed]) -> str:
+def _cause(container: Container, events: list[ObservedObject]) -> str:
     """The status says it in newer versions, the events in all."""
     by_reason = _BY_REASON.get(str(container.waiting.get("reason")))
     if by_reason:
@@ -196,7 +196,7 @@ def _cause_in(text: str, container: Container) -> str:
 
 
 def _citations(
-    snapshot: Snapshot, container: Container, image: str, events: list[Observed], missing: str
+    snapshot: Snapshot, container: Container, image: str, events: list[ObservedObject], missing: str
 ) -> tuple[Citation, ...]:
     quotes = (f'"reason":"{container.waiting.get("reason")}"', f'"image":"{image}"')
     events = events[:1]

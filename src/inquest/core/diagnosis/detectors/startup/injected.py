@@ -12,7 +12,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import injected_into
 from inquest.core.cluster.selectors import labels_of, selects
 from inquest.core.diagnosis.detectors.reading import Container, culprit, ref_of
-from inquest.core.evidence.evidence import Json, Observed
+from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 KIND: Final = "MutatingWebhookConfiguration"
@@ -25,13 +25,13 @@ def is_injected(snapshot: Snapshot, container: Container) -> bool:
     return container.name in injected_into(container.pod.object, workload.object if workload else None)
 
 
-def injector(snapshot: Snapshot, pod: Observed) -> TargetRef | None:
+def injector(snapshot: Snapshot, pod: ObservedObject) -> TargetRef | None:
     """The one webhook configuration that changes pods of this kind as they are made; None for none and for several."""
     found = [each for each in snapshot.of_kind(KIND) if any(_takes(snapshot, hook, pod) for hook in _hooks(each))]
     return ref_of(found[0]) if len(found) == 1 else None
 
 
-def placement(snapshot: Snapshot, pod: Observed, added: Mapping[str, str]) -> Observed | None:
+def placement(snapshot: Snapshot, pod: ObservedObject, added: Mapping[str, str]) -> ObservedObject | None:
     """The one policy in force that writes all of these node labels into such pods; None for none and for several."""
     if not added:
         return None
@@ -40,7 +40,7 @@ def placement(snapshot: Snapshot, pod: Observed, added: Mapping[str, str]) -> Ob
     return found[0] if len(found) == 1 else None
 
 
-def _writes(snapshot: Snapshot, policy: Observed, pod: Observed, added: Mapping[str, str]) -> bool:
+def _writes(snapshot: Snapshot, policy: ObservedObject, pod: ObservedObject, added: Mapping[str, str]) -> bool:
     spec = policy.object.get("spec") or {}
     constraints = spec.get("matchConstraints") or {}
     as_hook = {**constraints, "rules": constraints.get("resourceRules")}
@@ -54,11 +54,11 @@ def _expression(mutation: Json) -> str:
     return " ".join(str((form or {}).get("expression") or "") for form in forms)
 
 
-def _hooks(configuration: Observed) -> Iterator[Json]:
+def _hooks(configuration: ObservedObject) -> Iterator[Json]:
     yield from configuration.object.get("webhooks") or ()
 
 
-def _takes(snapshot: Snapshot, hook: Json, pod: Observed) -> bool:
+def _takes(snapshot: Snapshot, hook: Json, pod: ObservedObject) -> bool:
     home = snapshot.find(TargetRef(api_version="v1", kind="Namespace", name=pod.namespace))
     places = labels_of(home.object) if home else {}
     return (

@@ -25,7 +25,7 @@ from inquest.core.diagnosis.detectors.reading import (
     message_of,
     ref_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "jobs"
@@ -85,7 +85,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _finding(
     snapshot: Snapshot,
-    about: Observed,
+    about: ObservedObject,
     *,
     ref: TargetRef,
     field: str,
@@ -116,7 +116,7 @@ def _finding(
 # --- Jobs ------------------------------------------------------------------------------------------------------
 
 
-def _job(snapshot: Snapshot, job: Observed) -> Iterator[Finding]:
+def _job(snapshot: Snapshot, job: ObservedObject) -> Iterator[Finding]:
     spec, status = job.object.get("spec") or {}, job.object.get("status") or {}
     failed = condition(status, "Failed")
     recent = is_recent(failed.get("lastTransitionTime"), snapshot.taken_at, _OVER)
@@ -138,7 +138,7 @@ def _job(snapshot: Snapshot, job: Observed) -> Iterator[Finding]:
     )
 
 
-def _beside(snapshot: Snapshot, pod: Observed) -> Iterator[Finding]:
+def _beside(snapshot: Snapshot, pod: ObservedObject) -> Iterator[Finding]:
     """A Job's pod whose work is done and that does not end, because a container beside it runs on."""
     own = [each for each in containers_of(pod) if not each.init]
     done = [each for each in own if each.ended.get("exitCode") == 0]
@@ -165,7 +165,7 @@ def _beside(snapshot: Snapshot, pod: Observed) -> Iterator[Finding]:
     )
 
 
-def _job_of(pod: Observed) -> TargetRef | None:
+def _job_of(pod: ObservedObject) -> TargetRef | None:
     owner = controller_of(pod.object)
     return (
         TargetRef(kind="Job", name=owner["name"], namespace=pod.namespace or None)
@@ -174,7 +174,7 @@ def _job_of(pod: Observed) -> TargetRef | None:
     )
 
 
-def _owner(job: Observed) -> TargetRef | None:
+def _owner(job: ObservedObject) -> TargetRef | None:
     owner = controller_of(job.object)
     if owner.get("kind") != "CronJob":
         return None
@@ -185,13 +185,13 @@ def _owner(job: Observed) -> TargetRef | None:
 # --- CronJobs ----------------------------------------------------------------------------------------------------
 
 
-def _cron_job(snapshot: Snapshot, cron: Observed) -> Iterator[Finding]:
+def _cron_job(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     yield from _told_by_events(snapshot, cron)
     yield from _never(snapshot, cron)
     yield from _blocked(snapshot, cron)
 
 
-def _told_by_events(snapshot: Snapshot, cron: Observed) -> Iterator[Finding]:
+def _told_by_events(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     for event in snapshot.of_kind("Event"):
         about = event.object.get("involvedObject") or event.object.get("regarding") or {}
         known = _EVENTS.get(str(event.object.get("reason")))
@@ -203,14 +203,16 @@ def _told_by_events(snapshot: Snapshot, cron: Observed) -> Iterator[Finding]:
             yield _from_event(snapshot, cron, event, known)
 
 
-def _counts(snapshot: Snapshot, cron: Observed, event: Observed) -> bool:
+def _counts(snapshot: Snapshot, cron: ObservedObject, event: ObservedObject) -> bool:
     """Not older than two days, and nothing was started since."""
     started = moment((cron.object.get("status") or {}).get("lastScheduleTime"))
     at = moment(event.object.get("lastTimestamp") or event.object.get("eventTime"))
     return is_fresh(snapshot, event, _EVENT_AGE) and not (started and at and started > at)
 
 
-def _from_event(snapshot: Snapshot, cron: Observed, event: Observed, known: tuple[str, str, float]) -> Finding:
+def _from_event(
+    snapshot: Snapshot, cron: ObservedObject, event: ObservedObject, known: tuple[str, str, float]
+) -> Finding:
     field, says, confidence = known
     value = str((cron.object.get("spec") or {}).get(field.rpartition(".")[2], ""))
     return _finding(
@@ -228,7 +230,7 @@ def _from_event(snapshot: Snapshot, cron: Observed, event: Observed, known: tupl
     )
 
 
-def _never(snapshot: Snapshot, cron: Observed) -> Iterator[Finding]:
+def _never(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     """A day that none of the months has."""
     schedule = str((cron.object.get("spec") or {}).get("schedule") or "")
     fields = schedule.split()
@@ -250,7 +252,7 @@ def _never(snapshot: Snapshot, cron: Observed) -> Iterator[Finding]:
         )
 
 
-def _blocked(snapshot: Snapshot, cron: Observed) -> Iterator[Finding]:
+def _blocked(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     """Forbid, and a run that is still at work long after the next one was due."""
     spec, status = cron.object.get("spec") or {}, cron.object.get("status") or {}
     period = _period(str(spec.get("schedule") or ""))
@@ -263,13 +265,13 @@ def _blocked(snapshot: Snapshot, cron: Observed) -> Iterator[Finding]:
             yield _hanging(snapshot, cron, job, began)
 
 
-def _hangs(job: Observed, ran: timedelta, period: timedelta) -> bool:
+def _hangs(job: ObservedObject, ran: timedelta, period: timedelta) -> bool:
     status = job.object.get("status") or {}
     done = any(condition(status, word).get("status") == "True" for word in ("Complete", "Failed"))
     return not done and bool(status.get("active")) and ran > period * _STUCK_RUNS
 
 
-def _hanging(snapshot: Snapshot, cron: Observed, job: Observed, began: datetime) -> Finding:
+def _hanging(snapshot: Snapshot, cron: ObservedObject, job: ObservedObject, began: datetime) -> Finding:
     deadline = (job.object.get("spec") or {}).get("activeDeadlineSeconds")
     said = next((log for log in snapshot.logs if log.pod.startswith(job.name) and log.last_line), None)
     last = f"; its log ends with: {said.last_line.strip()}" if said else ""

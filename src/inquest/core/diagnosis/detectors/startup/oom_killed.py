@@ -30,7 +30,7 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "oom_killed"
@@ -58,7 +58,7 @@ def oom_killed(snapshot: Snapshot) -> Iterable[Finding]:
     return strongest(_findings(snapshot, own_pods(snapshot)))
 
 
-def _findings(snapshot: Snapshot, own: Collection[Observed]) -> Iterator[Finding]:
+def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[Finding]:
     for container in every_container(snapshot):
         if is_going(container.pod):
             continue
@@ -128,7 +128,7 @@ def _summary(owner: str, container: Container, limit: str, facts: dict[str, str]
     return f"{owner}: container {container.name} was killed at its memory limit of {limit}{creeping}{heap}"[:500]
 
 
-def _confidence(container: Container, limit: str, node: list[Observed]) -> float:
+def _confidence(container: Container, limit: str, node: list[ObservedObject]) -> float:
     if not limit:
         return 0.85 if node else 0.75
     return 0.9 if container.is_ready else 0.95
@@ -162,18 +162,18 @@ def _facts(container: Container, kill: Json, limit: str) -> dict[str, str]:
 # --- the node ---------------------------------------------------------------------------------------------------
 
 
-def _node_events(snapshot: Snapshot, container: Container) -> list[Observed]:
+def _node_events(snapshot: Snapshot, container: Container) -> list[ObservedObject]:
     """What the kernel told of its node."""
     node = (container.pod.object.get("spec") or {}).get("nodeName")
     events = [event for event in snapshot.of_kind("Event") if event.object.get("reason") in _NODE_REASONS]
     return [event for event in events if _about(event) == node and is_fresh(snapshot, event, _RECENT)][:1]
 
 
-def _about(event: Observed) -> object:
+def _about(event: ObservedObject) -> object:
     return (event.object.get("involvedObject") or event.object.get("regarding") or {}).get("name")
 
 
-def _said_by(snapshot: Snapshot, events: list[Observed]) -> tuple[Citation, ...]:
+def _said_by(snapshot: Snapshot, events: list[ObservedObject]) -> tuple[Citation, ...]:
     return tuple(citation for event in events for citation in cited(snapshot, event.evidence, message_of(event)))
 
 

@@ -32,7 +32,7 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "probes"
@@ -86,13 +86,13 @@ _WAKING: Final = 300.0
 
 
 @dataclass(frozen=True)
-class Failure:
+class ProbeFailure:
     """A probe of a container that fails, with what the kubelet said last."""
 
     container: Container
     kind: str
     probe: Json
-    event: Observed
+    event: ObservedObject
     why: str
 
     @property
@@ -116,7 +116,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Fault:
+class ProbeFault:
     """Which part of a probe is wrong, and why that is believed."""
 
     rest: str
@@ -143,7 +143,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield _finding(snapshot, failure, fault)
 
 
-def _failures(snapshot: Snapshot, container: Container) -> Iterator[Failure]:
+def _failures(snapshot: Snapshot, container: Container) -> Iterator[ProbeFailure]:
     """The newest failure of each probe, where the container is in trouble now."""
     if is_going(container.pod):
         return
@@ -153,23 +153,23 @@ def _failures(snapshot: Snapshot, container: Container) -> Iterator[Failure]:
         probe = container.spec.get(_KINDS[said["kind"]]) if said else None
         if said and probe and said["kind"] not in seen and _is_about(event, container):
             seen.add(said["kind"])
-            failure = Failure(container, said["kind"], probe, event, said["why"].strip())
+            failure = ProbeFailure(container, said["kind"], probe, event, said["why"].strip())
             if _hurts(snapshot, failure):
                 yield failure
 
 
-def _newest_first(events: Sequence[Observed]) -> list[Observed]:
+def _newest_first(events: Sequence[ObservedObject]) -> list[ObservedObject]:
     return sorted(events, key=lambda event: str(event_moment(event.object) or ""), reverse=True)
 
 
-def _is_about(event: Observed, container: Container) -> bool:
+def _is_about(event: ObservedObject, container: Container) -> bool:
     """The field path says which container, where there is one."""
     about = event.object.get("involvedObject") or event.object.get("regarding") or {}
     path = str(about.get("fieldPath") or "")
     return not path or f"{{{container.name}}}" in path
 
 
-def _hurts(snapshot: Snapshot, failure: Failure) -> bool:
+def _hurts(snapshot: Snapshot, failure: ProbeFailure) -> bool:
     """Whether the failure is why something is wrong now, rather than what every start looks like."""
     container = failure.container
     if failure.kind == "Readiness":
@@ -184,7 +184,7 @@ _JUST: Final = timedelta(minutes=15)
 """A container that was killed twice, the last time within it, is between two kills, though it is ready now."""
 
 
-def _is_past_start(snapshot: Snapshot, failure: Failure) -> bool:
+def _is_past_start(snapshot: Snapshot, failure: ProbeFailure) -> bool:
     """The probe has been asked long enough; a single refusal belongs to a start."""
     started = failure.container.started
     patience = max(60.0, _number(failure.probe, "initialDelaySeconds", 0) + _budget(failure.probe))
@@ -209,12 +209,12 @@ def _budget(probe: Json) -> float:
 # --- the rules, what proves most first ------------------------------------------------------------------------
 
 
-def _unknown_port(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _unknown_port(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """A port by a name that the container does not give."""
     names = {str(each.get("name")) for each in failure.container.spec.get("ports") or ()}
     if not failure.port or failure.port.isdigit() or failure.port in names:
         return None
-    return Fault(
+    return ProbeFault(
         f"{failure.how}.port",
         failure.port,
         0.95,
@@ -223,7 +223,7 @@ def _unknown_port(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _wrong_scheme(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _wrong_scheme(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     secure = failure.action.get("scheme") == "HTTPS"
     if failure.how != "httpGet" or not (
         _SCHEME.search(failure.why) or _HTTPS_WANTED.search(_text_around(snapshot, failure))
@@ -232,7 +232,7 @@ def _wrong_scheme(snapshot: Snapshot, failure: Failure) -> Fault | None:
     spoken = "HTTPS" if secure else "HTTP"
     if re.search(r"certificate", failure.why, re.IGNORECASE):
         return None
-    return Fault(
+    return ProbeFault(
         "httpGet.scheme" if secure or _HTTPS_WANTED.search(_text_around(snapshot, failure)) else "httpGet",
         spoken,
         0.92,
@@ -242,7 +242,7 @@ def _wrong_scheme(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _text_around(snapshot: Snapshot, failure: Failure) -> str:
+def _text_around(snapshot: Snapshot, failure: ProbeFailure) -> str:
     """The refusal, and what the server wrote of it."""
     logs = "\n".join(log.text[-4000:] for log in logs_of(snapshot, failure.container))
     return f"{failure.why}\n{logs}" if failure.why.startswith("HTTP probe failed with statuscode: 400") else failure.why
@@ -252,7 +252,7 @@ _LOOPBACK: Final = re.compile(r"(?<![\w.])(?:127\.0\.0\.1|localhost|\[::1\]):(?P
 _SERVES: Final = re.compile(r"\b(?:listen\w*|serving|running|started|bound|available)\b", re.IGNORECASE)
 
 
-def _only_inside(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _only_inside(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """Refused on the pod's address, because the application listens on the loopback only."""
     if failure.how not in ("httpGet", "tcpSocket", "grpc") or not _REFUSED.search(failure.why):
         return None
@@ -261,7 +261,7 @@ def _only_inside(snapshot: Snapshot, failure: Failure) -> Fault | None:
     port = _as_number(failure)
     if port not in said or any(f"0.0.0.0:{port}" in line or f"[::]:{port}" in line for line in lines):
         return None
-    return Fault(
+    return ProbeFault(
         f"{failure.how}.port",
         failure.port,
         0.9,
@@ -270,7 +270,7 @@ def _only_inside(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _other_port(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _other_port(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """Refused, while the application listens somewhere else."""
     if failure.how not in ("httpGet", "tcpSocket", "grpc") or not _REFUSED.search(failure.why):
         return None
@@ -288,7 +288,7 @@ def _other_port(snapshot: Snapshot, failure: Failure) -> Fault | None:
     else:
         return None
     wants = (heard or declared)[0]
-    return Fault(
+    return ProbeFault(
         f"{failure.how}.port",
         failure.port,
         confidence,
@@ -298,7 +298,7 @@ def _other_port(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _as_number(failure: Failure) -> str:
+def _as_number(failure: ProbeFailure) -> str:
     if failure.port.isdigit():
         return failure.port
     ports = failure.container.spec.get("ports") or ()
@@ -325,14 +325,14 @@ def _seems_up(snapshot: Snapshot, container: Container) -> bool:
     return started is not None and (snapshot.taken_at - started).total_seconds() > _WAKING / 2
 
 
-def _wrong_path(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _wrong_path(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     code = _CODE.search(failure.why)
     number = int(code["code"]) if code else 0
     if failure.how != "httpGet" or number not in _MISPLACED | _GUARDED:
         return None
     path = str(failure.action.get("path") or "/")
     guarded = number in _GUARDED
-    return Fault(
+    return ProbeFault(
         "httpGet.path",
         path,
         0.75 if guarded else 0.92 if number == 404 else 0.82,
@@ -341,11 +341,11 @@ def _wrong_path(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _no_command(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _no_command(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     if failure.how != "exec" or not _NO_COMMAND.search(failure.why):
         return None
     command = " ".join(map(str, failure.action.get("command") or ()))
-    return Fault(
+    return ProbeFault(
         "exec.command",
         command,
         0.9,
@@ -354,10 +354,10 @@ def _no_command(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _no_health_service(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _no_health_service(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     if failure.how != "grpc" or not _NO_SERVICE.search(failure.why):
         return None
-    return Fault(
+    return ProbeFault(
         "grpc.service",
         str(failure.action.get("service") or ""),
         0.88,
@@ -366,7 +366,7 @@ def _no_health_service(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _too_soon(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _too_soon(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """It is killed before it has come up: every run lasts about as long as the probe's patience."""
     if failure.kind == "Readiness" or not (_REFUSED.search(failure.why) or _TIMEOUT.search(failure.why)):
         return None
@@ -381,7 +381,7 @@ def _too_soon(snapshot: Snapshot, failure: Failure) -> Fault | None:
     word = "failureThreshold" if failure.kind == "Startup" else "initialDelaySeconds"
     value = int(_number(failure.probe, word, 3 if failure.kind == "Startup" else 0))
     starting = _is_starting_up(snapshot, failure.container)
-    return Fault(
+    return ProbeFault(
         word,
         str(value),
         0.88 if starting else 0.72,
@@ -420,7 +420,7 @@ def _is_starting_up(snapshot: Snapshot, container: Container) -> bool:
     return any(_STARTED_LATE.search(line[:400]) for log in logs for line in log.text.splitlines()[-5:])
 
 
-def _too_short(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _too_short(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """A timeout of a second or two that is not met; with a tiny CPU limit that is the reason instead."""
     timeout = _number(failure.probe, "timeoutSeconds", 1)
     cpu = quantity(failure.container.limit("cpu"))
@@ -431,7 +431,7 @@ def _too_short(snapshot: Snapshot, failure: Failure) -> Fault | None:
         or _died_by_itself(failure.container)
     ):
         return None
-    return Fault(
+    return ProbeFault(
         "timeoutSeconds",
         str(int(timeout)),
         0.6 if failure.kind == "Readiness" else 0.7,
@@ -440,12 +440,12 @@ def _too_short(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-def _unwell(snapshot: Snapshot, failure: Failure) -> Fault | None:
+def _unwell(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """The application itself says that it is not well: the probe does its work."""
     code = _CODE.search(failure.why)
     if not code or int(code["code"]) < 500:
         return None
-    return Fault(
+    return ProbeFault(
         "",
         f"statuscode: {code['code']}",
         0.5,
@@ -455,7 +455,7 @@ def _unwell(snapshot: Snapshot, failure: Failure) -> Fault | None:
     )
 
 
-Rule = Callable[[Snapshot, Failure], Fault | None]
+Rule = Callable[[Snapshot, ProbeFailure], ProbeFault | None]
 _RULES: Final[tuple[Rule, ...]] = (
     _unknown_port,
     _wrong_scheme,
@@ -473,7 +473,7 @@ _RULES: Final[tuple[Rule, ...]] = (
 # --- the finding -------------------------------------------------------------------------------------------------
 
 
-def _finding(snapshot: Snapshot, failure: Failure, fault: Fault) -> Finding:
+def _finding(snapshot: Snapshot, failure: ProbeFailure, fault: ProbeFault) -> Finding:
     container = failure.container
     ref = culprit(snapshot, container.pod)
     whole = container_field(ref, container, "").rstrip(".")
@@ -506,7 +506,7 @@ def _finding(snapshot: Snapshot, failure: Failure, fault: Fault) -> Finding:
     )
 
 
-def _quotes(failure: Failure, fault: Fault) -> tuple[str, ...]:
+def _quotes(failure: ProbeFailure, fault: ProbeFault) -> tuple[str, ...]:
     """The part that is wrong as it stands in the object, else the probe's own name."""
     word = fault.rest.rpartition(".")[2]
     stands: Any = (failure.action if "." in fault.rest else failure.probe).get(word)
@@ -514,7 +514,7 @@ def _quotes(failure: Failure, fault: Fault) -> tuple[str, ...]:
     return (exact, f'"{failure.field}"') if exact else (f'"{failure.field}"',)
 
 
-def _symptoms(failure: Failure) -> tuple[str, ...]:
+def _symptoms(failure: ProbeFailure) -> tuple[str, ...]:
     container = failure.container
     if failure.kind == "Readiness":
         return (f"container {container.name} is not ready",)

@@ -28,7 +28,7 @@ from inquest.core.diagnosis.detectors.reading import (
     strongest,
 )
 from inquest.core.diagnosis.detectors.workload_reading import is_short
-from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "start_failing"
@@ -58,7 +58,7 @@ NODE: Final = "node"
 
 
 @dataclass(frozen=True)
-class Row:
+class StartRule:
     """Words of the runtime → category, field under the container, confidence, and what they mean."""
 
     pattern: re.Pattern[str]
@@ -70,13 +70,15 @@ class Row:
     refuted: str
 
 
-def _row(pattern: str, category: str, field: str, confidence: float, says: str, refuted: str, *actions: str) -> Row:
-    return Row(re.compile(pattern, re.IGNORECASE), category, field, confidence, says, actions, refuted)
+def _row(
+    pattern: str, category: str, field: str, confidence: float, says: str, refuted: str, *actions: str
+) -> StartRule:
+    return StartRule(re.compile(pattern, re.IGNORECASE), category, field, confidence, says, actions, refuted)
 
 
 _SECURITY: Final = ("FixSecurityContext", "RollbackDeployment")
 _COMMAND: Final = ("RollbackDeployment", "PatchConfiguration")
-ROWS: Final[tuple[Row, ...]] = (
+ROWS: Final[tuple[StartRule, ...]] = (
     _row(
         r"runAsNonRoot and image will run as root|runAsUser breaks non-root policy|non-numeric user \("
         r"(?P<value>[\w.-]+)\)",
@@ -170,7 +172,7 @@ _HOOK: Final = re.compile(r"lifecycle hook|PostStartHook|postStart", re.IGNORECA
 
 
 @dataclass(frozen=True)
-class Refusal:
+class StartRefusal:
     """Why a container was not started, in the runtime's words."""
 
     container: Container
@@ -197,17 +199,17 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _refused_pod(snapshot, pod)
 
 
-def _reason(pod: Observed) -> str:
+def _reason(pod: ObservedObject) -> str:
     return str((pod.object.get("status") or {}).get("reason") or "")
 
 
-def _refusal(snapshot: Snapshot, container: Container) -> Refusal | None:
+def _refusal(snapshot: Snapshot, container: Container) -> StartRefusal | None:
     waiting = str(container.waiting.get("reason") or "")
     if waiting in _WAITING and container.waiting.get("message"):
-        return Refusal(container, waiting, str(container.waiting["message"]), container.pod.evidence)
+        return StartRefusal(container, waiting, str(container.waiting["message"]), container.pod.evidence)
     ended = container.ended or container.last_ended
     if str(ended.get("reason")) in _ENDED and not container.is_ready and ended.get("message"):
-        return Refusal(container, str(ended["reason"]), str(ended["message"]), container.pod.evidence)
+        return StartRefusal(container, str(ended["reason"]), str(ended["message"]), container.pod.evidence)
     return _told_by_event(snapshot, container, waiting) if waiting in _WAITING or _in_hook(container) else None
 
 
@@ -216,24 +218,26 @@ def _in_hook(container: Container) -> bool:
     return bool((container.spec.get("lifecycle") or {}).get("postStart")) and not container.is_ready
 
 
-def _told_by_event(snapshot: Snapshot, container: Container, waiting: str) -> Refusal | None:
+def _told_by_event(snapshot: Snapshot, container: Container, waiting: str) -> StartRefusal | None:
     reasons = ("Failed", "FailedPostStartHook") if waiting in _WAITING else ("FailedPostStartHook",)
     for event in events_about(snapshot, container.pod, *reasons):
         path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
         if is_fresh(snapshot, event, _RECENT) and (not path or f"{{{container.name}}}" in path):
-            return Refusal(container, waiting or str(event.object.get("reason")), message_of(event), event.evidence)
+            return StartRefusal(
+                container, waiting or str(event.object.get("reason")), message_of(event), event.evidence
+            )
     return None
 
 
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-def _hook(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
+def _hook(snapshot: Snapshot, refusal: StartRefusal) -> Finding | None:
     hook = (refusal.container.spec.get("lifecycle") or {}).get("postStart")
     if not hook or not (_HOOK.search(refusal.message) or "PostStart" in refusal.reason):
         return None
     command = " ".join(map(str, (hook.get("exec") or {}).get("command") or ()))
-    row = Row(
+    row = StartRule(
         _HOOK,
         "CommandFailing",
         "lifecycle.postStart",
@@ -248,7 +252,7 @@ def _hook(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _by_row(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
+def _by_row(snapshot: Snapshot, refusal: StartRefusal) -> Finding | None:
     for row in ROWS:
         if match := row.pattern.search(refusal.message):
             field, value = _place(refusal.container, row, {k: v for k, v in match.groupdict().items() if v})
@@ -256,7 +260,7 @@ def _by_row(snapshot: Snapshot, refusal: Refusal) -> Finding | None:
     return None
 
 
-def _place(container: Container, row: Row, named: dict[str, str]) -> tuple[str, str]:
+def _place(container: Container, row: StartRule, named: dict[str, str]) -> tuple[str, str]:
     if row.field == "command":
         word = next((word for word in ("command", "args") if container.spec.get(word)), "image")
         return word, command_of(container) if word != "image" else str(container.spec.get("image") or "")
@@ -280,7 +284,7 @@ def _mount(container: Container, named: dict[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _finding(snapshot: Snapshot, refusal: Refusal, row: Row, field: str, value: str) -> Finding:
+def _finding(snapshot: Snapshot, refusal: StartRefusal, row: StartRule, field: str, value: str) -> Finding:
     container = refusal.container
     owner = culprit(snapshot, container.pod)
     ref = _node(snapshot, container.pod) if row.field == NODE else owner
@@ -321,12 +325,12 @@ def _path(owner: TargetRef, container: Container, field: str) -> str:
     return container_field(owner, container, field)
 
 
-def _node(snapshot: Snapshot, pod: Observed) -> TargetRef:
+def _node(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
     name = str((pod.object.get("spec") or {}).get("nodeName") or "")
     return TargetRef(api_version="v1", kind="Node", name=name) if name else culprit(snapshot, pod)
 
 
-def _refused_pod(snapshot: Snapshot, pod: Observed) -> Finding:
+def _refused_pod(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     """A pod that its kubelet refused whole."""
     owner, reason = culprit(snapshot, pod), _reason(pod)
     message = str((pod.object.get("status") or {}).get("message") or reason)

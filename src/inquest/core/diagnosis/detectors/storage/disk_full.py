@@ -37,7 +37,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     template_field,
     workload_of,
 )
-from inquest.core.evidence.evidence import Finding, Json, Observed
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "disk_full"
@@ -82,7 +82,7 @@ def _recent_lines(log: LogTail) -> Iterator[str]:
         yield line
 
 
-def _full_finding(snapshot: Snapshot, pod: Observed, log: LogTail, line: str) -> Finding:
+def _full_finding(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str) -> Finding:
     owner = workload_of(snapshot, pod)
     volume = _volume_at(pod.object, log.container, line)
     ref, field, value, found = _place(snapshot, owner, pod, log.container, volume)
@@ -128,8 +128,8 @@ def _claim(volume: Json) -> str:
 
 
 def _place(
-    snapshot: Snapshot, owner: TargetRef, pod: Observed, container: str, volume: Json
-) -> tuple[TargetRef, str, str, Observed]:
+    snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, container: str, volume: Json
+) -> tuple[TargetRef, str, str, ObservedObject]:
     """The claim of the volume; else the workload's own emptyDir or ephemeral storage."""
     name = _claim(volume)
     claims = snapshot.of_kind("PersistentVolumeClaim")
@@ -171,7 +171,7 @@ def _not_grown(snapshot: Snapshot) -> Iterator[Finding]:
 _RESIZE_FAILED: Final = ("VolumeResizeFailed", "FileSystemResizeFailed")
 
 
-def _growth(snapshot: Snapshot, claim: Observed, event: Observed, asked: str, has: str) -> Finding:
+def _growth(snapshot: Snapshot, claim: ObservedObject, event: ObservedObject, asked: str, has: str) -> Finding:
     ref = ref_of(claim.object)
     return Finding(
         detector=NAME,
@@ -204,7 +204,7 @@ def _evicted(snapshot: Snapshot) -> Iterator[Finding]:
             yield _eviction(snapshot, pod, owner)
 
 
-def _counts(snapshot: Snapshot, pod: Observed, owner: TargetRef) -> bool:
+def _counts(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> bool:
     """Short of pods now, or put out in the last half hour again and again."""
     at = _evicted_at(snapshot, pod)
     if at is not None and (snapshot.taken_at - at).total_seconds() > 3600:
@@ -214,19 +214,19 @@ def _counts(snapshot: Snapshot, pod: Observed, owner: TargetRef) -> bool:
     return is_short(snapshot, owner) or len(fresh) > 1
 
 
-def _is_fresh(snapshot: Snapshot, pod: Observed) -> bool:
+def _is_fresh(snapshot: Snapshot, pod: ObservedObject) -> bool:
     at = _evicted_at(snapshot, pod)
     return at is not None and snapshot.taken_at - at <= _EVICTION_WINDOW
 
 
-def _evicted_at(snapshot: Snapshot, pod: Observed) -> datetime | None:
+def _evicted_at(snapshot: Snapshot, pod: ObservedObject) -> datetime | None:
     target = condition(status_of(pod.object), "DisruptionTarget")
     events = [event_moment(each.object) for each in events_on(snapshot, pod, "Evicted")]
     known = [moment(target.get("lastTransitionTime")), *events, moment(status_of(pod.object).get("startTime"))]
     return next((each for each in known if each is not None), None)
 
 
-def _eviction(snapshot: Snapshot, pod: Observed, owner: TargetRef) -> Finding:
+def _eviction(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> Finding:
     message = str(status_of(pod.object).get("message") or "")[:2000]
     event = next(iter(events_on(snapshot, pod, "Evicted")), None)
     said = message or (message_of(event.object) if event else "")

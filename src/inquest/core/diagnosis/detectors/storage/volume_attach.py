@@ -28,7 +28,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     workload_of,
 )
-from inquest.core.evidence.evidence import Finding, Observed
+from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "volume_attach"
@@ -61,7 +61,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield finding
 
 
-def _claim_of(snapshot: Snapshot, pod: Observed, volume: str) -> Observed | None:
+def _claim_of(snapshot: Snapshot, pod: ObservedObject, volume: str) -> ObservedObject | None:
     """The pod's claim that is bound to this volume; its only one where the volume is not told."""
     names = {
         (each.get("persistentVolumeClaim") or {}).get("claimName")
@@ -79,7 +79,7 @@ def _claim_of(snapshot: Snapshot, pod: Observed, volume: str) -> Observed | None
 # --- held by another node -------------------------------------------------------------------------------------------
 
 
-def _held(snapshot: Snapshot, pod: Observed, event: Observed) -> Finding | None:
+def _held(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
     match = _MULTI.search(message_of(event.object))
     if match is None:
         return None
@@ -111,25 +111,25 @@ def _held(snapshot: Snapshot, pod: Observed, event: Observed) -> Finding | None:
     )
 
 
-def _place(owner: TargetRef, claim: Observed | None) -> tuple[TargetRef, str, str]:
+def _place(owner: TargetRef, claim: ObservedObject | None) -> tuple[TargetRef, str, str]:
     if claim is None:
         return owner, "spec.strategy" if owner.kind == "Deployment" else "spec.template.spec.volumes", ""
     return ref_of(claim.object), "spec.accessModes", ",".join(spec_of(claim.object).get("accessModes") or ())
 
 
-def _holders(snapshot: Snapshot, pod: Observed, claim: Observed | None, named: str) -> list[Observed]:
+def _holders(snapshot: Snapshot, pod: ObservedObject, claim: ObservedObject | None, named: str) -> list[ObservedObject]:
     """Other pods on other nodes with the same claim, or those that the message names."""
     names = {each.strip() for each in named.split(",")}
     same = (each for each in live_pods(snapshot) if each.namespace == pod.namespace and each.name != pod.name)
     return [each for each in same if each.name in names or (claim and _uses(each, claim.name) and _apart(each, pod))]
 
 
-def _uses(pod: Observed, claim: str) -> bool:
+def _uses(pod: ObservedObject, claim: str) -> bool:
     volumes = listed(pod_spec_of(pod.object), "volumes")
     return any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)
 
 
-def _apart(one: Observed, other: Observed) -> bool:
+def _apart(one: ObservedObject, other: ObservedObject) -> bool:
     node = spec_of(one.object).get("nodeName")
     return node is not None and node != spec_of(other.object).get("nodeName")
 
@@ -137,7 +137,7 @@ def _apart(one: Observed, other: Observed) -> bool:
 # --- no driver -------------------------------------------------------------------------------------------------------
 
 
-def _no_driver(snapshot: Snapshot, pod: Observed, event: Observed) -> Finding | None:
+def _no_driver(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
     match = _DRIVER.search(message_of(event.object))
     if match is None:
         return None
@@ -173,11 +173,11 @@ def _node_without(snapshot: Snapshot, node: str, driver: str) -> tuple[TargetRef
     return (ref_of(here.object), "spec.drivers") if here and elsewhere and driver not in known[node] else None
 
 
-def _drivers(found: Observed) -> set[str]:
+def _drivers(found: ObservedObject) -> set[str]:
     return {str(each.get("name")) for each in listed(spec_of(found.object), "drivers")}
 
 
-def _driver_place(snapshot: Snapshot, owner: TargetRef, pod: Observed, driver: str) -> tuple[TargetRef, str]:
+def _driver_place(snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, driver: str) -> tuple[TargetRef, str]:
     """Whose words name the driver: the volume of the pod itself, its class, or its volume object."""
     for volume in listed(pod_spec_of(pod.object), "volumes"):
         if (volume.get("csi") or {}).get("driver") == driver:
@@ -197,7 +197,7 @@ def _driver_place(snapshot: Snapshot, owner: TargetRef, pod: Observed, driver: s
 # --- refused by the storage ------------------------------------------------------------------------------------------
 
 
-def _refused(snapshot: Snapshot, pod: Observed, event: Observed) -> Finding | None:
+def _refused(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
     match = _FAILED.search(message_of(event.object))
     if match is None:
         return None

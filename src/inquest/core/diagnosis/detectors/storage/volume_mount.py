@@ -36,7 +36,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     template_field,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, Observed
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "volume_mount"
@@ -66,7 +66,7 @@ _READ_ONLY: Final = re.compile(r"read-only file system|EROFS|\[Errno 30\]", re.I
 
 
 @dataclass(frozen=True)
-class Fault:
+class MountFault:
     """What the mount's failure says: the field of the volume's source, and the words for it."""
 
     cause: str
@@ -77,7 +77,7 @@ class Fault:
 
 
 FAULTS: Final = (
-    Fault(
+    MountFault(
         "server",
         re.compile(
             r"Failed to resolve server|Name or service not known|Connection timed out|Connection refused"
@@ -87,19 +87,19 @@ FAULTS: Final = (
         "its server does not answer",
         ("server", "hosts", "monitors", "targetPortal"),
     ),
-    Fault(
+    MountFault(
         "export",
         re.compile(r"access denied by server|mount\.nfs:[^\n]{0,200}(?:No such file|does not exist)", re.IGNORECASE),
         "its server does not export that path",
         ("path",),
     ),
-    Fault(
+    MountFault(
         "hostPath",
         re.compile(r"hostPath type check failed"),
         "the path on the node is not what it should be",
         ("path",),
     ),
-    Fault(
+    MountFault(
         "fileSystem",
         re.compile(
             r"wrong fs type|bad superblock|unknown filesystem type|mount: unknown|fsck|unsupported fs",
@@ -108,7 +108,7 @@ FAULTS: Final = (
         "its file system is not what is asked for",
         ("fsType",),
     ),
-    Fault(
+    MountFault(
         "permission",
         re.compile(
             r"permission denied|operation not permitted|read-only file system|applyFSGroup failed", re.IGNORECASE
@@ -116,7 +116,7 @@ FAULTS: Final = (
         "the node may not use it",
         ("path", "readOnly"),
     ),
-    Fault(
+    MountFault(
         "path",
         re.compile(r"no such file or directory|path [^\n]{0,300}does not exist|not a directory", re.IGNORECASE),
         "its path does not exist",
@@ -144,7 +144,7 @@ def _mounts(snapshot: Snapshot) -> Iterator[Finding]:
                 yield finding
 
 
-def _mount(snapshot: Snapshot, pod: Observed, event: Observed) -> Finding | None:
+def _mount(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
     message = message_of(event.object)
     match = _VOLUME.search(message)
     if match is None:
@@ -176,8 +176,8 @@ def _mount(snapshot: Snapshot, pod: Observed, event: Observed) -> Finding | None
 
 
 def _place(
-    snapshot: Snapshot, owner: TargetRef, pod: Observed, name: str, fault: Fault | None
-) -> tuple[TargetRef, str, str, Observed | None]:
+    snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, name: str, fault: MountFault | None
+) -> tuple[TargetRef, str, str, ObservedObject | None]:
     """The volume object where it is one, else the source in the workload's own pod spec."""
     volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == name), None)
     if volume is not None:
@@ -201,7 +201,7 @@ def _source(found: Json) -> tuple[str, Json]:
     return kinds[0] if kinds else ("", {})
 
 
-def _word(source: Json, fault: Fault | None) -> tuple[str, str]:
+def _word(source: Json, fault: MountFault | None) -> tuple[str, str]:
     wanted = fault.fields if fault else ()
     attributes = source.get("volumeAttributes") or {}
     for word in wanted:
@@ -226,7 +226,7 @@ def _sub_paths(snapshot: Snapshot) -> Iterator[Finding]:
                 yield _sub_path(snapshot, pod, str(found[1].get("name")), found[0], message)
 
 
-def _sub_path(snapshot: Snapshot, pod: Observed, volume: str, container: str, message: str) -> Finding:
+def _sub_path(snapshot: Snapshot, pod: ObservedObject, volume: str, container: str, message: str) -> Finding:
     owner = workload_of(snapshot, pod)
     holder, mount = next(
         (
@@ -287,13 +287,13 @@ def _writes(snapshot: Snapshot) -> Iterator[Finding]:
                     yield finding
 
 
-def _is_troubled(snapshot: Snapshot, pod: Observed) -> bool:
+def _is_troubled(snapshot: Snapshot, pod: ObservedObject) -> bool:
     """Not ready now, or ended badly within the last hour."""
     ends = [each for each in container_troubles(pod.object) if each.get("exitCode")]
     return not is_ready(pod.object) or any(is_recent(each.get("finishedAt"), snapshot.taken_at) for each in ends)
 
 
-def _write(snapshot: Snapshot, pod: Observed, log: LogTail) -> Finding | None:
+def _write(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Finding | None:
     """A line that refuses a path below one of the container's mounts."""
     own = [(name, each) for name, each in _all_mounts(pod.object) if name == log.container]
     for line in lines_of(log):
@@ -309,7 +309,7 @@ def _is_token(mount: Json) -> bool:
     return str(mount.get("mountPath", "")).startswith("/var/run/secrets/")
 
 
-def _unwritable(snapshot: Snapshot, pod: Observed, log: LogTail, line: str, mount: Json) -> Finding:
+def _unwritable(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str, mount: Json) -> Finding:
     owner, name = workload_of(snapshot, pod), str(mount.get("name"))
     listing = "containers" if log.container in _names(pod.object, "containers") else "initContainers"
     field, value, why = _write_place(owner, pod.object, listing, log.container, mount, line)
@@ -330,7 +330,7 @@ def _unwritable(snapshot: Snapshot, pod: Observed, log: LogTail, line: str, moun
     )
 
 
-def _mount_quotes(snapshot: Snapshot, pod: Observed, mount: Json) -> tuple[Citation, ...]:
+def _mount_quotes(snapshot: Snapshot, pod: ObservedObject, mount: Json) -> tuple[Citation, ...]:
     return cite(snapshot, pod, quoted("mountPath", mount.get("mountPath")), named_quote(pod))
 
 

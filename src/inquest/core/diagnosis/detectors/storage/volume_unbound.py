@@ -34,7 +34,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     status_of,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Observed
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "volume_unbound"
@@ -53,7 +53,7 @@ _UNUSED_LOSS: Final = 0.2
 
 
 @dataclass(frozen=True)
-class Reason:
+class UnboundReason:
     """Why a claim stays unbound: the object and field to change, and the words for it."""
 
     object: TargetRef
@@ -79,7 +79,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             yield _finding(snapshot, claim, reason)
 
 
-def _is_unbound(snapshot: Snapshot, claim: Observed) -> bool:
+def _is_unbound(snapshot: Snapshot, claim: ObservedObject) -> bool:
     age = age_seconds(snapshot, claim.object)
     phase = status_of(claim.object).get("phase")
     leaving = claim.object.get("metadata", {}).get("deletionTimestamp")
@@ -87,14 +87,14 @@ def _is_unbound(snapshot: Snapshot, claim: Observed) -> bool:
     return waits and not _awaits_consumer(snapshot, claim)
 
 
-def _awaits_consumer(snapshot: Snapshot, claim: Observed) -> bool:
+def _awaits_consumer(snapshot: Snapshot, claim: ObservedObject) -> bool:
     """A class that binds with the first pod, and there is none yet."""
     found = _class_of(snapshot, claim)
     late = found is not None and found.object.get("volumeBindingMode") == "WaitForFirstConsumer"
     return late and not _users(snapshot, claim)
 
 
-def _finding(snapshot: Snapshot, claim: Observed, reason: Reason) -> Finding:
+def _finding(snapshot: Snapshot, claim: ObservedObject, reason: UnboundReason) -> Finding:
     users = _users(snapshot, claim)
     waiting = [workload_of(snapshot, pod) for pod in users]
     used = waiting[0].display if waiting else "no pod"
@@ -118,11 +118,11 @@ def _finding(snapshot: Snapshot, claim: Observed, reason: Reason) -> Finding:
     )
 
 
-def _users(snapshot: Snapshot, claim: Observed) -> list[Observed]:
+def _users(snapshot: Snapshot, claim: ObservedObject) -> list[ObservedObject]:
     return [each for each in live_pods(snapshot) if each.namespace == claim.namespace and _mounts(each, claim.name)]
 
 
-def _mounts(pod: Observed, claim: str) -> bool:
+def _mounts(pod: ObservedObject, claim: str) -> bool:
     volumes = listed(pod_spec_of(pod.object), "volumes")
     direct = any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)
     return direct or any("ephemeral" in each and claim == f"{pod.name}-{each.get('name')}" for each in volumes)
@@ -131,27 +131,27 @@ def _mounts(pod: Observed, claim: str) -> bool:
 # --- the claim's own words --------------------------------------------------------------------------------------
 
 
-def _class_name(claim: Observed) -> str | None:
+def _class_name(claim: ObservedObject) -> str | None:
     """None: the claim does not say; empty: it wants no class."""
     name = spec_of(claim.object).get("storageClassName")
     return str(name) if name is not None else None
 
 
-def _class_of(snapshot: Snapshot, claim: Observed) -> Observed | None:
+def _class_of(snapshot: Snapshot, claim: ObservedObject) -> ObservedObject | None:
     name = _class_name(claim)
     return next((each for each in snapshot.of_kind("StorageClass") if each.name == name), None) if name else None
 
 
-def _lost(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _lost(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     if status_of(claim.object).get("phase") != "Lost":
         return None
     volume = str(spec_of(claim.object).get("volumeName") or "")
     why = f"its volume {volume} does not exist any more"
     quotes = cite(snapshot, claim, quoted("volumeName", volume))
-    return Reason(ref_of(claim.object), "spec.volumeName", volume, why, 0.92, quotes, "lost")
+    return UnboundReason(ref_of(claim.object), "spec.volumeName", volume, why, 0.92, quotes, "lost")
 
 
-def _class_missing(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     name = _class_name(claim)
     if not name:
         return None
@@ -164,10 +164,10 @@ def _class_missing(snapshot: Snapshot, claim: Observed) -> Reason | None:
     quotes = (*cite(snapshot, claim, quoted("storageClassName", name)), *cite_event(snapshot, next(iter(events), None)))
     why = "its storage class does not exist"
     told = (*quotes, *(cite_entry(snapshot, proof) if proof else ()))
-    return Reason(ref_of(claim.object), "spec.storageClassName", name, why, 0.95, told, "classMissing")
+    return UnboundReason(ref_of(claim.object), "spec.storageClassName", name, why, 0.95, told, "classMissing")
 
 
-def _said(event: Observed) -> str:
+def _said(event: ObservedObject) -> str:
     return message_of(event.object)
 
 
@@ -176,7 +176,7 @@ def _volume_of_class(snapshot: Snapshot, name: str) -> bool:
     return any(spec_of(each.object).get("storageClassName") == name for each in _free(snapshot))
 
 
-def _named_volume(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _named_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """A claim for one volume by name."""
     name = spec_of(claim.object).get("volumeName")
     if not name:
@@ -188,18 +188,20 @@ def _named_volume(snapshot: Snapshot, claim: Observed) -> Reason | None:
         proof = proof_of_absence(snapshot, "PersistentVolume", str(name), None)
         told = (*own, *cite_entry(snapshot, proof))
         return (
-            Reason(ref, field, str(name), "that volume does not exist", 0.93, told, "volumeMissing") if proof else None
+            UnboundReason(ref, field, str(name), "that volume does not exist", 0.93, told, "volumeMissing")
+            if proof
+            else None
         )
     holder = _holder(volume, claim)
     if holder and _is_released(volume):
         return _taken(snapshot, claim, volume)
     if holder:
         told = (*own, *cite(snapshot, volume, quoted("name", holder.rpartition("/")[2])))
-        return Reason(ref, field, str(name), f"that volume is bound to {holder}", 0.93, told, "volumeTaken")
+        return UnboundReason(ref, field, str(name), f"that volume is bound to {holder}", 0.93, told, "volumeTaken")
     return _mismatch(snapshot, claim, volume)
 
 
-def _holder(volume: Observed, claim: Observed) -> str:
+def _holder(volume: ObservedObject, claim: ObservedObject) -> str:
     """Another claim that has this volume: also one of the same name, which was there before."""
     reference = spec_of(volume.object).get("claimRef") or {}
     place = (str(reference.get("namespace") or ""), str(reference.get("name") or ""))
@@ -208,12 +210,12 @@ def _holder(volume: Observed, claim: Observed) -> str:
     return "" if not reference or (place == (claim.namespace, claim.name) and not is_earlier) else "/".join(place)
 
 
-def _is_released(volume: Observed) -> bool:
+def _is_released(volume: ObservedObject) -> bool:
     """Its claim is deleted, and it is still kept for that one."""
     return status_of(volume.object).get("phase") == "Released"
 
 
-def _by_hand(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _by_hand(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """Volumes that are there and do not match: the nearest one, where one field is all that parts them."""
     if spec_of(claim.object).get("volumeName") or _provisions(snapshot, claim):
         return None
@@ -228,32 +230,32 @@ def _by_hand(snapshot: Snapshot, claim: Observed) -> Reason | None:
     return _mismatch(snapshot, claim, apart[0][1]) if apart else None
 
 
-def _provisions(snapshot: Snapshot, claim: Observed) -> bool:
+def _provisions(snapshot: Snapshot, claim: ObservedObject) -> bool:
     """Whether the claim's class makes volumes by itself."""
     found = _class_of(snapshot, claim)
     return found is not None and found.object.get("provisioner") not in (None, NO_PROVISIONER)
 
 
-def _free(snapshot: Snapshot) -> list[Observed]:
+def _free(snapshot: Snapshot) -> list[ObservedObject]:
     """Volumes that no claim has."""
     volumes = snapshot.of_kind("PersistentVolume")
     return [each for each in volumes if status_of(each.object).get("phase") in (None, "Available", "Pending")]
 
 
-def _taken(snapshot: Snapshot, claim: Observed, volume: Observed) -> Reason:
+def _taken(snapshot: Snapshot, claim: ObservedObject, volume: ObservedObject) -> UnboundReason:
     holder = _holder(volume, claim)
     told = cite(snapshot, volume, quoted("name", holder.rpartition("/")[2]))
     if _is_released(volume):
         why = f"the volume that fits, {volume.name}, is still reserved for the deleted claim {holder}"
-        return Reason(ref_of(volume.object), "spec.claimRef", holder, why, 0.85, told, "volumeReleased")
+        return UnboundReason(ref_of(volume.object), "spec.claimRef", holder, why, 0.85, told, "volumeReleased")
     why = f"the only volume that fits, {volume.name}, is bound to {holder}"
-    return Reason(ref_of(claim.object), "spec.volumeName", volume.name, why, 0.85, told, "volumeTaken")
+    return UnboundReason(ref_of(claim.object), "spec.volumeName", volume.name, why, 0.85, told, "volumeTaken")
 
 
 # --- claim against volume -----------------------------------------------------------------------------------------
 
 
-def _differences(claim: Observed, volume: Observed) -> list[tuple[str, str, str, str]]:
+def _differences(claim: ObservedObject, volume: ObservedObject) -> list[tuple[str, str, str, str]]:
     """Field of the claim, its value, the volume's, and the cause's name, for each field that parts them."""
     wanted, has = spec_of(claim.object), spec_of(volume.object)
     found: list[tuple[str, str, str, str]] = []
@@ -293,7 +295,7 @@ _PARTS: Final = {
 _QUOTED: Final = {"capacity": "storage", "storageClass": "storageClassName", "volumeMode": "volumeMode"}
 
 
-def _mismatch(snapshot: Snapshot, claim: Observed, volume: Observed) -> Reason | None:
+def _mismatch(snapshot: Snapshot, claim: ObservedObject, volume: ObservedObject) -> UnboundReason | None:
     found = _differences(claim, volume)
     if not found:
         return None
@@ -304,13 +306,13 @@ def _mismatch(snapshot: Snapshot, claim: Observed, volume: Observed) -> Reason |
     seen = cite(snapshot, volume, *([quoted(_QUOTED[cause], other)] if cause in _QUOTED else []))
     why = _PARTS[cause].format(name=volume.name, other=other)
     confidence = 0.9 if len(found) == 1 else 0.75
-    return Reason(ref_of(claim.object), field, value, why, confidence, (*told, *seen), cause)
+    return UnboundReason(ref_of(claim.object), field, value, why, confidence, (*told, *seen), cause)
 
 
 # --- claims that are provisioned ------------------------------------------------------------------------------------
 
 
-def _no_class_at_all(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _no_class_at_all(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """Neither a class nor a default one, and no volume made by hand."""
     if _class_name(claim):
         return None
@@ -321,7 +323,7 @@ def _no_class_at_all(snapshot: Snapshot, claim: Observed) -> Reason | None:
     value = _class_name(claim) or ""
     why = "it names no storage class, there is no default one, and no free volume fits"
     told = cite_event(snapshot, next(iter(events), None))
-    return Reason(ref_of(claim.object), "spec.storageClassName", value, why, 0.88, told, "noClass")
+    return UnboundReason(ref_of(claim.object), "spec.storageClassName", value, why, 0.88, told, "noClass")
 
 
 def _default_class(snapshot: Snapshot) -> bool:
@@ -329,7 +331,7 @@ def _default_class(snapshot: Snapshot) -> bool:
     return any(annotations_of(each.object).get(key) == "true" for each in classes for key in _DEFAULT_CLASS)
 
 
-def _not_provisioned(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _not_provisioned(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """The provisioner says why it cannot."""
     events = [each for each in events_on(snapshot, claim, "ProvisioningFailed") if not _NO_CLASS.search(_said(each))]
     if not events:
@@ -341,13 +343,13 @@ def _not_provisioned(snapshot: Snapshot, claim: Observed) -> Reason | None:
         return None
     ref = ref_of(found.object) if found else ref_of(claim.object)
     field = "parameters" if found else "spec.storageClassName"
-    return Reason(
+    return UnboundReason(
         ref, field, _class_name(claim) or "", f"its provisioner fails: {said[:200]}", 0.75,
         cite_event(snapshot, events[0]), "provisioningFailed",
     )  # fmt: skip
 
 
-def _nobody_provisions(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _nobody_provisions(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """The class names a provisioner that does not run."""
     found = _class_of(snapshot, claim)
     provisioner = str((found.object if found else {}).get("provisioner") or "")
@@ -362,10 +364,10 @@ def _nobody_provisions(snapshot: Snapshot, claim: Observed) -> Reason | None:
     own = cite(snapshot, found, quoted("provisioner", provisioner))
     told = (*own, *cite_event(snapshot, next(iter(waits), None)), *(cite_entry(snapshot, proof) if proof else ()))
     confidence = 0.9 if proof else 0.8
-    return Reason(ref_of(found.object), "provisioner", provisioner, why, confidence, told, "provisionerMissing")
+    return UnboundReason(ref_of(found.object), "provisioner", provisioner, why, confidence, told, "provisionerMissing")
 
 
-def _no_volume(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _no_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """A class without a provisioner, and no volume at all: somebody has to make one."""
     found = _class_of(snapshot, claim)
     by_hand = found is not None and found.object.get("provisioner") == NO_PROVISIONER
@@ -378,10 +380,10 @@ def _no_volume(snapshot: Snapshot, claim: Observed) -> Reason | None:
     name = _class_name(claim) or ""
     why = f"the class {name} makes no volumes, and no free one is there"
     told = (*cite(snapshot, claim, quoted("storageClassName", name)), *cite_event(snapshot, next(iter(events), None)))
-    return Reason(ref_of(claim.object), "spec.storageClassName", name, why, 0.8, told, "noVolume")
+    return UnboundReason(ref_of(claim.object), "spec.storageClassName", name, why, 0.8, told, "noVolume")
 
 
-def _mismatch_said(snapshot: Snapshot, claim: Observed) -> Reason | None:
+def _mismatch_said(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """The controller's own words about a volume that was asked for by name."""
     events = events_on(snapshot, claim, "VolumeMismatch", "FailedBinding")
     for event in events:
@@ -389,7 +391,7 @@ def _mismatch_said(snapshot: Snapshot, claim: Observed) -> Reason | None:
             if pattern.search(_said(event)):
                 value = _value_at(claim, field)
                 told = (*cited(snapshot, claim.evidence, quoted("name", claim.name)), *cite_event(snapshot, event))
-                return Reason(ref_of(claim.object), field, value, _said(event)[:200], 0.85, told, cause)
+                return UnboundReason(ref_of(claim.object), field, value, _said(event)[:200], 0.85, told, cause)
     return None
 
 
@@ -402,7 +404,7 @@ _SAID: Final = (
 )
 
 
-def _value_at(claim: Observed, field: str) -> str:
+def _value_at(claim: ObservedObject, field: str) -> str:
     spec = spec_of(claim.object)
     if field.endswith("storage"):
         return str(((spec.get("resources") or {}).get("requests") or {}).get("storage") or "")

@@ -1,4 +1,4 @@
-"""Everything the conductor works with, in one frozen value, and the kinds that it writes."""
+"""Everything the controllers work with, in one frozen value, and the kinds that they write."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Final, TypeVar
 from inquest.api.base import GROUP, VERSION
 from inquest.controllers.budget import HourlyBudget
 from inquest.controllers.journal import Journal
-from inquest.core.diagnosis.playbooks import Book
+from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.redaction.redacted import Redacted
 from inquest.ports.datastorage import Catalogue, DataStorage
-from inquest.ports.kubernetes import Cluster, Eyes, ResourceKind, Status
+from inquest.ports.kubernetes import Cluster, Objects, ResourceKind, TargetReader
 from inquest.ports.model import Model, Tools
-from inquest.ports.process import Clock, Herald, Policy, Redactor
+from inquest.ports.process import Clock, Notifier, Policy, Redactor
 from inquest.ports.sources import Alerts, Metrics
 from inquest.settings.settings import Settings
 
@@ -52,18 +52,18 @@ MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "inquest"}
 
 
 @dataclass(frozen=True)
-class House:
+class ControllerPorts:
     """The ports and what else a step needs; opened and closed by wiring."""
 
     settings: Settings
     cluster: Cluster
-    eyes: Eyes
+    target_reader: TargetReader
     tools: Tools
-    status: Status
+    status: Objects
     policy: Policy
     catalogue: Catalogue
     datastorage: DataStorage
-    herald: Herald
+    notifier: Notifier
     clock: Clock
     redactor: Redactor
     journal: Journal
@@ -73,7 +73,7 @@ class House:
     random: Random
     must_hold: Callable[[], None]
     """Raises Fenced where this replica cannot prove that it lives; asked before every step and effect."""
-    playbooks: tuple[Book, ...]
+    playbooks: tuple[Playbook, ...]
     """What was learned of known faults; empty where switched off."""
     offer: Callable[[ResourceKind, str, str, str], None]
     """Ring for (kind, namespace, name, uid): somebody should look at it soon."""

@@ -14,11 +14,11 @@ from inquest.adapters.notifications.channels import Hook, Receiver, SlackReceive
 from inquest.adapters.notifications.routes import Route, Routed, routed
 from inquest.errors import Misconfigured
 from inquest.settings.base import opaque_parts
-from inquest.settings.notifications import HeraldSettings, ReceiverSettings, SmtpSettings
+from inquest.settings.notifications import NotificationSettings, ReceiverSettings, SmtpSettings
 
 
 async def receivers_of(
-    chosen: HeraldSettings, learn: Callable[[str], None], now: Callable[[], datetime], stack: AsyncExitStack
+    chosen: NotificationSettings, learn: Callable[[str], None], now: Callable[[], datetime], stack: AsyncExitStack
 ) -> tuple[Routed, ...]:
     """Everybody who is told beside the log, with the routes that name them.
 

@@ -1,4 +1,4 @@
-"""`ports.Herald`: nothing is told twice, nothing that fails is raised."""
+"""`ports.Notifier`: nothing is told twice, nothing that fails is raised."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import httpx2
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.clients import Kube
-from inquest.adapters.kubernetes.credentials import Login, from_kubeconfig, given
+from inquest.adapters.kubernetes.clients import Clients
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
 from inquest.adapters.notifications.channels import Hook as Address
 from inquest.adapters.notifications.channels import WebhookReceiver
-from inquest.adapters.notifications.notifier import EVENT, KubeHerald
+from inquest.adapters.notifications.notifier import EVENT, NotificationDispatcher
 from inquest.adapters.notifications.routes import Routed
 from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted, seal
@@ -30,29 +30,29 @@ __all__ = ["cluster", "namespace"]
 
 
 @pytest.fixture
-async def kube(cluster: Cluster) -> AsyncIterator[Kube]:
-    async with Kube(from_kubeconfig(cluster.kubeconfig), SystemClock()) as found:
+async def kube(cluster: Cluster) -> AsyncIterator[Clients]:
+    async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as found:
         yield found
 
 
 @pytest.fixture
-async def regarding(kube: Kube, namespace: str) -> Json:
+async def regarding(kube: Clients, namespace: str) -> Json:
     made = seal({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "thing", "namespace": namespace}})
     return await kube.status.create(CONFIG_MAP, made)
 
 
-async def events(kube: Kube, namespace: str) -> dict[str, int]:
+async def events(kube: Clients, namespace: str) -> dict[str, int]:
     found = await kube.status.list(EVENT, namespace, fields="involvedObject.name=thing")
     return {f"{event['type']} {event['reason']}: {event['message']}": event["count"] for event in found}
 
 
-async def test_repeats_raise_a_count_and_changes_are_told_apart(kube: Kube, namespace: str, regarding: Json) -> None:
-    herald = KubeHerald(kube.status, SystemClock())
+async def test_repeats_raise_a_count_and_changes_are_told_apart(kube: Clients, namespace: str, regarding: Json) -> None:
+    notifier = NotificationDispatcher(kube.status, SystemClock())
 
     for _ in range(3):
-        await herald.event(regarding, "SignalBlocked", seal("too many"), warning=True)
-    await herald.event(regarding, "PhaseTransition", seal("A → B"))
-    await herald.event(regarding, "PhaseTransition", seal("B → C"))
+        await notifier.event(regarding, "SignalBlocked", seal("too many"), warning=True)
+    await notifier.event(regarding, "PhaseTransition", seal("A → B"))
+    await notifier.event(regarding, "PhaseTransition", seal("B → C"))
 
     assert await events(kube, namespace) == {
         "Warning SignalBlocked: too many": 3,
@@ -61,19 +61,19 @@ async def test_repeats_raise_a_count_and_changes_are_told_apart(kube: Kube, name
     }
 
 
-async def test_a_restart_goes_on_counting(kube: Kube, namespace: str, regarding: Json) -> None:
-    await KubeHerald(kube.status, SystemClock()).event(regarding, "PolicyMissing", seal("gone"))
+async def test_a_restart_goes_on_counting(kube: Clients, namespace: str, regarding: Json) -> None:
+    await NotificationDispatcher(kube.status, SystemClock()).event(regarding, "PolicyMissing", seal("gone"))
 
-    await KubeHerald(kube.status, SystemClock()).event(regarding, "PolicyMissing", seal("gone"))
+    await NotificationDispatcher(kube.status, SystemClock()).event(regarding, "PolicyMissing", seal("gone"))
 
     assert await events(kube, namespace) == {"Normal PolicyMissing: gone": 2}
 
 
-async def test_many_texts_for_one_reason_share_one_event(kube: Kube, namespace: str, regarding: Json) -> None:
-    herald = KubeHerald(kube.status, SystemClock())
+async def test_many_texts_for_one_reason_share_one_event(kube: Clients, namespace: str, regarding: Json) -> None:
+    notifier = NotificationDispatcher(kube.status, SystemClock())
 
     for number in range(30):
-        await herald.event(regarding, "ContextDegraded", seal(f"read {number} failed"))
+        await notifier.event(regarding, "ContextDegraded", seal(f"read {number} failed"))
 
     found = await events(kube, namespace)
     assert len(found) == 11
@@ -81,11 +81,11 @@ async def test_many_texts_for_one_reason_share_one_event(kube: Kube, namespace: 
 
 
 async def test_an_event_that_cannot_be_posted_raises_nothing(namespace: str, regarding: Json) -> None:
-    async with Kube(given(Login("http://127.0.0.1:1", token="t")), SystemClock()) as nowhere:
-        herald = KubeHerald(nowhere.status, SystemClock())
+    async with Clients(given(Credentials("http://127.0.0.1:1", token="t")), SystemClock()) as nowhere:
+        notifier = NotificationDispatcher(nowhere.status, SystemClock())
 
-        await herald.event(regarding, "SignalFailed", seal("x"))
-        await herald.event({}, "SignalFailed", seal("x"))
+        await notifier.event(regarding, "SignalFailed", seal("x"))
+        await notifier.event({}, "SignalFailed", seal("x"))
 
 
 # --- notices ------------------------------------------------------------------------------------------------
@@ -113,56 +113,56 @@ class Hook:
         return httpx2.Response(200)
 
 
-async def comes_to(herald: KubeHerald, state: NoticeState) -> None:
+async def comes_to(notifier: NotificationDispatcher, state: NoticeState) -> None:
     """Asked again, which tells nobody twice."""
     async with asyncio.timeout(60):
-        while await herald.tell(notice("a")) is not state:  # noqa: ASYNC110 - nothing else tells of it
+        while await notifier.tell(notice("a")) is not state:  # noqa: ASYNC110 - nothing else tells of it
             await asyncio.sleep(0.01)
 
 
-async def test_a_notice_is_told_once_for_each_key(kube: Kube) -> None:
+async def test_a_notice_is_told_once_for_each_key(kube: Clients) -> None:
     hook = Hook()
-    herald = KubeHerald(kube.status, SystemClock(), [hook.receiver()])
+    notifier = NotificationDispatcher(kube.status, SystemClock(), [hook.receiver()])
 
     for key in ("a", "b", "a"):
-        await herald.tell(notice(key))
+        await notifier.tell(notice(key))
 
     assert [found["key"] for found in hook.got] == ["a", "b"]
     assert hook.got[0]["text"] == "*Approval*, High\n```\nApproval needed\nApprove it\n```"
 
 
-async def test_a_failing_receiver_is_tried_again_later_and_harms_no_other(kube: Kube) -> None:
+async def test_a_failing_receiver_is_tried_again_later_and_harms_no_other(kube: Clients) -> None:
     clock, bad, good = SteppedClock(), Hook(failures=2), Hook()
-    herald = KubeHerald(kube.status, clock, [bad.receiver(), good.receiver()])
+    notifier = NotificationDispatcher(kube.status, clock, [bad.receiver(), good.receiver()])
 
-    assert await herald.tell(notice("a")) is NoticeState.PENDING
+    assert await notifier.tell(notice("a")) is NoticeState.PENDING
     assert (bad.got, len(good.got)) == ([], 1)
     for pause in (30, 60):
         await clock.slept_on(1)
         assert bad.got == []
         await clock.advance(pause)
 
-    await comes_to(herald, NoticeState.SENT)
+    await comes_to(notifier, NoticeState.SENT)
     assert (len(bad.got), len(good.got)) == (1, 1)
 
 
-async def test_a_notice_that_is_given_up_stands_as_failed(kube: Kube) -> None:
+async def test_a_notice_that_is_given_up_stands_as_failed(kube: Clients) -> None:
     clock = SteppedClock()
-    herald = KubeHerald(kube.status, clock, [Hook(failures=99).receiver(), Hook().receiver()])
+    notifier = NotificationDispatcher(kube.status, clock, [Hook(failures=99).receiver(), Hook().receiver()])
 
     for pause in (30, 60, 120, 240, 480):
-        assert await herald.tell(notice("a")) is NoticeState.PENDING
+        assert await notifier.tell(notice("a")) is NoticeState.PENDING
         await clock.slept_on(1)
         await clock.advance(pause)
 
-    await comes_to(herald, NoticeState.FAILED)
+    await comes_to(notifier, NoticeState.FAILED)
 
 
-async def test_a_receiver_that_stays_away_leaves_no_task_behind(kube: Kube) -> None:
+async def test_a_receiver_that_stays_away_leaves_no_task_behind(kube: Clients) -> None:
     before = asyncio.all_tasks()
-    herald = KubeHerald(kube.status, SteppedClock(), [Hook(failures=99).receiver()])
-    await herald.tell(notice("a"))
+    notifier = NotificationDispatcher(kube.status, SteppedClock(), [Hook(failures=99).receiver()])
+    await notifier.tell(notice("a"))
 
-    await herald.aclose()
+    await notifier.aclose()
 
     assert asyncio.all_tasks() == before

@@ -1,8 +1,4 @@
-"""Observe, decide, perform, record: one room for each kind, and one value that holds what they need.
-
-`signals` opens cases, `advice` says what a person should do meanwhile, `cases` works on them, `approvals` asks people,
-`executions` runs Jobs and looks whether they helped, `catalogue` keeps DataStorage in step, `archive` closes the books.
-"""
+"""Which controller reconciles which kind. Each observes, decides in `core`, acts, and records what it did."""
 
 from __future__ import annotations
 
@@ -12,13 +8,13 @@ from datetime import timedelta
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.investigation import Investigation
-from inquest.controllers.approval.controller import Approvals
-from inquest.controllers.catalogue.controller import Catalogue
-from inquest.controllers.execution.controller import Executions
-from inquest.controllers.house import APPROVAL, INVESTIGATION, House
-from inquest.controllers.investigation.controller import Cases
+from inquest.controllers.approval.controller import ApprovalController
+from inquest.controllers.catalogue.controller import CatalogueController
+from inquest.controllers.execution.controller import ExecutionController
+from inquest.controllers.investigation.controller import InvestigationController
+from inquest.controllers.ports import APPROVAL, INVESTIGATION, ControllerPorts
 from inquest.controllers.reading import parsed
-from inquest.controllers.signal.controller import Signals
+from inquest.controllers.signal.controller import SignalController
 from inquest.controllers.signal.recommend import Recommendations
 from inquest.errors import NotFound
 
@@ -27,22 +23,22 @@ Look = Callable[[str, str], Awaitable[timedelta | None]]
 
 
 @dataclass
-class Conductor:
+class Reconcilers:
     """One look for each kind; every look may happen twice."""
 
-    house: House
-    signals: Signals = field(init=False)
+    ports: ControllerPorts
+    signals: SignalController = field(init=False)
     recommendations: Recommendations = field(init=False)
-    cases: Cases = field(init=False)
-    executions: Executions = field(init=False)
-    catalogue: Catalogue = field(init=False)
+    cases: InvestigationController = field(init=False)
+    executions: ExecutionController = field(init=False)
+    catalogue: CatalogueController = field(init=False)
 
     def __post_init__(self) -> None:
-        self.signals = Signals(self.house)
-        self.recommendations = Recommendations(self.house)
-        self.cases = Cases(self.house)
-        self.executions = Executions(self.house)
-        self.catalogue = Catalogue(self.house)
+        self.signals = SignalController(self.ports)
+        self.recommendations = Recommendations(self.ports)
+        self.cases = InvestigationController(self.ports)
+        self.executions = ExecutionController(self.ports)
+        self.catalogue = CatalogueController(self.ports)
 
     @property
     def looks(self) -> Mapping[str, Look]:
@@ -60,14 +56,14 @@ class Conductor:
 
     async def unguarded(self) -> tuple[str, ...]:
         """Admission policies that are missing or changed; while there is one, no approval is used."""
-        return await Approvals(self.house).policies_missing()
+        return await ApprovalController(self.ports).policies_missing()
 
     async def recall(self) -> None:
         """What models cost in the hour before this process began."""
-        if self.house.budget is None or self.house.model is None:
+        if self.ports.budget is None or self.ports.model is None:
             return
-        known = parsed(Investigation, await self.house.status.list(INVESTIGATION))
-        self.house.budget.recall(known, await self.house.now())
+        known = parsed(Investigation, await self.ports.status.list(INVESTIGATION))
+        self.ports.budget.recall(known, await self.ports.now())
 
     async def sweep(self) -> None:
         """What was deleted while nobody watched leaves nothing behind, and what is past its time goes."""
@@ -78,11 +74,11 @@ class Conductor:
     async def _decision(self, namespace: str, name: str) -> timedelta | None:
         """A request changed: its case is looked at now, whatever else is going on."""
         try:
-            found = RemediationApprovalRequest.from_object(await self.house.status.read(APPROVAL, name, namespace))
+            found = RemediationApprovalRequest.from_object(await self.ports.status.read(APPROVAL, name, namespace))
         except NotFound:
             # Deleted while pending: the case makes it again at its next look.
             return None
         return await self.cases.look(namespace, found.spec.investigation_ref.name)
 
 
-__all__ = ["Conductor", "House", "Look"]
+__all__ = ["ControllerPorts", "Look", "Reconcilers"]

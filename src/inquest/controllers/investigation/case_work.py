@@ -9,23 +9,23 @@ from pydantic import ValidationError
 
 from inquest.api.investigation import Investigation
 from inquest.api.types import ExecutionPhase
-from inquest.controllers.house import House
-from inquest.controllers.investigation.claim import Claim
+from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.journal import Log
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts, outcome
 from inquest.core.case import transitions as case_transitions
 from inquest.core.case.case import Case
 from inquest.core.case.journal import load
 from inquest.core.remediation import proposal
-from inquest.errors import OutOfTurn, Tampered
+from inquest.errors import InvalidTransition, Tampered
 from inquest.ports.kubernetes import Json
 
 
 @dataclass
-class Work:
+class CaseWork:
     """A case in hand: who owns it, what the journal says, what follows from that."""
 
-    claim: Claim
+    claim: CaseClaim
     journal: Log
     case: Case
     seen_at: float = float("-inf")
@@ -55,16 +55,16 @@ class Work:
         return proposal.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
 
 
-async def closed(house: House, verdict: outcome.Verdict) -> facts.Closed:
+async def closed(ports: ControllerPorts, verdict: outcome.Conclusion) -> facts.Closed:
     """The end of a case by this verdict, now."""
-    return facts.Closed(verdict, await house.now())
+    return facts.Closed(verdict, await ports.now())
 
 
 def fold(journal: Log) -> Case:
     """The case that a journal holds; Tampered where it is not one that this product could have written."""
     try:
         return case_transitions.fold(load(entry.payload) for entry in journal.entries)
-    except (OutOfTurn, ValidationError) as error:
+    except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
 
 
@@ -72,5 +72,5 @@ def must_be_readable(case: Case, payload: Json) -> None:
     """What is about to be written must be readable afterwards: a slot cannot be taken back."""
     try:
         case_transitions.advance(case, load(payload))
-    except (OutOfTurn, ValidationError) as error:
+    except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error

@@ -25,7 +25,7 @@ GONE = 499
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
-class Front:
+class AccessLogMiddleware:
     """The outermost layer of the application."""
 
     def __init__(self, app: ASGIApp, most_bytes: int) -> None:

@@ -17,14 +17,14 @@ from typing import Any, Final, ParamSpec, TypeVar
 from opentelemetry.trace import Span, SpanKind
 
 from inquest.core.evidence.evidence import EvidenceStatus
-from inquest.core.llm.conversation import Run
+from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolResult
-from inquest.core.redaction.marks import MARK, WITHHELD
+from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting.transcript import UNKNOWN_TOOL, fate_of
 from inquest.errors import InquestError
-from inquest.gather.tools.context import Backends, Desk
-from inquest.gather.tools.toolset import Tools
+from inquest.gather.tools.context import Backends, ToolContext
+from inquest.gather.tools.toolset import Toolset
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import Model
 from inquest.ports.process import Clock, Redactor
@@ -154,7 +154,7 @@ def _as_json(value: object) -> str:
 # --- the tools ----------------------------------------------------------------------------------------------------
 
 
-class ObservedTools(Tools):
+class ObservedTools(Toolset):
     """The tools, each call watched; its result says how long it took."""
 
     def __init__(self, backends: Backends, gauging: Gauging) -> None:
@@ -163,7 +163,7 @@ class ObservedTools(Tools):
         offered = (tool.name for invocation in Invocation for tool in self.schemas(invocation))
         self.names: frozenset[str] = frozenset(offered)
 
-    async def _result(self, invocation: Invocation, run: Run, desk: Desk, end: float | None) -> ToolResult:
+    async def _result(self, invocation: Invocation, run: ToolRun, desk: ToolContext, end: float | None) -> ToolResult:
         begun = self._gauging.clock.monotonic()
         tool = run.call.name if run.call.name in self.names else UNKNOWN_TOOL
         with tracing.span(f"execute_tool {tool}", _of_call(run, tool)) as span:
@@ -176,7 +176,7 @@ class ObservedTools(Tools):
             TOOL_TRUNCATED.labels(tool).inc()
         return replace(result, milliseconds=round(spent * 1000))
 
-    def _show(self, span: Span, run: Run, result: ToolResult) -> None:
+    def _show(self, span: Span, run: ToolRun, result: ToolResult) -> None:
         if result.error:
             tracing.failed(span, str(fate_of(result)))
         if self._gauging.content:
@@ -184,7 +184,7 @@ class ObservedTools(Tools):
             span.set_attribute("gen_ai.tool.call.result", result.content)
 
 
-def _of_call(run: Run, tool: str) -> tracing.Attributes:
+def _of_call(run: ToolRun, tool: str) -> tracing.Attributes:
     return {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool,
@@ -202,7 +202,7 @@ def _is_cut(result: ToolResult) -> bool:
 # --- everything else ----------------------------------------------------------------------------------------------
 
 
-class Observed:
+class TracedPort:
     """Any port: each asynchronous call is a span; everything else passes through."""
 
     def __init__(self, name: str, port: Any) -> None:
@@ -222,7 +222,7 @@ class Observed:
 
 def observed(name: str, port: T) -> T:
     """The same port, traced."""
-    watched: Any = Observed(name, port)
+    watched: Any = TracedPort(name, port)
     found: T = watched
     return found
 
@@ -254,4 +254,4 @@ def _count_marks(rule: str, before: int, after: str) -> None:
         REDACTIONS.labels("withheld").inc()
 
 
-__all__ = ["Gauging", "Observed", "ObservedModel", "ObservedRedactor", "ObservedTools", "fault_word", "observed"]
+__all__ = ["Gauging", "ObservedModel", "ObservedRedactor", "ObservedTools", "TracedPort", "fault_word", "observed"]

@@ -12,7 +12,7 @@ import pytest
 
 from inquest.cli.cases.records import in_pod
 from inquest.cli.exits import Exit
-from inquest.cli.pods import program_of
+from inquest.cli.program import program_of
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "charts" / "inquest" / "templates"
 OURS = "  args: [{}, --settings, /etc/inquest/settings.yaml]"
