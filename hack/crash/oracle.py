@@ -12,7 +12,7 @@ from typing import Any
 
 from inquest.api.names import EXECUTION_LABEL, INVESTIGATION_LABEL
 from inquest.controllers.journal import fold
-from inquest.core.case.facts import ApprovalRequested, Closed, ExecutionCreated, Fact, Ruled
+from inquest.core.case.facts import ApprovalRequested, Closed, ExecutionCreated, Fact, PolicyRuled
 from inquest.core.case.journal import load
 from inquest.errors import InquestError
 
@@ -148,7 +148,7 @@ def _journal(seen: Seen) -> Iterator[str]:
         return
     if not any(isinstance(fact, Closed) for fact in facts):
         yield "I1: the journal was not closed"
-    asked, ruled = (_place(facts, kind) for kind in (ApprovalRequested, Ruled))
+    asked, ruled = (_place(facts, kind) for kind in (ApprovalRequested, PolicyRuled))
     if asked is not None and (ruled is None or asked < ruled):
         yield "I2: an approval was asked for without a recorded ruling"
 

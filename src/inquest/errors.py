@@ -148,6 +148,12 @@ class Tampered(NeedsPerson):
     reason = "JournalTampered"
 
 
+class OlderJournal(Tampered):
+    """A journal that an earlier version wrote and this one does not read; nothing was done to it."""
+
+    reason = "JournalOfEarlierVersion"
+
+
 class ModelRefused(NeedsPerson):
     """A permanent answer of the model's endpoint (resources, section 14.2)."""
 

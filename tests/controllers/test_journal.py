@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.controllers.journal import MAX_PART_BYTES, Draft, Journal, Log, Writer, encode, fold
+from inquest.controllers.journal import JOURNAL_VERSION, MAX_PART_BYTES, Draft, Journal, Log, Writer, encode, fold
 from inquest.core.redaction.redacted import Redacted, seal
-from inquest.errors import AlreadyExists, Fenced, Invalid, Tampered
+from inquest.errors import AlreadyExists, Fenced, Invalid, OlderJournal, Tampered
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -159,9 +159,18 @@ async def test_a_falling_epoch_is_refused(journal: Journal) -> None:
 async def test_a_slot_for_a_newer_reader_is_left_alone(journal: Journal, slots: Slots) -> None:
     await written(journal, 1)
     data = slots.held[f"{UID}-0001"]["data"]
-    data["head"] = data["head"].replace('"minReader":1', '"minReader":99')
+    data["head"] = data["head"].replace(f'"minReader":{JOURNAL_VERSION}', '"minReader":99')
 
     with pytest.raises(Fenced, match="newer reader"):
+        await journal.read(UID)
+
+
+async def test_a_slot_of_an_earlier_version_is_not_read_and_says_what_to_do(journal: Journal, slots: Slots) -> None:
+    await written(journal, 1)
+    data = slots.held[f"{UID}-0001"]["data"]
+    data["head"] = data["head"].replace(f'"v":{JOURNAL_VERSION}', f'"v":{JOURNAL_VERSION - 1}')
+
+    with pytest.raises(OlderJournal, match="Create its Signal again"):
         await journal.read(UID)
 
 

@@ -216,11 +216,11 @@ def history() -> History:
     return History(available=True, target="shop/Deployment/api", recent=(entry,))
 
 
-def briefed(**changes: Any) -> facts.Briefed:
+def briefed(**changes: Any) -> facts.Prepared:
     """What invocation 1 begins with where it is offered `TOOLS`."""
     score = ToolScore("get", 100, ("+100 core is where one looks",))
     made = Preparation(TOOLS[Invocation.RCA], ToolPlan("memory", (score,)), doubt="NoQuestion")
-    return facts.Briefed(replace(made, **changes), AT + timedelta(seconds=3))
+    return facts.Prepared(replace(made, **changes), AT + timedelta(seconds=3))
 
 
 def resolved(**changes: Any) -> facts.ContextResolved:
@@ -321,8 +321,8 @@ def invalid(code: str = "workflow_not_found", text: str = "no such workflow") ->
     return SelectionCheck(None, faults=(SelectionFault(code, text),))
 
 
-def tried(number: int = 1, validation: SelectionCheck | None = None, **changes: Any) -> facts.Tried:
-    return facts.Tried(number, selection(**changes), validation or valid(), AT + timedelta(seconds=9))
+def tried(number: int = 1, validation: SelectionCheck | None = None, **changes: Any) -> facts.SelectionTried:
+    return facts.SelectionTried(number, selection(**changes), validation or valid(), AT + timedelta(seconds=9))
 
 
 def proposal(**changes: Any) -> Proposal:
@@ -485,12 +485,12 @@ class World:
             case ResolveContext(target):
                 return facts.ContextResolved(self.contexts(target), history(), now)
             case CallModel(invocation, move):
-                kind = facts.Turned if invocation is Invocation.RCA else facts.SelectionTurned
+                kind = facts.RcaReplied if invocation is Invocation.RCA else facts.SelectionReplied
                 return kind(move.stamp(next(self.replies)), now)
             case RunToolBatch(invocation, move):
                 return facts.ToolsRan(invocation, tuple(self.ran(run) for run in move.runs), now)
             case AskGroup(move):
-                return facts.SelectionTurned(move.stamp(next(self.replies)), now, Invocation.RCA)
+                return facts.SelectionReplied(move.stamp(next(self.replies)), now, Invocation.RCA)
             case SeekTarget(named):
                 gone = named.name in self.missing
                 return facts.TargetSought(named, not gone, f"NotFound: {named.display}" if gone else "", now)
@@ -500,20 +500,22 @@ class World:
     def _decide(self, step: Step, now: datetime) -> Fact:
         match step:
             case ChooseByCode():
-                return self.code() if self.findings else facts.Unchosen("no detector found anything", now)
+                return self.code() if self.findings else facts.NothingSelected("no detector found anything", now)
             case ValidateSelection(answer, _, _, number):
-                return facts.Tried(number, answer, next(self.validations, valid()), now)
+                return facts.SelectionTried(number, answer, next(self.validations, valid()), now)
             case BindProposal(verdict, _):
-                return facts.Selected(verdict, proposal(undoing=self.undoing), now)
+                return facts.Proposed(verdict, proposal(undoing=self.undoing), now)
             case AskPolicy():
-                return facts.Ruled(ruling(self.decision), now)
+                return facts.PolicyRuled(ruling(self.decision), now)
             case RequestApproval():
                 return requested()
             case Execute():
                 return created()
             case PlanUndo():
                 return (
-                    facts.UndoLeft("changed since", now) if self.changed else facts.UndoPlanned(PINNED_DEPLOYMENT, now)
+                    facts.UndoSkipped("changed since", now)
+                    if self.changed
+                    else facts.UndoPlanned(PINNED_DEPLOYMENT, now)
                 )
             case ExecuteUndo():
                 return undone()
@@ -525,7 +527,7 @@ class World:
     def ran(self, run: ToolRun) -> ToolResult:
         return failed(run) if run.call.name in self.away else replace(ran(run), suspect=self.suspect)
 
-    def look_again(self, case: Case, now: datetime) -> facts.LookedAgain:
+    def look_again(self, case: Case, now: datetime) -> facts.TargetRechecked:
         first = taken(*self.findings, health=self.health, gaps=self.gaps)
         return seen_again(case, self.later() if self.later else first, now)
 
@@ -572,7 +574,7 @@ def reached(phase: Phase, world: World | None = None) -> Case:
     if phase in AFTER_APPROVAL:
         case = world.run(replace(seen, stand=APPROVED), case, until=Phase.EXECUTING)
     if phase in (Phase.VERIFYING, *ENDED):
-        case = advance(case, facts.ExecutionVerifying(seen.now))
+        case = advance(case, facts.JobSucceeded(seen.now))
     if phase in ENDED:
         case = world.run(replace(seen, execution=SUCCEEDED), case)
     return case
@@ -608,29 +610,29 @@ def one_of_each() -> tuple[Fact, ...]:
         taken(found, gaps=(Gap("pods", "forbidden"),), cut=("events",)),
         resolved(gaps=(Gap("quota", "forbidden"),)),
         briefed(playbooks=(PlaybookMatch("OOMKilled", ("look",), ("137",), "status", ("E1",)),)),
-        facts.Turned(reply("", call("get", kind="pod"), reserved="TurnBudgetSpent"), AT),
-        facts.SelectionTurned(declined(), AT),
-        facts.SelectionTurned(reply("apps/v1"), AT, Invocation.RCA),
+        facts.RcaReplied(reply("", call("get", kind="pod"), reserved="TurnBudgetSpent"), AT),
+        facts.SelectionReplied(declined(), AT),
+        facts.SelectionReplied(reply("apps/v1"), AT, Invocation.RCA),
         facts.TargetSought(DEPLOYMENT, False, "NotFound: Deployment/api", AT),
-        facts.LookedAgain(Health.UNHEALTHY, ("still",), (Gap("pods", "forbidden"),), (evidence(3),), AT),
+        facts.TargetRechecked(Health.UNHEALTHY, ("still",), (Gap("pods", "forbidden"),), (evidence(3),), AT),
         facts.ToolsRan(Invocation.SELECTION, (result,), AT),
-        facts.StreamsTurned((("pod", reply("no")), ("logs", reply("", call("get", kind="pod")))), AT),
+        facts.StreamsReplied((("pod", reply("no")), ("logs", reply("", call("get", kind="pod")))), AT),
         facts.StreamsRan((("logs", (result,)),), AT),
         facts.Diagnosed(diagnosis, AT),
-        facts.Tried(2, selection(), replace(invalid(), stripped=("X",)), AT),
+        facts.SelectionTried(2, selection(), replace(invalid(), stripped=("X",)), AT),
         tried(),
-        facts.Unchosen("nothing fits", AT),
-        facts.Selected(verdict, proposal(undoing=undoing()), AT),
-        facts.Ruled(ruling(), AT),
-        facts.Intended("Execution", "wfe-inv-1", SHA),
+        facts.NothingSelected("nothing fits", AT),
+        facts.Proposed(verdict, proposal(undoing=undoing()), AT),
+        facts.PolicyRuled(ruling(), AT),
+        facts.EffectIntended("Execution", "wfe-inv-1", SHA),
         requested(),
         facts.ApprovalEscalated(AT + timedelta(seconds=15)),
         decided(ApprovalState.VOIDED, void=DRIFTED.reason, decided_at=None, drift=DRIFTED),
         decided(),
         created(),
-        facts.ExecutionVerifying(AT),
+        facts.JobSucceeded(AT),
         facts.UndoPlanned(PINNED_DEPLOYMENT, AT),
-        facts.UndoLeft("it was changed since", AT),
+        facts.UndoSkipped("it was changed since", AT),
         undone(),
         facts.Closed(verdict, AT, Phase.SELECTING, AT + timedelta(hours=1), drift=DRIFTED),
         facts.Closed(endings.model_unavailable("401", permanent=True), AT),

@@ -32,7 +32,7 @@ from inquest.cli.admin.replay import replay
 from inquest.cli.exits import Exit
 from inquest.controllers.investigation.stored import from_records
 from inquest.core.case.case import Case
-from inquest.core.case.facts import Selected, SnapshotTaken, ToolsRan
+from inquest.core.case.facts import Proposed, SnapshotTaken, ToolsRan
 from inquest.core.case.transitions import fold
 from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall
 from inquest.core.redaction.redacted import Redacted, seal
@@ -112,7 +112,7 @@ async def by_detectors(name: str) -> Case:
 
 
 def verdict_of(case: Case) -> object:
-    selected, closed = case.last(Selected), case.closed
+    selected, closed = case.last(Proposed), case.closed
     return (selected.verdict, selected.proposal) if selected else closed.verdict if closed else None
 
 
@@ -123,7 +123,7 @@ async def test_a_model_works_on_a_recorded_case() -> None:
     evidence = batch.results[0].evidence
     assert evidence is not None
     assert "128Mi" in evidence.text
-    selected = case.last(Selected)
+    selected = case.last(Proposed)
     assert selected is not None
     assert selected.verdict.outcome is Outcome.WORKFLOW_SELECTED
     assert selected.proposal.pin.id == "increase-memory-limit"

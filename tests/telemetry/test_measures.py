@@ -88,7 +88,7 @@ def test_a_case_soon_after_a_run_is_a_recurrence(
 
 def test_a_run_is_counted_by_what_it_came_to() -> None:
     assert sums("remediations", cases.reached(Phase.COMPLETED)) == {("Remediated",): 1}
-    back = endings.taken_back(cases.reached(Phase.EXECUTING).last(facts.Selected).verdict, "exit 1")  # type: ignore[union-attr]
+    back = endings.taken_back(cases.reached(Phase.EXECUTING).last(facts.Proposed).verdict, "exit 1")  # type: ignore[union-attr]
     assert sums("remediations", cases.closing(back, cases.reached(Phase.EXECUTING))) == {("RolledBack",): 1}
     assert sums("remediations") == {}, "nothing was run"
 

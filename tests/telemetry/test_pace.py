@@ -62,7 +62,7 @@ def work_of(case: Case) -> CaseWork:
 
 
 async def test_progress_is_told_every_five_seconds_and_no_more_often(clock: HandClock) -> None:
-    shown, turned = Shown(clock), WHOLE.all(facts.Turned)[0]
+    shown, turned = Shown(clock), WHOLE.all(facts.RcaReplied)[0]
     open_ = fold(WHOLE.facts[:3])
     work = work_of(open_)
     for _ in range(40):

@@ -19,12 +19,11 @@ from typing import Any, Final
 from inquest.api.base import rfc3339
 from inquest.api.names import slot_name
 from inquest.core.redaction.redacted import Redacted
-from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, Tampered
+from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, OlderJournal, Tampered
 from inquest.ports.kubernetes import Json, Objects, ResourceKind
 
-FORMAT: Final = 1
-"""Version of the slots that this code writes, and the newest that it reads."""
-MIN_READER: Final = 1
+JOURNAL_VERSION: Final = 2
+"""Version of the slots that this code writes, and the only one that it reads; facts changed their names with 2."""
 MAX_PART_BYTES: Final = 256 * 1024
 """Compressed payload of one slot (reliability, section 5)."""
 MAX_PARTS: Final = 4
@@ -190,8 +189,13 @@ def slot_digest(slot: Json) -> str:
 def _checked_head(uid: str, slot: Json, seq: int, previous: str, epoch: int) -> dict[str, Any]:
     name = _name_of(slot)
     head: dict[str, Any] = json.loads(slot["data"]["head"])
-    if int(head["minReader"]) > FORMAT:
+    if int(head["minReader"]) > JOURNAL_VERSION:
         raise Fenced(f"slot {name} needs a newer reader")
+    if int(head["v"]) < JOURNAL_VERSION:
+        raise OlderJournal(
+            f"An earlier version of Inquest began this case (journal {head['v']}, this one reads {JOURNAL_VERSION}); "
+            "it cannot go on. Create its Signal again"
+        )
     _hold(name == slot_name(uid, seq) and head["seq"] == seq, f"slot {seq} is missing or misnamed ({name})")
     _hold(head["prev"] == previous, f"slot {name} does not follow its predecessor")
     _hold(int(head["epoch"]) >= epoch, f"slot {name} has a falling epoch")
@@ -214,8 +218,8 @@ def _entry(parts: Sequence[tuple[dict[str, Any], bytes]], digest: str) -> Journa
 
 def _head(seq: int, draft: Draft, author: Writer, previous: str, part: tuple[int, int], whole: bytes) -> dict[str, Any]:
     return {
-        "v": FORMAT,
-        "minReader": MIN_READER,
+        "v": JOURNAL_VERSION,
+        "minReader": JOURNAL_VERSION,
         "seq": seq,
         "kind": draft.kind,
         "epoch": author.epoch,

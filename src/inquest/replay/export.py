@@ -223,7 +223,7 @@ def _expected(case: Case, feedback: Feedback) -> dict[str, Any]:
 
 def _confirmed(case: Case) -> dict[str, Any]:
     """The answer of the investigation itself."""
-    closed, selected = case.closed, case.last(facts.Selected)
+    closed, selected = case.closed, case.last(facts.Proposed)
     verdict = selected.verdict if selected else closed.verdict if closed else None
     first = _first(case)
     outcome = {"outcome": str(verdict.outcome)} if verdict and verdict.outcome else {}

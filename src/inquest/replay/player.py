@@ -78,7 +78,7 @@ class Result:
 
     @property
     def verdict(self) -> Conclusion | None:
-        closed, selected = self.case.closed, self.case.last(facts.Selected)
+        closed, selected = self.case.closed, self.case.last(facts.Proposed)
         return closed.verdict if closed else selected.verdict if selected else None
 
     @property

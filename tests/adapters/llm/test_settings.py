@@ -176,9 +176,9 @@ def counted(phase: str, model: str, reason: str) -> float:
 def test_a_reply_of_an_older_journal_is_read() -> None:
     reply = {"text": "x", "tool_calls": [], "finish_reason": "stop", "usage": {"prompt": 1}, "model": "m"}
 
-    fact = load({"fact": "Turned", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
+    fact = load({"fact": "RcaReplied", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
 
-    assert isinstance(fact, facts.Turned)
+    assert isinstance(fact, facts.RcaReplied)
     assert fact.reply == ModelReply("x", (), "stop", Usage(1), "m")
 
 
@@ -193,7 +193,7 @@ def test_cost_and_retries_survive_the_journal() -> None:
         cost=Decimal("0.0012"),
         retries=(Retry("m", "ModelTimeout"),),
     )
-    fact = facts.Turned(reply, SystemClock().now())
+    fact = facts.RcaReplied(reply, SystemClock().now())
 
     assert load(dump(fact)) == fact
 

@@ -77,7 +77,7 @@ def test_a_conversation_that_is_too_long_is_asked_once_more_in_its_shorter_form(
     fact = ask(model, AskModel(REQUEST, "TurnBudgetSpent", shorter=lambda: SHORTER))
 
     assert model.heard == [REQUEST, replace(SHORTER, squeezed=True)]
-    assert fact == facts.Turned(replace(REPLY, squeezed=True, reserved="TurnBudgetSpent"), cases.AT)
+    assert fact == facts.RcaReplied(replace(REPLY, squeezed=True, reserved="TurnBudgetSpent"), cases.AT)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_no_answer_of_any_endpoint_fails_the_case(error: Exception) -> None:
 def test_where_a_verdict_stands_a_failed_call_is_only_silence(error: Exception) -> None:
     fact = ask(Spoken([raising(error)]), AskModel(REQUEST, stands=True))
 
-    assert isinstance(fact, facts.Turned)
+    assert isinstance(fact, facts.RcaReplied)
     assert (fact.reply.text, fact.reply.finish_reason, fact.reply.usage.total) == ("", "failed", 0)
 
 
@@ -125,7 +125,7 @@ def test_an_answer_that_comes_too_late_is_not_waited_for() -> None:
 def test_a_late_second_thought_leaves_the_first_verdict() -> None:
     fact = ask(Spoken([], slow=True), AskModel(REQUEST, seconds=0.01, stands=True), Invocation.SELECTION)
 
-    assert isinstance(fact, facts.SelectionTurned)
+    assert isinstance(fact, facts.SelectionReplied)
     assert fact.reply.finish_reason == "failed"
 
 

@@ -14,7 +14,7 @@ from inquest.api.investigation import Investigation
 from inquest.api.types import Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case.decide import next_step
-from inquest.core.case.facts import CaseOptions, Closed, Opened, Ruled
+from inquest.core.case.facts import CaseOptions, Closed, Opened, PolicyRuled
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.steps import AskPolicy, BeginCase, RecordFact, Wait
 from inquest.core.case.transitions import fold
@@ -113,5 +113,5 @@ def test_with_every_behaviour_switched_off_the_brakes_still_hold() -> None:
     assert isinstance(cancelled.fact, Closed)
     assert cancelled.fact.verdict.reason is Reason.CANCELLED
     assert isinstance(frozen, AskPolicy | Wait)
-    ruled = fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:], Ruled(cases.ruling(), cases.AT)])
+    ruled = fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:], PolicyRuled(cases.ruling(), cases.AT)])
     assert isinstance(next_step(ruled, view(frozen=True)), Wait)

@@ -149,8 +149,8 @@ async def test_code_walks_through_every_page(record: Workflow | InquestError, al
     fact = await Proposals(outside.ports()).choose(cases.reached(Phase.SELECTING), FILTERS)
 
     assert [name for name in outside.asked if name.startswith("w-")] == ["w-0", "w-100", "w-200"]
-    found = len(fact.reply.alternatives) if isinstance(fact, facts.Tried) else 0
-    assert (found, isinstance(fact, facts.Unchosen)) == (alternatives, not alternatives)
+    found = len(fact.reply.alternatives) if isinstance(fact, facts.SelectionTried) else 0
+    assert (found, isinstance(fact, facts.NothingSelected)) == (alternatives, not alternatives)
 
 
 # --- a catalogue that is not settled ------------------------------------------------------------------------------
@@ -203,14 +203,16 @@ async def test_a_workflow_that_is_registered_between_the_two_reads_is_found() ->
 
     fact = await Selections(outside.ports()).choose(a_work(settled_case()), ChooseByCode(FILTERS))
 
-    assert isinstance(fact, facts.Tried)
+    assert isinstance(fact, facts.SelectionTried)
 
 
 async def test_code_that_found_a_workflow_waits_for_no_other() -> None:
     case = settled_case()
     outside = Outside(applied=(applied(),), at=diagnosed_at(case))
 
-    assert isinstance(await Selections(outside.ports()).choose(a_work(case), ChooseByCode(FILTERS)), facts.Tried)
+    assert isinstance(
+        await Selections(outside.ports()).choose(a_work(case), ChooseByCode(FILTERS)), facts.SelectionTried
+    )
 
 
 async def test_nobody_waits_for_a_workflow_of_another_action() -> None:
@@ -220,7 +222,7 @@ async def test_nobody_waits_for_a_workflow_of_another_action() -> None:
 
     fact = await Selections(outside.ports()).choose(a_work(case), ChooseByCode(FILTERS))
 
-    assert isinstance(fact, facts.Unchosen)
+    assert isinstance(fact, facts.NothingSelected)
 
 
 async def test_a_model_is_asked_for_a_workflow_when_the_catalogue_is_settled_or_the_wait_is_over() -> None:
@@ -231,7 +233,7 @@ async def test_a_model_is_asked_for_a_workflow_when_the_catalogue_is_settled_or_
 
     async def ask(work: CaseWork, step: CallModel) -> facts.Fact:
         asked.append(step)
-        return facts.Unchosen("asked", cases.AT)
+        return facts.NothingSelected("asked", cases.AT)
 
     selections.inquiries = SimpleNamespace(ask=ask)  # type: ignore[assignment]
     step = CallModel(Invocation.SELECTION, SimpleNamespace())  # type: ignore[arg-type]
@@ -326,8 +328,10 @@ async def test_a_target_of_another_kind_is_sought_in_the_cluster(seen: ResourceC
     assert fact == facts.TargetSought(CONFIG, not why, why, cases.AT)
 
 
-def a_try(target: TargetRef | None) -> facts.Tried:
-    return facts.Tried(1, chosen(target=target), replace(cases.valid(), record=RECORD, parameters={}), cases.AT)
+def a_try(target: TargetRef | None) -> facts.SelectionTried:
+    return facts.SelectionTried(
+        1, chosen(target=target), replace(cases.valid(), record=RECORD, parameters={}), cases.AT
+    )
 
 
 @pytest.mark.parametrize(
@@ -349,7 +353,7 @@ async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, 
 
     bound = await Proposals(outside.ports()).bind(case, outcome.signal_resolved(), a_try(named))
 
-    assert isinstance(bound, facts.Selected)
+    assert isinstance(bound, facts.Proposed)
     assert bound.proposal.target == pin
     assert bound.proposal.parameters["TARGET_RESOURCE_KIND"] == pin.kind
     assert bound.proposal.parameters["TARGET_RESOURCE_NAME"] == pin.name
@@ -391,7 +395,7 @@ async def test_the_second_look_is_what_the_detectors_make_of_it_now() -> None:
 
     fact = await Selections(outside.ports()).look_again(a_work(case), RecheckTarget(cases.POD))
 
-    assert isinstance(fact, facts.LookedAgain)
+    assert isinstance(fact, facts.TargetRechecked)
     assert fact.health is not Health.HEALTHY
     assert fact.gaps == (Gap("pods", "forbidden"),)
     assert [item.id for item in fact.evidence] == ["E2"]
@@ -402,7 +406,7 @@ async def test_the_answer_about_a_group_belongs_to_invocation_1() -> None:
 
     fact = await Selections(Outside().ports()).ask_group(a_work(Case()), inquiry)
 
-    assert isinstance(fact, facts.SelectionTurned)
+    assert isinstance(fact, facts.SelectionReplied)
     assert fact.conversation is Invocation.RCA
     assert fact.reply.reserved == inquiry.move.reserved
 

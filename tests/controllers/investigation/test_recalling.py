@@ -130,7 +130,7 @@ def test_a_journal_of_before_there_was_a_memory_is_read() -> None:
 
 def test_both_conversations_hear_it_as_data() -> None:
     case = after(taken(Store(TWICE)).memory)
-    briefed = case.first(facts.Briefed)
+    briefed = case.first(facts.Prepared)
     assert briefed is not None
 
     context = rca_context(case, briefed.brief)

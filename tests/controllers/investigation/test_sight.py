@@ -28,7 +28,7 @@ from tests.core import cases, talk
 PLACE = ("shop", "inv-1")
 WHOLE = talk.whole()
 TURNS = fold(WHOLE.facts[:4])
-RULED = fold(WHOLE.facts[: WHOLE.facts.index(WHOLE.all(facts.Ruled)[0]) + 1])
+RULED = fold(WHOLE.facts[: WHOLE.facts.index(WHOLE.all(facts.PolicyRuled)[0]) + 1])
 ASKED = fold(WHOLE.facts[: WHOLE.facts.index(WHOLE.all(facts.ApprovalRequested)[0]) + 1])
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from inquest.core.case.case import Case
 from inquest.core.case.conversations import KeptConversation, grown, made
-from inquest.core.case.facts import Briefed, SelectionTurned, SnapshotTaken, Turned
+from inquest.core.case.facts import Prepared, RcaReplied, SelectionReplied, SnapshotTaken
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.selecting import selection_inquiry
 from inquest.core.case.transitions import advance, fold
@@ -18,7 +18,7 @@ VIEW = cases.view(5, tools=talk.TOOLS)
 WHOLE = talk.whole()
 SPOKEN = WHOLE.facts.index(WHOLE.all(SnapshotTaken)[0]) + 1
 """Facts before a conversation can be told."""
-CHOOSING = next(at for at, fact in enumerate(WHOLE.facts) if isinstance(fact, SelectionTurned))
+CHOOSING = next(at for at, fact in enumerate(WHOLE.facts) if isinstance(fact, SelectionReplied))
 
 
 def told(case: Case) -> tuple[Conversation, ...]:
@@ -59,9 +59,9 @@ def test_only_what_is_new_is_told() -> None:
 
 
 def test_what_a_fact_that_was_not_written_would_have_made_is_nobodys_memory() -> None:
-    second = WHOLE.facts.index(WHOLE.all(Turned)[1])
+    second = WHOLE.facts.index(WHOLE.all(RcaReplied)[1])
     trunk = fold(WHOLE.facts[:second])
-    other = Turned(talk.calling(talk.asks(77, kind="node", name="n-1")), cases.AT)
+    other = RcaReplied(talk.calling(talk.asks(77, kind="node", name="n-1")), cases.AT)
     told(advance(trunk, other))
 
     case = advance(trunk, WHOLE.facts[second])
@@ -89,4 +89,4 @@ def test_a_prompt_is_made_once_and_anew_from_other_facts() -> None:
 def test_what_comes_later_does_not_change_what_was_asked() -> None:
     stages = [fold(WHOLE.facts[:count]) for count in range(SPOKEN + 1, len(WHOLE.facts) + 1)]
 
-    assert len({rca_inquiry(case, VIEW).opening for case in stages if case.first(Briefed)}) == 1
+    assert len({rca_inquiry(case, VIEW).opening for case in stages if case.first(Prepared)}) == 1

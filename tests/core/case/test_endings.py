@@ -24,7 +24,7 @@ from tests.core import cases
 
 
 def selected() -> Conclusion:
-    found = cases.reached(Phase.ANALYZING).last(facts.Selected)
+    found = cases.reached(Phase.ANALYZING).last(facts.Proposed)
     assert found is not None
     return found.verdict
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from inquest.api.types import TERMINAL_PHASES, Phase
 from inquest.core.case import facts as case_facts
 from inquest.core.case.case import Case
-from inquest.core.case.facts import ApprovalDecided, Closed, ExecutionVerifying, Fact, Opened, Ruled, ToolsRan
+from inquest.core.case.facts import ApprovalDecided, Closed, Fact, JobSucceeded, Opened, PolicyRuled, ToolsRan
 from inquest.core.case.journal import dump, load
 from inquest.core.case.outcome import Conclusion
 from inquest.core.case.transitions import TRANSITIONS, advance, fold
@@ -119,12 +119,12 @@ REFUSED: dict[str, tuple[Case, Fact]] = {
     "C-LC-7 no end is ended again": (Case(Phase.FAILED), closed(Phase.FAILED)),
     "C-LC-7 a cancelled case is not completed": (Case(Phase.CANCELLED), closed(Phase.COMPLETED)),
     "an approval is not decided before it is asked for": (Case(Phase.ANALYZING), cases.decided()),
-    "policy does not rule before the choice": (Case(Phase.SELECTING), Ruled(cases.ruling(), cases.AT)),
+    "policy does not rule before the choice": (Case(Phase.SELECTING), PolicyRuled(cases.ruling(), cases.AT)),
     "policy does not rule again while people think": (
         Case(Phase.AWAITING_APPROVAL),
-        Ruled(cases.ruling(), cases.AT),
+        PolicyRuled(cases.ruling(), cases.AT),
     ),
-    "nothing is verified that does not run": (Case(Phase.ANALYZING), ExecutionVerifying(cases.AT)),
+    "nothing is verified that does not run": (Case(Phase.ANALYZING), JobSucceeded(cases.AT)),
     "a made change is not called cancelled": (Case(Phase.VERIFYING), closed(Phase.CANCELLED)),
     "a made change is not called failed": (Case(Phase.VERIFYING), closed(Phase.FAILED)),
     "a second execution is not created in Verifying": (Case(Phase.VERIFYING), cases.created()),

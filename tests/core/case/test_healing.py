@@ -18,7 +18,7 @@ from tests.core import cases, talk
 
 CASE: Final = talk.whole()
 TURNS: Final = tuple(
-    place for place, fact in enumerate(CASE.facts) if isinstance(fact, (facts.Turned, facts.SelectionTurned))
+    place for place, fact in enumerate(CASE.facts) if isinstance(fact, (facts.RcaReplied, facts.SelectionReplied))
 )
 CALLING: Final = tuple(place for place in TURNS if isinstance(CASE.facts[place + 1], facts.ToolsRan))
 """Replies of both invocations that ask for tools."""
@@ -45,7 +45,7 @@ def answers(messages: tuple[Message, ...]) -> Counter[str]:
 def test_the_case_calls_tools_in_both_invocations() -> None:
     kinds = [type(CASE.facts[place]) for place in CALLING]
 
-    assert kinds == [facts.Turned, facts.Turned, facts.SelectionTurned]
+    assert kinds == [facts.RcaReplied, facts.RcaReplied, facts.SelectionReplied]
 
 
 @pytest.mark.parametrize("place", CALLING, ids=[f"R08 turn {number}" for number in range(1, len(CALLING) + 1)])

@@ -14,15 +14,15 @@ from inquest.api.types import Phase, Reason
 from inquest.core.case.case import Case, names_of
 from inquest.core.case.decide import next_step
 from inquest.core.case.facts import (
-    Briefed,
     Closed,
     Diagnosed,
     ExecutionCreated,
     Fact,
     Opened,
+    Prepared,
+    RcaReplied,
     SnapshotTaken,
     ToolsRan,
-    Turned,
 )
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.steps import CallModel, RecordFact, RunToolBatch
@@ -53,7 +53,7 @@ def briefed(spec: InvestigationSpec | None = None, **settings: Any) -> Case:
     case = fold(facts)
     step = next_step(case, view(5))
     assert isinstance(step, RecordFact)
-    assert isinstance(step.fact, Briefed)
+    assert isinstance(step.fact, Prepared)
     return advance(case, step.fact)
 
 
@@ -91,13 +91,13 @@ def test_what_was_decided_before_the_first_turn_is_kept_whatever_comes_later() -
 
 
 def test_a_journal_of_an_earlier_version_goes_on_without_a_brief() -> None:
-    facts = (cases.opened(**MODEL), cases.resolved(), cases.taken(), Turned(cases.submitted(), cases.AT))
+    facts = (cases.opened(**MODEL), cases.resolved(), cases.taken(), RcaReplied(cases.submitted(), cases.AT))
 
     assert isinstance(next_step(fold(facts), view()), RecordFact)
 
 
 def test_the_plan_of_tools_is_written_down_with_its_reasons() -> None:
-    found = briefed().first(Briefed)
+    found = briefed().first(Prepared)
 
     assert found is not None
     (score,) = (*found.brief.plan.selected, *found.brief.plan.excluded)
@@ -138,7 +138,7 @@ def question(text: str) -> InvestigationSpec:
     ids=["an alert", "a question about now", "an unhealthy snapshot"],
 )
 def test_the_gate_and_its_reason_are_written_down(spec: InvestigationSpec, doubt: str) -> None:
-    found = briefed(spec).first(Briefed)
+    found = briefed(spec).first(Prepared)
 
     assert found is not None
     assert (found.brief.doubt, found.brief.sufficiency) == (doubt, "")
@@ -157,7 +157,7 @@ def test_a_fresh_and_healthy_snapshot_is_recommended_for_a_persons_question() ->
 
 def test_behaviours_are_switched_off_by_the_habits_of_the_case() -> None:
     off = briefed(habits=RcaOptions(visible_plan=False, sufficiency=Sufficiency.OFF))
-    found = off.first(Briefed)
+    found = off.first(Prepared)
 
     assert "INVESTIGATION_PLAN" in prompt_of(briefed())
     assert "INVESTIGATION_PLAN" not in prompt_of(off)
@@ -189,7 +189,7 @@ def reading(taken: SnapshotTaken) -> Case:
 
 def told(case: Case, call: ToolCall) -> Case:
     """The case after this one call, run or not."""
-    case = advance(case, Turned(asked(case).move.stamp(cases.reply("", call)), cases.AT))
+    case = advance(case, RcaReplied(asked(case).move.stamp(cases.reply("", call)), cases.AT))
     step = next_step(case, view(10))
     assert isinstance(step, RunToolBatch)
     return advance(case, World().perform(step, cases.AT))
@@ -381,7 +381,7 @@ def executed(*replies: ModelReply) -> Case:
 
 def made_runs(case: Case, call: ModelReply) -> tuple[str, ...]:
     """Calls that a conversation makes after this answer; what it knows already is not made."""
-    step = next_step(advance(case, Turned(asked(case).move.stamp(call), cases.AT)), view(10))
+    step = next_step(advance(case, RcaReplied(asked(case).move.stamp(call), cases.AT)), view(10))
     return tuple(run.call.name for run in step.move.runs) if isinstance(step, RunToolBatch) else ()
 
 
@@ -396,7 +396,7 @@ def test_the_same_call_after_our_own_change_is_made_again() -> None:
     assert made_runs(briefed(), GET) == ("get",)
 
 
-@pytest.mark.parametrize("fact", [Turned(GET, cases.AT), ToolsRan(Invocation.RCA, (), cases.AT)])
+@pytest.mark.parametrize("fact", [RcaReplied(GET, cases.AT), ToolsRan(Invocation.RCA, (), cases.AT)])
 @pytest.mark.parametrize((), [()], ids=["L12"])
 def test_no_conversation_goes_on_over_a_change_of_its_own(fact: Fact) -> None:
     """Otherwise what it read before would be taken for how things are."""

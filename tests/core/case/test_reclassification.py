@@ -46,7 +46,7 @@ def _changed(fact: facts.Fact, spec: InvestigationSpec) -> facts.Fact:
 
 def test_the_labels_around_the_target_speak_in_catalogue_policy_and_notices() -> None:
     case = by_hand(cases.reached(types.Phase.AWAITING_APPROVAL))
-    filters, selected = selecting.filters_of(case), case.last(facts.Selected)
+    filters, selected = selecting.filters_of(case), case.last(facts.Proposed)
     assert selected is not None
 
     asked = question_of(case, selected)
@@ -108,7 +108,7 @@ AROUND = LabelsAround({**NAMESPACE, "inquest.dev/environment": "production"})
 
 def question(**said: Any) -> PolicyInput:
     case = cases.reached(types.Phase.ANALYZING)
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     assert selected is not None
     return replace(question_of(case, selected), **said)
 

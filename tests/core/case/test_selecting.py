@@ -55,7 +55,7 @@ def codes(verdict: Conclusion) -> list[str]:
 
 
 def asked(case: Case, invocation: Invocation = Invocation.SELECTION) -> list[ModelReply]:
-    return [fact.reply for fact in case.all(facts.SelectionTurned) if fact.conversation is invocation]
+    return [fact.reply for fact in case.all(facts.SelectionReplied) if fact.conversation is invocation]
 
 
 # --- which group (pipeline, section 10) ---------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_the_question_and_its_answer_are_told_with_invocation_1() -> None:
 
 
 def _is_turn(fact: facts.Fact) -> bool:
-    return isinstance(fact, facts.Turned | facts.SelectionTurned)
+    return isinstance(fact, facts.RcaReplied | facts.SelectionReplied)
 
 
 def test_the_signals_own_resource_needs_no_question() -> None:
@@ -309,7 +309,7 @@ def test_a_target_that_is_not_there_is_asked_about_once(target: Any, why: str) -
     assert verdict.message == f"Root cause analysis incomplete: no verified target; {why}"
     assert verdict.conditions["TargetVerified"][0] == "False"
     assert len(asked(case)) == 2
-    assert case.all(facts.Selected) == ()
+    assert case.all(facts.Proposed) == ()
 
 
 def test_the_question_names_what_is_missing_and_what_would_be_taken() -> None:
@@ -349,7 +349,7 @@ def test_what_follows_the_question_about_a_target(
     case = selecting(choosing(CONFIG), *replies, missing=frozenset({"cfg", "gone"})).run(view())
 
     assert (case.phase, case.closed and case.closed.verdict.outcome) == (phase, outcome)
-    assert len(case.all(facts.Tried)) == tries
+    assert len(case.all(facts.SelectionTried)) == tries
 
 
 ACTIONS = cases.reply("", cases.call("list_available_actions"))
@@ -376,7 +376,7 @@ def test_a_catalogue_that_could_not_be_read_is_not_one_in_which_nothing_fits(
 def test_what_reads_like_an_order_is_told_to_people_and_to_the_policy() -> None:
     case = selecting(LISTED, cases.chose(), suspect=(2,)).run(view())
 
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     assert selected is not None
     assert selected.verdict.merged is not None
     told = [warning for warning in selected.verdict.merged.warnings if warning.code == "InjectionSuspected"]
@@ -393,8 +393,8 @@ def test_after_three_tries_only_the_target_of_an_answer_is_taken() -> None:
 
     case = world.run(view())
 
-    assert (case.phase, len(case.all(facts.Tried))) == (Phase.AWAITING_APPROVAL, 3)
-    selected = case.last(facts.Selected)
+    assert (case.phase, len(case.all(facts.SelectionTried))) == (Phase.AWAITING_APPROVAL, 3)
+    selected = case.last(facts.Proposed)
     assert selected is not None
     assert selected.verdict.merged is not None
     assert selected.verdict.merged.workflow is not None
@@ -441,7 +441,7 @@ def test_a_tenants_case_reaches_nothing_that_turns_out_to_be_in_no_namespace() -
     verdict = verdict_of(case)
     assert verdict.outcome is Outcome.RCA_INCOMPLETE
     assert "Node/n-1 is outside the namespaces of this case" in verdict.message
-    assert case.all(facts.SelectionTurned) == ()
+    assert case.all(facts.SelectionReplied) == ()
 
 
 # --- tries (pipeline, section 8.2) --------------------------------------------------------------------------------
@@ -453,7 +453,7 @@ def test_pipeline_20_5_04b_two_corrections_and_the_third_is_valid() -> None:
 
     case = world.run(view())
 
-    assert [tried.validation.valid for tried in case.all(facts.Tried)] == [False, False, True]
+    assert [tried.validation.valid for tried in case.all(facts.SelectionTried)] == [False, False, True]
     assert case.phase is Phase.AWAITING_APPROVAL
 
 
@@ -474,7 +474,7 @@ def test_where_a_person_is_asked_anyway_nothing_is_corrected(world: World) -> No
     case = world.run(view())
 
     verdict = verdict_of(case)
-    assert len(case.all(facts.Tried)) == 1
+    assert len(case.all(facts.SelectionTried)) == 1
     assert (verdict.outcome, verdict.phase) == (Outcome.HUMAN_REVIEW_REQUESTED, Phase.COMPLETED)
     assert verdict.merged is not None
     assert verdict.merged.workflow is None
@@ -499,7 +499,7 @@ def test_a_correction_that_cannot_be_read_is_a_failed_try(replies: list[ModelRep
     case = selecting(*replies, validations=found).run(view())
 
     verdict = verdict_of(case)
-    assert [tried.validation.reason for tried in case.all(facts.Tried)] == reasons
+    assert [tried.validation.reason for tried in case.all(facts.SelectionTried)] == reasons
     assert (verdict.outcome, verdict.phase) == (Outcome.VALIDATION_FAILED, Phase.COMPLETED)
     last = next(reason for reason in reversed(reasons) if reason)
     assert (
@@ -515,7 +515,7 @@ def test_turns_that_are_spent_on_a_correction_are_a_failed_try() -> None:
     listing = [cases.reply("", replace(cases.call("list_workflows"), id=f"c-{number}")) for number in range(40)]
     case = selecting(cases.chose("wrong"), *listing, validations=iter([INVALID])).run(view())
 
-    assert len(case.all(facts.Tried)) == selection.MAX_TRIES
+    assert len(case.all(facts.SelectionTried)) == selection.MAX_TRIES
     assert verdict_of(case).outcome is Outcome.VALIDATION_FAILED
 
 
@@ -549,7 +549,7 @@ def test_a_resolved_word_counts_where_a_new_look_agrees(
 
     verdict = verdict_of(case)
     assert (verdict.outcome, verdict.sub_reason, verdict.phase) == (outcome, sub, Phase.COMPLETED)
-    assert len(case.all(facts.LookedAgain)) == 1
+    assert len(case.all(facts.TargetRechecked)) == 1
     assert asked(case) == []
     assert ("FindingActive" in codes(verdict)) is (later is SICK)
 
@@ -558,7 +558,7 @@ def test_the_evidence_of_the_second_look_is_kept_and_numbered_on() -> None:
     case = answers(cases.reply("", cases.call("get", kind="pod")), OVER, later=lambda: HEALTHY).run(view())
 
     assert [item.id for item in case.evidence] == ["E1", "E2", "E3"]
-    assert load(dump(case.all(facts.LookedAgain)[0])) == case.all(facts.LookedAgain)[0]
+    assert load(dump(case.all(facts.TargetRechecked)[0])) == case.all(facts.TargetRechecked)[0]
 
 
 def test_invocation_2_may_say_that_it_is_over_and_is_believed_no_more() -> None:
@@ -570,14 +570,14 @@ def test_invocation_2_may_say_that_it_is_over_and_is_believed_no_more() -> None:
 
     assert verdict_of(well).outcome is Outcome.PROBLEM_RESOLVED
     assert verdict_of(sick).outcome is Outcome.NO_MATCHING_WORKFLOWS
-    assert [len(case.all(facts.LookedAgain)) for case in (well, sick)] == [1, 1]
+    assert [len(case.all(facts.TargetRechecked)) for case in (well, sick)] == [1, 1]
 
 
 @pytest.mark.parametrize(("seconds", "looks"), [(20, 0), (60, 1)], ids=["fresh", "stale"])
 def test_code_alone_looks_again_only_at_what_is_stale(seconds: float, looks: int) -> None:
     case = World(findings=(), health=Health.HEALTHY).run(view(seconds))
 
-    assert len(case.all(facts.LookedAgain)) == looks
+    assert len(case.all(facts.TargetRechecked)) == looks
     assert verdict_of(case).outcome is Outcome.PROBLEM_RESOLVED
 
 
@@ -593,7 +593,7 @@ def test_where_nothing_is_to_be_done_nothing_is_selected(reply: ModelReply) -> N
     case = answers(reply, later=lambda: HEALTHY).run(view())
 
     assert case.closed is not None
-    assert case.all(facts.SelectionTurned) == ()
+    assert case.all(facts.SelectionReplied) == ()
 
 
 # --- other ends ---------------------------------------------------------------------------------------------------
@@ -613,11 +613,11 @@ def test_prose_is_asked_again_and_then_for_people_only(findings: Any, summary: s
 
     verdict = verdict_of(case)
     assert (verdict.outcome, verdict.sub_reason) == (Outcome.INCONCLUSIVE, SubReason.LLM_PARSING_ERROR)
-    assert len(case.all(facts.Turned)) == 2
+    assert len(case.all(facts.RcaReplied)) == 2
     assert verdict.merged is not None
     assert verdict.merged.summary == (summary or cases.finding().summary)
     assert verdict.merged.confidence == confidence
-    assert case.all(facts.SelectionTurned) == ()
+    assert case.all(facts.SelectionReplied) == ()
 
 
 def test_no_verdict_on_the_reserved_turn_says_so() -> None:
@@ -661,7 +661,7 @@ SPENT: dict[str, tuple[World, list[str]]] = {
 def test_a_budget_that_was_spent_is_a_warning_that_the_policy_sees(world: World, words: list[str]) -> None:
     case = world.run(view())
 
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     assert selected is not None
     assert [code for code in codes(selected.verdict) if code.endswith("Spent")] == words
 
@@ -696,7 +696,7 @@ def test_what_the_second_invocation_says_twice_stands(
 
     case = answers(first, reply, reply).run(view())
 
-    ending = case.closed.verdict if case.closed else case.all(facts.Selected)[0].verdict
+    ending = case.closed.verdict if case.closed else case.all(facts.Proposed)[0].verdict
     assert (case.phase, case.closed and ending.outcome) == (phase, outcome)
     assert warning in ("", *codes(ending))
     assert len(asked(case)) == (1 if outcome is Outcome.NO_MATCHING_WORKFLOWS else 2)
@@ -716,7 +716,7 @@ STILL_BROKEN: dict[str, list[ModelReply]] = {
 def test_what_the_corrective_turn_did_not_heal_is_said(replies: list[ModelReply]) -> None:
     case = selecting(*replies, missing=frozenset({"cfg"})).run(view())
 
-    ending = case.closed.verdict if case.closed else case.all(facts.Selected)[0].verdict
+    ending = case.closed.verdict if case.closed else case.all(facts.Proposed)[0].verdict
     assert ending.merged is not None
     texts = [warning.text for warning in ending.merged.warnings if warning.code == "ReplyProblems"]
     assert texts == ["Parts of the reply could not be used: severity"]
@@ -744,7 +744,7 @@ def test_a_model_that_is_cut_off_leaves_the_word_to_the_detectors(
 
 def test_a_case_that_is_stopped_keeps_what_both_invocations_said() -> None:
     case = answers(cases.submitted(), cases.chose(confidence=0.8)).run(view())
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
 
     stopped = World().run(view(cancelled=True), case)
 

@@ -44,14 +44,14 @@ from inquest.core.case.facts import (
     Diagnosed,
     ExecutionCreated,
     Fact,
+    NothingSelected,
     Opened,
-    Ruled,
-    Selected,
-    SelectionTurned,
+    PolicyRuled,
+    Proposed,
+    RcaReplied,
+    SelectionReplied,
+    SelectionTried,
     SnapshotTaken,
-    Tried,
-    Turned,
-    Unchosen,
     UndoCreated,
     UndoPlanned,
 )
@@ -137,14 +137,14 @@ def test_the_walk_goes_on_when_a_person_approves() -> None:
     decided = case.last(ApprovalDecided)
     assert decided is not None
     assert (decided.state, decided.by) == (ApprovalState.APPROVED, "jane")
-    assert names == ["RecordFact ApprovalDecided", "Execute", "RecordFact ExecutionVerifying", "RecordFact Closed"]
+    assert names == ["RecordFact ApprovalDecided", "Execute", "RecordFact JobSucceeded", "RecordFact Closed"]
     assert end_of(case) == (Phase.COMPLETED, Reason.VERIFICATION_COMPLETED, None)
 
 
 def test_the_walk_goes_to_its_end_where_policy_says_so() -> None:
     names, case = walked(World(decision="AutoApproved"), view(execution=cases.SUCCEEDED))
 
-    assert names == [*INQUIRY, "Execute", "RecordFact ExecutionVerifying", "RecordFact Closed"]
+    assert names == [*INQUIRY, "Execute", "RecordFact JobSucceeded", "RecordFact Closed"]
     assert case.last(ApprovalRequested) is None
 
 
@@ -196,7 +196,7 @@ INQUIRIES: dict[str, tuple[World, Ended]] = {
         (Phase.COMPLETED, Reason.ANALYSIS_COMPLETED, SubReason.RCA_INCOMPLETE, Resolution.MANUAL_REVIEW_REQUIRED),
     ),
     "no workflow fits": (
-        World(code=lambda: Unchosen("nothing fits", cases.AT)),
+        World(code=lambda: NothingSelected("nothing fits", cases.AT)),
         (
             Phase.COMPLETED,
             Reason.ANALYSIS_COMPLETED,
@@ -247,7 +247,7 @@ def test_an_inquiry_that_ends_early(world: World, expected: Ended) -> None:
 def test_c_ar_7_where_there_is_nothing_to_do_policy_is_not_asked(name: str) -> None:
     case = INQUIRIES[name][0].run(view())
 
-    assert case.last(Ruled) is None
+    assert case.last(PolicyRuled) is None
 
 
 AUTOMATIC = World(decision="AutoApproved")
@@ -397,8 +397,10 @@ def test_c_ra_1_a_request_that_was_deleted_is_made_again() -> None:
 
 
 FROZEN: dict[str, Case] = {
-    "before the request": advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling(), cases.AT)),
-    "before an automatic run": advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling("AutoApproved"), cases.AT)),
+    "before the request": advance(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(), cases.AT)),
+    "before an automatic run": advance(
+        cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling("AutoApproved"), cases.AT)
+    ),
     "after the approval": advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided()),
 }
 
@@ -560,7 +562,7 @@ def test_the_walk_with_a_model() -> None:
         "BeginCase",
         "ResolveContext",
         "TakeSnapshot",
-        "RecordFact Briefed",
+        "RecordFact Prepared",
         "CallModel",
         "RunToolBatch",
         "CallModel",
@@ -589,7 +591,7 @@ def test_evidence_of_both_invocations_is_numbered_in_one_row() -> None:
 def test_a_reply_that_cannot_be_read_is_corrected_once() -> None:
     case = answers(cases.reply("hm"), cases.submitted(), cases.chose()).run(view())
 
-    assert len(case.all(Turned)) == 2
+    assert len(case.all(RcaReplied)) == 2
     assert case.phase is Phase.AWAITING_APPROVAL
 
 
@@ -675,8 +677,8 @@ def test_an_inquiry_with_a_model(
 
     verdict = case.closed.verdict if case.closed else None
     assert (case.phase, verdict and verdict.outcome) == expected
-    assert (len(case.all(SelectionTurned)), len(case.all(Tried))) == (asked, tried)
-    assert [one.number for one in case.all(Tried)] == list(range(1, tried + 1))
+    assert (len(case.all(SelectionReplied)), len(case.all(SelectionTried))) == (asked, tried)
+    assert [one.number for one in case.all(SelectionTried)] == list(range(1, tried + 1))
 
 
 def test_a_model_that_stays_silent_on_its_last_turn_leaves_the_findings() -> None:
@@ -754,7 +756,7 @@ def test_what_a_person_chose_is_checked_ruled_on_and_approved(health: Health) ->
 
     assert names[-5:] == ["ValidateSelection", "BindProposal", "AskPolicy", "RequestApproval", "Wait"]
     assert "ChooseByCode" not in names
-    selected = case.last(Selected)
+    selected = case.last(Proposed)
     assert selected is not None
     assert (selected.verdict.outcome, selected.verdict.needs_review) == (Outcome.WORKFLOW_SELECTED, False)
 
@@ -787,7 +789,7 @@ def test_a_choice_that_does_not_hold_is_told_once_and_reviewed(settings: dict[st
     assert case.closed is not None
     verdict = case.closed.verdict
     assert (verdict.outcome, verdict.needs_review) == (Outcome.VALIDATION_FAILED, True)
-    assert case.last(Ruled) is None
+    assert case.last(PolicyRuled) is None
 
 
 def test_a_choice_reaches_no_further_than_its_case() -> None:
@@ -798,7 +800,7 @@ def test_a_choice_reaches_no_further_than_its_case() -> None:
     _, case = walked(World(wish=WISH), view(), fold([asked, look]))
 
     assert case.closed is not None
-    assert case.last(Tried) is None
+    assert case.last(SelectionTried) is None
 
 
 # --- the undo -----------------------------------------------------------------------------------------------------
@@ -1006,7 +1008,7 @@ class Interleavings(RuleBasedStateMachine):
         self.seen = replace(self.seen, stand=None if gone else cases.stand(standing, "said", word), decided_by="jane")
         self.go_on(3)
 
-    @precondition(lambda self: self.case.last(Ruled) is not None)
+    @precondition(lambda self: self.case.last(PolicyRuled) is not None)
     @rule()
     def cancel(self) -> None:
         self.seen = replace(self.seen, cancelled=True)
@@ -1042,13 +1044,13 @@ class Interleavings(RuleBasedStateMachine):
     def i2_nobody_is_asked_without_a_ruling(self) -> None:
         kinds = [type(fact) for fact in self.case.facts]
         if ApprovalRequested in kinds:
-            assert Ruled in kinds[: kinds.index(ApprovalRequested)]
+            assert PolicyRuled in kinds[: kinds.index(ApprovalRequested)]
 
     @invariant()
     def i3_there_is_at_most_one_execution(self) -> None:
         assert count(self.case.facts, ExecutionCreated) <= 1
         assert count(self.case.facts, UndoCreated) <= 1
-        assert count(self.case.facts, Ruled) <= 1
+        assert count(self.case.facts, PolicyRuled) <= 1
 
     @invariant()
     def i4_an_end_stays_the_end(self) -> None:
@@ -1062,7 +1064,7 @@ class Interleavings(RuleBasedStateMachine):
         if ExecutionCreated not in kinds:
             return
         before = fold(self.case.facts[: kinds.index(ExecutionCreated)])
-        ruled, decided = before.last(Ruled), before.last(ApprovalDecided)
+        ruled, decided = before.last(PolicyRuled), before.last(ApprovalDecided)
         assert ruled is not None
         assert not before.opened.pinned.dry_run
         assert ruled.ruling.decision is RulingDecision.AUTO_APPROVED or (

@@ -66,7 +66,7 @@ class Looking(cases.World):
                 for name, move in moves:
                     self.asked[name].append(move.request)
                 given = {name: self.streams.get(name, []) for name, _ in moves}
-                return facts.StreamsTurned(
+                return facts.StreamsReplied(
                     tuple((name, move.stamp(given[name].pop(0) if given[name] else found())) for name, move in moves),
                     now,
                 )
@@ -179,7 +179,7 @@ def test_a_model_may_ask_for_them_and_is_not_asked_again() -> None:
 
     assert len(world.rounds) == 1
     assert RUN_STREAMS.name in {tool.name for tool in world.verdicts[0].tools}
-    assert len(case.all(facts.Turned)) == 2
+    assert len(case.all(facts.RcaReplied)) == 2
     assert case.phase is Phase.SELECTING
 
 

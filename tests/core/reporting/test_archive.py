@@ -24,8 +24,8 @@ def kept(case: Case) -> list[dict[str, object]]:
     return [dict(one.data) for one in archive.fact_records(case, UID)]
 
 
-def selected(case: Case) -> facts.Selected:
-    found = case.last(facts.Selected)
+def selected(case: Case) -> facts.Proposed:
+    found = case.last(facts.Proposed)
     assert found is not None
     return found
 
@@ -68,7 +68,7 @@ def test_the_recorded_replies_lead_to_the_same_verdict() -> None:
     assert again.phase is Phase.ANALYZING
     assert selected(again).verdict.outcome is selected(case).verdict.outcome
     assert selected(again).proposal == selected(case).proposal
-    assert again.all(facts.Turned) == case.all(facts.Turned)
+    assert again.all(facts.RcaReplied) == case.all(facts.RcaReplied)
     assert again.all(facts.ToolsRan) == case.all(facts.ToolsRan)
 
 
@@ -89,7 +89,7 @@ def test_what_the_replies_said_is_checked_anew() -> None:
 
 def test_a_step_without_a_recorded_answer_is_no_verdict() -> None:
     case = talk.whole()
-    turned = case.first(facts.Turned)
+    turned = case.first(facts.RcaReplied)
 
     with pytest.raises(NotRecorded, match="the recording goes another way: CallModel was asked"):
         archive.replay_case(replace(case, facts=tuple(fact for fact in case.facts if fact is not turned)), talk.TOOLS)

@@ -13,7 +13,7 @@ from inquest.api.types import EffectivenessReason, Phase
 from inquest.controllers.investigation.finish import MOST_BYTES, batches
 from inquest.core.case.case import Case
 from inquest.core.case.endings import cancelled, model_unavailable
-from inquest.core.case.facts import ToolsRan, Turned
+from inquest.core.case.facts import RcaReplied, ToolsRan
 from inquest.core.case.transitions import advance, fold
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.remediation.approval import ApprovalStanding
@@ -138,7 +138,7 @@ def test_a_refused_call_trips_a_guard_rail() -> None:
 
 def test_the_reserved_turn_names_its_budget() -> None:
     turned = replace(talk.calling(talk.asks(1, kind="pod")), reserved="TokenBudgetSpent")
-    facts = [cases.opened(model="m-1"), cases.resolved(), cases.taken(cases.finding()), Turned(turned, cases.AT)]
+    facts = [cases.opened(model="m-1"), cases.resolved(), cases.taken(cases.finding()), RcaReplied(turned, cases.AT)]
 
     (found,) = of_type(told(fold(facts)), "inquest.guardrail.tripped")
 

@@ -33,11 +33,11 @@ from inquest.core.case.facts import (
     Diagnosed,
     ExecutionCreated,
     Fact,
-    Ruled,
-    Selected,
+    NothingSelected,
+    PolicyRuled,
+    Proposed,
+    RcaReplied,
     SnapshotTaken,
-    Turned,
-    Unchosen,
 )
 from inquest.core.case.merging import merge
 from inquest.core.case.outcome import Conclusion
@@ -86,7 +86,7 @@ def _nine() -> Iterator[tuple[str, Case]]:
         "nothing known": cases.World(findings=(), health=Health.UNKNOWN, gaps=(Gap("pods", "forbidden"),)),
         "not verified": cases.World(contexts=lambda target: cases.context(target=target, verified=False)),
         "deleted": cases.World(contexts=lambda target: cases.context(target=target, verified=False, deleted=True)),
-        "no workflow": cases.World(code=lambda: Unchosen("nothing fits", cases.AT)),
+        "no workflow": cases.World(code=lambda: NothingSelected("nothing fits", cases.AT)),
         "not valid": cases.World(code=lambda: cases.tried(1, cases.invalid())),
         "low confidence": cases.World(code=lambda: cases.tried(choice=cases.choice(confidence=0.5))),
     }.items():
@@ -319,7 +319,7 @@ APPROVALS = {
 
 @pytest.mark.parametrize(("decision", "state"), APPROVALS.items())
 def test_the_approval_follows_the_ruling(decision: str, state: ApprovalState) -> None:
-    case = advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling(decision), cases.AT))
+    case = advance(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(decision), cases.AT))
 
     approval = status_of(case).approval
     assert approval is not None
@@ -374,18 +374,18 @@ def huge(word: str = "x") -> Case:
             cases.opened(),
             SnapshotTaken(cases.snapshot(evidence=evidence, gaps=gaps), (finding,) * 40, Health.UNHEALTHY),
             cases.resolved(quota=quota, gaps=gaps),
-            Turned(cases.reply(text, model=text), cases.AT),
+            RcaReplied(cases.reply(text, model=text), cases.AT),
             Diagnosed(diagnosis, cases.AT),
             *(replace(attempt, number=number) for number in (1, 2, 3, 3)),
-            Selected(outcome.decide(merged), cases.proposal(parameters=parameters, rationale=text), cases.AT),
-            Ruled(cases.ruling(reason="r" * 512), cases.AT),
+            Proposed(outcome.decide(merged), cases.proposal(parameters=parameters, rationale=text), cases.AT),
+            PolicyRuled(cases.ruling(reason="r" * 512), cases.AT),
         ]
     )
 
 
 def ended(case: Case) -> Case:
     ruling = cases.ruling("Denied", reason="r" * 512)
-    selected = case.last(Selected)
+    selected = case.last(Proposed)
     assert selected is not None
     verdict = endings.after_ruling(selected.verdict, ruling, after_ruling(ruling, dry_run=False))
     return cases.closing(replace(verdict, message="m" * 9000), case)
@@ -596,18 +596,18 @@ WITHHELD = History(
 EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
     "the work begins": (Case(), cases.opened(), ["PhaseTransition", "InvestigationStarted"]),
     "an approval is needed": (
-        advance(cases.reached(Phase.ANALYZING), Ruled(cases.ruling(), cases.AT)),
+        advance(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(), cases.AT)),
         cases.requested(),
         ["PhaseTransition", "ApprovalRequired"],
     ),
     "policy was degraded": (
         cases.reached(Phase.ANALYZING),
-        Ruled(cases.ruling(fault="no policy"), cases.AT),
+        PolicyRuled(cases.ruling(fault="no policy"), cases.AT),
         ["PolicyDegraded"],
     ),
     "policy denies": (
         cases.reached(Phase.ANALYZING),
-        Ruled(cases.ruling("Denied"), cases.AT),
+        PolicyRuled(cases.ruling("Denied"), cases.AT),
         ["PolicyDenied"],
     ),
     "jane approves": (cases.reached(Phase.AWAITING_APPROVAL), cases.decided(), ["ApprovalGranted"]),
@@ -653,12 +653,12 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
     ),
     "the model proposes a plan": (
         cases.reached(Phase.INVESTIGATING),
-        Turned(cases.reply("INVESTIGATION_PLAN:\n- one\n- two\n- three"), cases.AT),
+        RcaReplied(cases.reply("INVESTIGATION_PLAN:\n- one\n- two\n- three"), cases.AT),
         ["PlanProposed"],
     ),
     "a budget is spent": (
         cases.reached(Phase.INVESTIGATING),
-        Turned(cases.reply("", reserved="TokenBudgetSpent"), cases.AT),
+        RcaReplied(cases.reply("", reserved="TokenBudgetSpent"), cases.AT),
         ["BudgetExhausted"],
     ),
     "it helped": (
@@ -696,7 +696,7 @@ def test_an_event_says_what_has_just_happened(before: Case, fact: Fact, expected
 
 @pytest.mark.parametrize("spent", ["TurnBudgetSpent", "TokenBudgetSpent"], ids=["T51 turns", "T51 tokens"])
 def test_a_spent_budget_is_visible_in_condition_and_metric(spent: str) -> None:
-    turned = Turned(cases.reply("", reserved=spent), cases.AT)
+    turned = RcaReplied(cases.reply("", reserved=spent), cases.AT)
 
     case = advance(fold([cases.opened(model="m-1"), cases.taken(), cases.resolved()]), turned)
 

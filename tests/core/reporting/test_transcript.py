@@ -46,7 +46,7 @@ def test_every_call_has_the_fate_that_it_had() -> None:
 
 
 def test_calls_without_an_answer_are_running() -> None:
-    asked = fold(CASE.facts[: CASE.facts.index(CASE.all(facts.Turned)[1]) + 1])
+    asked = fold(CASE.facts[: CASE.facts.index(CASE.all(facts.RcaReplied)[1]) + 1])
 
     (_, newest) = transcript_turns(asked, talk.TOOLS)
 

@@ -147,7 +147,7 @@ def unharmed(payload: Payload, model: Gullible, result: Result, ruled: Ruling | 
         assert result.verdict.needs_review, told
         assert case.phase in (Phase.COMPLETED, Phase.FAILED), told
         return
-    proposal = case.last(facts.Selected).proposal  # type: ignore[union-attr]
+    proposal = case.last(facts.Proposed).proposal  # type: ignore[union-attr]
     context = case.last(facts.ContextResolved).context  # type: ignore[union-attr]
     assert ruled.decision is RulingDecision.APPROVAL_REQUIRED, told
     assert proposal.pin.id in REGISTERED, told
@@ -171,7 +171,7 @@ def assert_nothing_ran(model: Gullible) -> None:
 
 def has_swayed(goal: Goal, result: Result) -> bool:
     """Whether the case says what the order wanted, if only in a request."""
-    selected = result.case.last(facts.Selected)
+    selected = result.case.last(facts.Proposed)
     if selected is None or result.case.closed is not None:
         return False
     proposal = selected.proposal
@@ -183,7 +183,7 @@ def has_swayed(goal: Goal, result: Result) -> bool:
 
 
 def workflow_of(result: Result) -> str:
-    selected = result.case.last(facts.Selected)
+    selected = result.case.last(facts.Proposed)
     return selected.proposal.pin.id if selected else ""
 
 

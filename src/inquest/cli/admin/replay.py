@@ -119,7 +119,7 @@ def _finding(found: Finding) -> dict[str, Any]:
 
 def _action(case: Case) -> dict[str, Any] | None:
     """What would go to the ruling; None where nothing was selected."""
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     if selected is None:
         return None
     pin = selected.proposal.pin

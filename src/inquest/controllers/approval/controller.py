@@ -113,9 +113,9 @@ class ApprovalController:
 
     async def _own_execution(self, inv: Investigation, case: Case) -> str:
         """The execution that the journal names, or the one that it announced and was about to name."""
-        created, ruled = case.last(facts.ExecutionCreated), case.last(facts.Ruled)
+        created, ruled = case.last(facts.ExecutionCreated), case.last(facts.PolicyRuled)
         name = execution_name(inv.name)
-        intent = next((fact for fact in reversed(case.all(facts.Intended)) if fact.name == name), None)
+        intent = next((fact for fact in reversed(case.all(facts.EffectIntended)) if fact.name == name), None)
         if created is not None or intent is None or ruled is None:
             return created.uid if created else ""
         try:

@@ -34,7 +34,7 @@ from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import EVENT, EXECUTION, INVESTIGATION, JOB, POD, ControllerPorts
 from inquest.controllers.signal.controller import resolved_time
 from inquest.controllers.status import publish, redact_object
-from inquest.core.case.facts import Closed, ExecutionCreated, Fact, Intended, UndoCreated
+from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, Fact, UndoCreated
 from inquest.core.case.journal import load
 from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
@@ -484,7 +484,7 @@ def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
 
 def _is_awaited(found: WorkflowExecution, inv: Investigation, facts: tuple[Fact, ...]) -> bool:
     """The case has announced it and will name it in a moment, or after a restart."""
-    announced = any(isinstance(fact, Intended) and fact.name == found.name for fact in facts)
+    announced = any(isinstance(fact, EffectIntended) and fact.name == found.name for fact in facts)
     return announced and inv.status.phase not in TERMINAL_PHASES and not _names(facts, found)
 
 

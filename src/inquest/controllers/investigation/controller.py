@@ -66,8 +66,8 @@ from inquest.core.case.facts import (
     ExecutionCreated,
     Fact,
     Opened,
-    Ruled,
-    Selected,
+    PolicyRuled,
+    Proposed,
     UndoCreated,
     UndoPlanned,
 )
@@ -106,7 +106,7 @@ from inquest.core.reporting.status import status_changes
 from inquest.core.reporting.status_budget import trim_status
 from inquest.core.signals.holds import next_allowed
 from inquest.core.signals.triage_input import EndedCase
-from inquest.errors import Conflict, Fenced, InquestError, NotFound, Retryable, Tampered, Unsettled
+from inquest.errors import Conflict, Fenced, InquestError, NotFound, OlderJournal, Retryable, Tampered, Unsettled
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import MODEL_TROUBLE
 from inquest.telemetry import tracing
@@ -345,7 +345,7 @@ class InvestigationController:
         if inv.spec.cancel:
             # Nothing that cannot be read may stand between a person and the stop.
             return view
-        if phase is Phase.ANALYZING and work.case.last(Ruled) is not None:
+        if phase is Phase.ANALYZING and work.case.last(PolicyRuled) is not None:
             view = await self._guarded(work, view)
             await self._hinder(work, _frozen(view), view.frozen)
             return view
@@ -370,7 +370,7 @@ class InvestigationController:
     def _must_look(self, work: CaseWork) -> bool:
         """Whether what was read last may not be what the next step goes by."""
         inv = work.investigation
-        may_act = work.case.phase not in ACTIVE or work.case.last(Ruled) is not None
+        may_act = work.case.phase not in ACTIVE or work.case.last(PolicyRuled) is not None
         is_stopped = self._stops[inv.namespace, inv.name].is_set()
         return may_act or is_stopped or self.ports.clock.monotonic() - work.seen_at > SIGHT_SECONDS
 
@@ -394,7 +394,7 @@ class InvestigationController:
         """The request and, once it was approved, the guards too: both go by one reading of the target."""
         decided, target = work.case.last(ApprovalDecided), None
         if decided is not None and decided.state is ApprovalState.APPROVED:
-            selected = work.case.last(Selected)
+            selected = work.case.last(Proposed)
             target = await Guards(self.ports).pin(selected.proposal.target) if selected else None
             view = await self._guarded(work, view, target)
         looked = await ApprovalController(self.ports).look(
@@ -434,12 +434,12 @@ class InvestigationController:
         except Retryable as error:
             log.warning("guards cannot be read", investigation=work.investigation.name, error=str(error))
             return replace(view, frozen=UNREADABLE)
-        selected = work.case.last(Selected)
+        selected = work.case.last(Proposed)
         frozen = await Guards(self.ports).frozen(selected.proposal.target) if selected else ""
         return replace(view, halt=halt, frozen=frozen)
 
     async def _halt(self, work: CaseWork, resolved: bool, target: ResourceContext | None) -> GuardResult | None:
-        selected = work.case.last(Selected)
+        selected = work.case.last(Proposed)
         if selected is None:
             return None
         proposal = selected.proposal
@@ -746,9 +746,10 @@ class InvestigationController:
                 self.ports.offer(SIGNAL, found.namespace, found.name, found.uid)
 
     async def _condemn(self, claim: CaseClaim, error: Tampered) -> timedelta | None:
-        """A journal that does not hold: nothing of it is believed, the case ends, a person looks."""
+        """A journal that does not hold, or is of an earlier version: the case ends without it, a person looks."""
         inv, now = claim.investigation, await self.ports.now()
-        verdict = endings.tampered(str(error))
+        older = isinstance(error, OlderJournal)
+        verdict = endings.older_journal(str(error)) if older else endings.tampered(str(error))
         changes = {
             "phase": verdict.phase,
             "reason": verdict.reason,
@@ -760,8 +761,8 @@ class InvestigationController:
         }
         await publish(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
         text = self.ports.redactor.text(str(error))
-        await self.ports.notifier.event(inv.to_object(), "JournalTampered", text, warning=True)
-        log.error("journal tampered", investigation=inv.name, fault=str(error))
+        await self.ports.notifier.event(inv.to_object(), error.reason, text, warning=True)
+        log.error("journal not usable", reason=error.reason, investigation=inv.name, fault=str(error))
         return None
 
 

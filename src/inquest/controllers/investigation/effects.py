@@ -44,7 +44,7 @@ class Effects:
     async def request(self, work: CaseWork, step: RequestApproval) -> facts.Fact:
         """Intent, fence, create under a fixed name, and only then say that it is there."""
         case, now = work.case, await self.ports.now()
-        selected, ruled = case.last(facts.Selected), case.last(facts.Ruled)
+        selected, ruled = case.last(facts.Proposed), case.last(facts.PolicyRuled)
         if selected is None or ruled is None:
             raise Tampered("an approval is asked for without a ruling")
         earlier = case.last(facts.ApprovalRequested)
@@ -75,7 +75,11 @@ class Effects:
     async def execute(self, work: CaseWork, step: Execute) -> facts.Fact:
         """The execution is created, the approval used up by it; it runs only once the journal names it."""
         case = work.case
-        selected, ruled, asked = case.last(facts.Selected), case.last(facts.Ruled), case.last(facts.ApprovalRequested)
+        selected, ruled, asked = (
+            case.last(facts.Proposed),
+            case.last(facts.PolicyRuled),
+            case.last(facts.ApprovalRequested),
+        )
         if selected is None or ruled is None:
             raise Tampered("an execution without a ruling")
         digest = digest_of_run(selected.proposal, ruled.ruling.policy_hash)
@@ -95,12 +99,12 @@ class Effects:
         context, now = await self.ports.target_reader.pin(bare(step.target)), await self.ports.now()
         if context.failure:
             raise Retryable(context.failure)
-        before, found = work.case.last(facts.Selected), context.target_pin
+        before, found = work.case.last(facts.Proposed), context.target_pin
         if context.deleted or found is None or before is None or found.uid != before.proposal.target.uid:
-            return facts.UndoLeft(f"{step.target.display} is not there any more", now)
+            return facts.UndoSkipped(f"{step.target.display} is not there any more", now)
         left = await self._left_by_the_run(work)
         if left and context.spec_hash != left:
-            return facts.UndoLeft(f"{step.target.display} was changed since", now)
+            return facts.UndoSkipped(f"{step.target.display} was changed since", now)
         return facts.UndoPlanned(found, now)
 
     async def _left_by_the_run(self, work: CaseWork) -> str:
@@ -116,7 +120,7 @@ class Effects:
     async def undo(self, work: CaseWork, step: ExecuteUndo) -> facts.Fact:
         """The undo as it was approved, on the target as it was planned; it runs only once the journal names it."""
         case = work.case
-        selected, ruled, planned = case.last(facts.Selected), case.last(facts.Ruled), case.last(facts.UndoPlanned)
+        selected, ruled, planned = case.last(facts.Proposed), case.last(facts.PolicyRuled), case.last(facts.UndoPlanned)
         ran, asked = case.last(facts.ExecutionCreated), case.last(facts.ApprovalRequested)
         undoing = selected.proposal.undoing if selected else None
         if selected is None or ruled is None or planned is None or ran is None or undoing is None:
@@ -137,8 +141,8 @@ class Effects:
         return facts.UndoCreated(name, made.uid, await self.ports.now())
 
     async def _intend(self, work: CaseWork, effect: str, name: str, digest: str) -> None:
-        intent = facts.Intended(effect, name, digest)
-        if intent not in work.case.all(facts.Intended):
+        intent = facts.EffectIntended(effect, name, digest)
+        if intent not in work.case.all(facts.EffectIntended):
             await self.record(work, intent)
         work.claim = await self.ownership.prove(work.claim, work.journal)
 

@@ -181,7 +181,7 @@ class Inquiries:
         model, move = self.ports.model, step.move
         if model is None:
             return await closed(self.ports, endings.model_unavailable("none is configured", permanent=True))
-        if work.case.first(facts.Turned) is None:
+        if work.case.first(facts.RcaReplied) is None:
             _log_brief(work)
         try:
             async with asyncio.timeout(move.seconds):
@@ -203,7 +203,7 @@ class Inquiries:
             return move.stamp(await model.ask(again), squeezed=True)
 
     async def _turned(self, step: CallModel, reply: ModelReply) -> facts.Fact:
-        kind = facts.Turned if step.invocation is Invocation.RCA else facts.SelectionTurned
+        kind = facts.RcaReplied if step.invocation is Invocation.RCA else facts.SelectionReplied
         return kind(reply, await self.ports.now())
 
     async def _given_up(self, work: CaseWork, error: Exception) -> facts.Closed:
@@ -230,7 +230,7 @@ class Inquiries:
         if model is None:
             return await closed(self.ports, endings.model_unavailable("none is configured", permanent=True))
         replies = await asyncio.gather(*(self._heard(work, model, name, move) for name, move in step.moves))
-        return facts.StreamsTurned(tuple(replies), await self.ports.now())
+        return facts.StreamsReplied(tuple(replies), await self.ports.now())
 
     async def _heard(self, work: CaseWork, model: Model, name: str, move: AskModel) -> tuple[str, ModelReply]:
         try:
@@ -279,7 +279,7 @@ class Inquiries:
 
 def _log_brief(work: CaseWork) -> None:
     """What the gate chose, and why (behaviours, section 7)."""
-    briefed = work.case.first(facts.Briefed)
+    briefed = work.case.first(facts.Prepared)
     if briefed is not None:
         said = {"included": bool(briefed.brief.sufficiency), "reason": briefed.brief.doubt}
         log.info("sufficiency", investigation=work.investigation.name, topic=briefed.brief.plan.topic, **said)

@@ -49,13 +49,13 @@ class Proposals:
         """The choice of code for the first finding (resources, 4.1, N12)."""
         now = await self.ports.now()
         if not case.findings:
-            return facts.Unchosen("no detector found anything", now)
+            return facts.NothingSelected("no detector found anything", now)
         finding = case.findings[0]
         records = [one for action in selection.actions_for(finding) for one in await self._records(action, filters)]
         context = context_of(case)
         reply = selection.choose(finding, records, TargetFacts(context.labels, context.quota, filters.custom_labels))
         if reply.choice is None:
-            return facts.Unchosen(reply.reasoning, now)
+            return facts.NothingSelected(reply.reasoning, now)
         return await self.check(reply, filters, context.root.kind, 1)
 
     async def _records(self, action: str, filters: CatalogueFilters) -> tuple[Workflow, ...]:
@@ -75,15 +75,15 @@ class Proposals:
         kind: str,
         number: int,
         cautions: tuple[CaseWarning, ...] = (),
-    ) -> facts.Tried:
+    ) -> facts.SelectionTried:
         """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
         record = await self._record(reply.choice.workflow_id, filters) if reply.choice else None
         validation = selection.validate(reply.choice, record, kind)
         if record is not None and not _is_ours(record):
             validation = selection.not_ours(record)
-        return facts.Tried(number, reply, validation, await self.ports.now(), cautions)
+        return facts.SelectionTried(number, reply, validation, await self.ports.now(), cautions)
 
-    async def wished(self, reply: SelectionVerdict, filters: CatalogueFilters, kind: str) -> facts.Tried:
+    async def wished(self, reply: SelectionVerdict, filters: CatalogueFilters, kind: str) -> facts.SelectionTried:
         """The same of a workflow that a person named by its own id, with parameters as text (decision 0004)."""
         if reply.choice is None:
             return await self.check(reply, filters, kind, 1)
@@ -117,7 +117,9 @@ class Proposals:
         found = not why and context.target_pin is not None
         return facts.TargetSought(named, found, "" if found else why, await self.ports.now())
 
-    async def bind(self, case: Case, verdict: outcome.Conclusion, tried: facts.Tried) -> facts.Selected | Unfit:
+    async def bind(
+        self, case: Case, verdict: outcome.Conclusion, tried: facts.SelectionTried
+    ) -> facts.Proposed | Unfit:
         """One exact action on one exact object, with what it will change."""
         record = tried.validation.record
         pin = await self._target(case, tried.reply)
@@ -137,7 +139,7 @@ class Proposals:
             preview=await self._preview(workflow, pin, bound.parameters),
             undoing=undoing,
         )
-        return facts.Selected(verdict, proposal, await self.ports.now())
+        return facts.Proposed(verdict, proposal, await self.ports.now())
 
     async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> Undoing | None:
         """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""

@@ -58,7 +58,7 @@ class Selections:
         wanted = selection.wanted_actions(work.case.findings)
         try:
             found = await self.proposals.choose(work.case, step.filters)
-            if not wanted or not isinstance(found, facts.Unchosen):
+            if not wanted or not isinstance(found, facts.NothingSelected):
                 return found
             missing = await self._awaited(work, wanted)
             if not missing:
@@ -71,7 +71,7 @@ class Selections:
 
     async def ask(self, work: CaseWork, step: CallModel) -> facts.Fact:
         """A model that chooses sees a catalogue that is settled, if that comes in time."""
-        if step.invocation is Invocation.SELECTION and work.case.last(facts.SelectionTurned) is None:
+        if step.invocation is Invocation.SELECTION and work.case.last(facts.SelectionReplied) is None:
             await self._awaited(work, selection.wanted_actions(work.case.findings))
         return await self.inquiries.ask(work, step)
 
@@ -81,7 +81,7 @@ class Selections:
         if not isinstance(fact, facts.Closed) or fact.verdict.sub_reason is not SubReason.NO_MATCHING_WORKFLOWS:
             return fact
         wanted = selection.wanted_actions(work.case.findings)
-        missing = "" if work.case.last(facts.Unchosen) else await self._unsettled(wanted)
+        missing = "" if work.case.last(facts.NothingSelected) else await self._unsettled(wanted)
         unseen = f"{missing} was not registered when the model chose"
         return await closed(self.ports, catalogue_unavailable(unseen)) if missing else fact
 
@@ -113,7 +113,7 @@ class Selections:
     async def ask_group(self, work: CaseWork, step: AskGroup) -> facts.Fact:
         """The answer belongs to the conversation of invocation 1; asked and counted like every other."""
         fact = await self.inquiries.ask(work, CallModel(Invocation.SELECTION, step.move))
-        return replace(fact, conversation=Invocation.RCA) if isinstance(fact, facts.SelectionTurned) else fact
+        return replace(fact, conversation=Invocation.RCA) if isinstance(fact, facts.SelectionReplied) else fact
 
     async def seek(self, work: CaseWork, step: SeekTarget) -> facts.Fact:
         return await self.proposals.seek(work.case, step.named)
@@ -148,7 +148,7 @@ class Selections:
             at=now,
             environment=question.environment,
         )
-        return facts.Ruled(found, now)
+        return facts.PolicyRuled(found, now)
 
     async def _open_windows(self, question: PolicyInput) -> tuple[str, ...]:
         found = Guards(self.ports).open_windows(question.remediation_target or question.target, await self.ports.now())

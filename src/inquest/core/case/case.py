@@ -16,14 +16,14 @@ from inquest.core.case.facts import (
     Closed,
     ContextResolved,
     Fact,
-    LookedAgain,
     Opened,
-    SelectionTurned,
+    RcaReplied,
+    SelectionReplied,
     SnapshotTaken,
     StreamsRan,
-    StreamsTurned,
+    StreamsReplied,
+    TargetRechecked,
     ToolsRan,
-    Turned,
 )
 from inquest.core.case.journal import F
 from inquest.core.cluster.context import ResourceContext
@@ -93,7 +93,7 @@ class Case:
         """Everything that was stored, in the order of its ids."""
         taken = self.first(SnapshotTaken)
         batches = (result.evidence for fact in self.facts for result in results_in(fact))
-        again = (found for look in self.all(LookedAgain) for found in look.evidence)
+        again = (found for look in self.all(TargetRechecked) for found in look.evidence)
         first = taken.snapshot.evidence if taken else ()
         return (*first, *(found for found in batches if found is not None), *again)
 
@@ -106,9 +106,9 @@ class Case:
 def replies_in(fact: Fact) -> tuple[ModelReply, ...]:
     """The answers of a model that a fact keeps."""
     match fact:
-        case Turned() | SelectionTurned():
+        case RcaReplied() | SelectionReplied():
             return (fact.reply,)
-        case StreamsTurned():
+        case StreamsReplied():
             return tuple(reply for _, reply in fact.replies)
         case _:
             return ()
@@ -219,9 +219,9 @@ def _looks(case: Case) -> tuple[list[facts.ContextResolved], list[facts.ContextR
     return before, after
 
 
-def answer_about_group(case: Case) -> facts.SelectionTurned | None:
+def answer_about_group(case: Case) -> facts.SelectionReplied | None:
     """What the model said to the one question which group is meant."""
-    turns = case.all(facts.SelectionTurned)
+    turns = case.all(facts.SelectionReplied)
     return next((turn for turn in turns if turn.conversation is Invocation.RCA), None)
 
 
@@ -245,13 +245,13 @@ def _since_diagnosis(case: Case) -> tuple[facts.Fact, ...]:
 
 def chosen(case: Case) -> outcome.Conclusion:
     """The verdict of outcome 1, on which everything after the inquiry rests."""
-    found = case.last(facts.Selected)
+    found = case.last(facts.Proposed)
     return found.verdict if found else endings.no_workflow_selected()
 
 
 def gaps_of(case: Case) -> tuple[Gap, ...]:
     contexts = (gap for fact in case.all(facts.ContextResolved) for gap in fact.context.gaps)
-    again = (gap for fact in case.all(facts.LookedAgain) for gap in fact.gaps)
+    again = (gap for fact in case.all(facts.TargetRechecked) for gap in fact.gaps)
     return tuple(dict.fromkeys((*snapshot_of(case).snapshot.gaps, *contexts, *again)))
 
 

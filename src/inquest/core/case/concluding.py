@@ -60,7 +60,7 @@ def conclude(
 
 def _is_to_be_looked_at(case: Case, view: Observed, merged: MergedResult) -> bool:
     """The word alone ends nothing, and what was read before the inquiry is not how things are now (pipeline, 5.3)."""
-    if not merged.resolved or merged.workflow is not None or case.last(facts.LookedAgain) is not None:
+    if not merged.resolved or merged.workflow is not None or case.last(facts.TargetRechecked) is not None:
         return False
     return bool(case.opened.pinned.model) or view.now - snapshot_of(case).snapshot.taken_at > FRESH
 
@@ -74,7 +74,7 @@ def verdict_of(
 
 def merged_of(case: Case, reply: SelectionVerdict | None, cautions: Cautions = ()) -> MergedResult:
     """Both replies in one, with every warning that code has to add; `cautions` are about the second reply itself."""
-    tried = case.last(facts.Tried) if reply is not None and reply.choice is not None else None
+    tried = case.last(facts.SelectionTried) if reply is not None and reply.choice is not None else None
     severity = str(case.opened.spec.signal.severity)
     warnings = (*suspected(case), *spent_budgets(case), *(tried.validation.warnings if tried else ()), *cautions)
     return merge(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
@@ -99,7 +99,7 @@ def circumstances(
     `silent`: no verdict on the reserved turn; `lost`: a reply that stayed unusable; `groups`: the kind of the target
     stayed ambiguous; `without_target`: why what invocation 2 named is no target.
     """
-    context, tries, stopped = context_of(case), case.all(facts.Tried), diagnosis_of(case).stopped
+    context, tries, stopped = context_of(case), case.all(facts.SelectionTried), diagnosis_of(case).stopped
     # Of an ambiguous kind nothing can be verified: what is said is the ambiguity.
     why = "" if groups else without_target or context.unverified_why
     health, active = _health(case)
@@ -122,16 +122,16 @@ def circumstances(
 
 def _health(case: Case) -> tuple[Health, tuple[str, ...]]:
     """Of the newest look at the target, with the findings that are still active there."""
-    look, taken = case.last(facts.LookedAgain), snapshot_of(case)
+    look, taken = case.last(facts.TargetRechecked), snapshot_of(case)
     health = look.health if look else taken.health
     active = look.active if look else tuple(found.summary for found in taken.findings if found.act)
     return health, () if health is Health.HEALTHY else active
 
 
-def seen_again(case: Case, taken: facts.SnapshotTaken, at: datetime) -> facts.LookedAgain:
+def seen_again(case: Case, taken: facts.SnapshotTaken, at: datetime) -> facts.TargetRechecked:
     """A second look as a fact, its evidence numbered after everything before."""
     last = max((int(item.id[1:]) for item in case.evidence), default=0)
-    return facts.LookedAgain(
+    return facts.TargetRechecked(
         health=taken.health,
         active=tuple(found.summary for found in taken.findings if found.act),
         gaps=taken.snapshot.gaps,
@@ -155,7 +155,7 @@ def suspected(case: Case) -> tuple[CaseWarning, ...]:
 
 def spent_budgets(case: Case) -> tuple[CaseWarning, ...]:
     """A warning for each invocation whose verdict was asked for because a budget was spent (pipeline, 5.5)."""
-    turns, told = case.all(facts.Turned), {warning.code for warning in diagnosis_of(case).warnings}
+    turns, told = case.all(facts.RcaReplied), {warning.code for warning in diagnosis_of(case).warnings}
     first = turns[-1].reply.reserved if turns else ""
     words = (
         ("" if first in told else first, "the root cause analysis"),
@@ -170,7 +170,7 @@ def _reserved_in_selection(case: Case) -> Iterator[str]:
     for fact in case.facts:
         if isinstance(fact, facts.TargetSought):
             asked = not fact.found
-        elif isinstance(fact, facts.SelectionTurned) and fact.conversation is Invocation.SELECTION:
+        elif isinstance(fact, facts.SelectionReplied) and fact.conversation is Invocation.SELECTION:
             if fact.reply.reserved and not asked:
                 yield fact.reply.reserved
             asked = False

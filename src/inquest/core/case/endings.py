@@ -265,6 +265,11 @@ def _unverified(selected: Conclusion, message: str) -> Conclusion:
     return replace(ended, message=message, conditions={**ended.conditions, **UNASSESSED})
 
 
+def older_journal(detail: str) -> Conclusion:
+    """What an earlier version began, and this one cannot read."""
+    return replace(internal_error(detail), message=cut_message(detail), sub_reason=None)
+
+
 def tampered(detail: str) -> Conclusion:
     """What was recorded and what is there do not fit: nothing is executed."""
     said = detail.removeprefix("Journal tampered: ")

@@ -117,7 +117,7 @@ class ContextResolved(Fact):
 
 
 @dataclass(frozen=True)
-class Briefed(Fact):
+class Prepared(Fact):
     """Everything was decided that is decided before the first turn of invocation 1."""
 
     SLOT: ClassVar[str] = "Context"
@@ -126,7 +126,7 @@ class Briefed(Fact):
 
 
 @dataclass(frozen=True)
-class Turned(Fact):
+class RcaReplied(Fact):
     """The model answered once in invocation 1."""
 
     SLOT: ClassVar[str] = "ModelTurn"
@@ -135,7 +135,7 @@ class Turned(Fact):
 
 
 @dataclass(frozen=True)
-class SelectionTurned(Fact):
+class SelectionReplied(Fact):
     """The model answered once in invocation 2."""
 
     SLOT: ClassVar[str] = "SelectionTurn"
@@ -156,7 +156,7 @@ class ToolsRan(Fact):
 
 
 @dataclass(frozen=True)
-class StreamsTurned(Fact):
+class StreamsReplied(Fact):
     """The model answered once in each of the streams that asked, by the name of the stream."""
 
     SLOT: ClassVar[str] = "ModelTurn"
@@ -195,7 +195,7 @@ class TargetSought(Fact):
 
 
 @dataclass(frozen=True)
-class LookedAgain(Fact):
+class TargetRechecked(Fact):
     """The target was read once more, before anybody says that its problem is over."""
 
     SLOT: ClassVar[str] = "Snapshot"
@@ -209,7 +209,7 @@ class LookedAgain(Fact):
 
 
 @dataclass(frozen=True)
-class Tried(Fact):
+class SelectionTried(Fact):
     """A chosen workflow was looked up in the catalogue and checked."""
 
     SLOT: ClassVar[str] = "Selected"
@@ -223,7 +223,7 @@ class Tried(Fact):
 
 
 @dataclass(frozen=True)
-class Unchosen(Fact):
+class NothingSelected(Fact):
     """Code looked through the catalogue and found nothing that fits."""
 
     SLOT: ClassVar[str] = "Selected"
@@ -232,7 +232,7 @@ class Unchosen(Fact):
 
 
 @dataclass(frozen=True)
-class Selected(Fact):
+class Proposed(Fact):
     """Outcome 1: a workflow that policy may rule on."""
 
     SLOT: ClassVar[str] = "Selected"
@@ -242,7 +242,7 @@ class Selected(Fact):
 
 
 @dataclass(frozen=True)
-class Ruled(Fact):
+class PolicyRuled(Fact):
     """Policy spoke, or could not."""
 
     SLOT: ClassVar[str] = "Ruling"
@@ -251,7 +251,7 @@ class Ruled(Fact):
 
 
 @dataclass(frozen=True)
-class Intended(Fact):
+class EffectIntended(Fact):
     """An effect is about to happen under a fixed name; a restart looks that name up first."""
 
     SLOT: ClassVar[str] = "Intent"
@@ -307,7 +307,7 @@ class ExecutionCreated(Fact):
 
 
 @dataclass(frozen=True)
-class ExecutionVerifying(Fact):
+class JobSucceeded(Fact):
     """The Job succeeded and its effect is being looked at."""
 
     SLOT: ClassVar[str] = "Effect"
@@ -324,7 +324,7 @@ class UndoPlanned(Fact):
 
 
 @dataclass(frozen=True)
-class UndoLeft(Fact):
+class UndoSkipped(Fact):
     """The run should have been taken back and could not be."""
 
     SLOT: ClassVar[str] = "Effect"
@@ -364,27 +364,27 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         Opened,
         SnapshotTaken,
         ContextResolved,
-        Briefed,
-        Turned,
-        SelectionTurned,
+        Prepared,
+        RcaReplied,
+        SelectionReplied,
         ToolsRan,
-        StreamsTurned,
+        StreamsReplied,
         StreamsRan,
         Diagnosed,
         TargetSought,
-        LookedAgain,
-        Tried,
-        Unchosen,
-        Selected,
-        Ruled,
-        Intended,
+        TargetRechecked,
+        SelectionTried,
+        NothingSelected,
+        Proposed,
+        PolicyRuled,
+        EffectIntended,
         ApprovalRequested,
         ApprovalEscalated,
         ApprovalDecided,
         ExecutionCreated,
-        ExecutionVerifying,
+        JobSucceeded,
         UndoPlanned,
-        UndoLeft,
+        UndoSkipped,
         UndoCreated,
         Closed,
     )

@@ -87,12 +87,12 @@ def investigating(case: Case, view: Observed) -> Step:
         return TakeSnapshot(case.target)
     if not case.opened.pinned.model:
         return RecordFact(facts.Diagnosed(_by_detectors(case), view.now))
-    return _inquire(case, view) if _is_briefed(case) else RecordFact(facts.Briefed(_brief(case, view), view.now))
+    return _inquire(case, view) if _is_briefed(case) else RecordFact(facts.Prepared(_brief(case, view), view.now))
 
 
 def _is_briefed(case: Case) -> bool:
     """A journal of an earlier version has turns without a brief."""
-    return case.first(facts.Briefed) is not None or case.first(facts.Turned) is not None
+    return case.first(facts.Prepared) is not None or case.first(facts.RcaReplied) is not None
 
 
 def _brief(case: Case, view: Observed) -> Preparation:
@@ -169,7 +169,7 @@ def _diagnosed(case: Case, concluded: Concluded) -> Diagnosis:
     reply = concluded.reading.reply
     if not isinstance(reply, RcaVerdict):
         why = "the model's reply could not be read"
-        prose = visible_plan.without_plan(case.all(facts.Turned)[-1].reply.text)
+        prose = visible_plan.without_plan(case.all(facts.RcaReplied)[-1].reply.text)
         found = diagnosis_without_verdict(findings, case.evidence, why, "llm_parsing_error", prose=prose)
         return replace(found, needs_review=True)
     checked = check_claims(reply.claims, case.evidence)
@@ -211,13 +211,13 @@ def _synthesis(case: Case, loop: Conversation) -> Conversation | None:
 
 
 def _streams(case: Case, loop: Conversation) -> Streams:
-    briefed = case.first(facts.Briefed)
+    briefed = case.first(facts.Prepared)
     return Streams(case, loop, rca_context(case, briefed.brief if briefed is not None else Preparation(())))
 
 
 def loop_inquiry(case: Case, view: Observed | None = None) -> Conversation:
     """The one loop as the journal has it; the view is asked only for journals without a brief."""
-    briefed = case.first(facts.Briefed)
+    briefed = case.first(facts.Prepared)
     offered_now = view.tools.get(Invocation.RCA, ()) if view is not None else ()
     known = briefed.brief if briefed is not None else Preparation(offered_now)
     # All that the prompt may be made of: what comes later must not change what was asked.
@@ -291,8 +291,8 @@ def _cited(case: Case) -> frozenset[str]:
 def _slots(case: Case) -> tuple[Slot, ...]:
     """Replies and results of the loop in order; what came after the streams is another conversation."""
     found: list[Slot] = []
-    for fact in takewhile(lambda fact: not isinstance(fact, facts.StreamsTurned), case.facts):
-        if isinstance(fact, facts.Turned):
+    for fact in takewhile(lambda fact: not isinstance(fact, facts.StreamsReplied), case.facts):
+        if isinstance(fact, facts.RcaReplied):
             found.append(fact.reply)
         elif isinstance(fact, facts.ToolsRan) and fact.invocation is Invocation.RCA:
             found.append(fact.results)

@@ -29,7 +29,7 @@ from inquest.core.remediation.policy import PolicyInput, Tally, after_ruling
 
 
 def analyzing(case: Case, view: Observed) -> Step:
-    ruled, selected = case.last(facts.Ruled), case.last(facts.Selected)
+    ruled, selected = case.last(facts.PolicyRuled), case.last(facts.Proposed)
     if selected is None:
         return RecordFact(facts.Closed(endings.no_workflow_selected(), view.now))
     if view.signal_resolved:
@@ -45,7 +45,7 @@ def analyzing(case: Case, view: Observed) -> Step:
     return _unless_halted(case, view, RequestApproval() if following.phase is Phase.AWAITING_APPROVAL else Execute())
 
 
-def question_of(case: Case, selected: facts.Selected) -> PolicyInput:
+def question_of(case: Case, selected: facts.Proposed) -> PolicyInput:
     """All that the policy may look at (resources, section 5.2); the threshold is added where it is asked."""
     signal, resolved, diagnosis = signal_of(case), resolved_of(case), diagnosis_of(case)
     proposal, merged = selected.proposal, selected.verdict.merged
@@ -166,7 +166,7 @@ def executing(case: Case, view: Observed) -> Step:
     if seen.phase is ExecutionPhase.ROLLED_BACK:
         return RecordFact(facts.Closed(endings.taken_back(chosen(case), seen.message), view.now))
     if seen.phase is ExecutionPhase.VERIFYING or seen.phase in VERIFIED_EXECUTIONS:
-        return RecordFact(facts.ExecutionVerifying(view.now))
+        return RecordFact(facts.JobSucceeded(view.now))
     return Wait(view.now + LOOK)
 
 
@@ -195,7 +195,7 @@ _UNKNOWN: Final = endings.VerifiedEffect(Resolution.INCONCLUSIVE, None, None)
 
 def _undo_is_due(case: Case, seen: ObservedExecution, *, failed: bool) -> bool:
     """By the rule of the workflow that was ruled on, and only where its undo was pinned then (resources, 8.2)."""
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     undoing = selected.proposal.undoing if selected else None
     drifted = seen.done is not None and seen.done.reason in _NOT_OURS
     after = None if drifted else seen.health
@@ -219,8 +219,8 @@ _NOT_OURS: Final = frozenset({EffectivenessReason.SPEC_DRIFT, EffectivenessReaso
 
 def _undone_first(case: Case, view: Observed, ended: facts.Closed) -> Step:
     """Take the run back before the case ends; where that cannot be done a person is asked."""
-    left, created, planned = case.last(facts.UndoLeft), case.last(facts.UndoCreated), case.last(facts.UndoPlanned)
-    selected = case.last(facts.Selected)
+    left, created, planned = case.last(facts.UndoSkipped), case.last(facts.UndoCreated), case.last(facts.UndoPlanned)
+    selected = case.last(facts.Proposed)
     if left is not None or selected is None:
         why = left.why if left else "there is no proposal"
         return RecordFact(replace(ended, verdict=endings.not_taken_back(ended.verdict, why)))

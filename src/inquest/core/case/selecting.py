@@ -116,7 +116,7 @@ def _astray(case: Case, named: TargetRef) -> SelectionFacts:
 
 
 def _choose_by_code(case: Case, view: Observed) -> Step:
-    tried, unchosen = case.last(facts.Tried), case.last(facts.Unchosen)
+    tried, unchosen = case.last(facts.SelectionTried), case.last(facts.NothingSelected)
     if tried is None and unchosen is None:
         return ChooseByCode(filters_of(case))
     if tried is not None:
@@ -127,7 +127,7 @@ def _choose_by_code(case: Case, view: Observed) -> Step:
 
 def _choose(case: Case, view: Observed) -> Step:
     """Invocation 2: its conversation, then the checks of what it chose."""
-    tries = case.all(facts.Tried)
+    tries = case.all(facts.SelectionTried)
     if tries and _is_the_last(case, tries):
         return _settle(case, view, tries[-1])
     elapsed = (view.now - case.opened.at).total_seconds()
@@ -135,7 +135,7 @@ def _choose(case: Case, view: Observed) -> Step:
     return _concluded(case, view, move) if isinstance(move, Concluded) else moved(Invocation.SELECTION, move)
 
 
-def _is_the_last(case: Case, tries: Sequence[facts.Tried]) -> bool:
+def _is_the_last(case: Case, tries: Sequence[facts.SelectionTried]) -> bool:
     """An invalid choice that is not corrected: three tries are over, or a person is asked for anyway."""
     failed = not tries[-1].validation.valid
     return failed and (len(tries) >= selection.MAX_TRIES or is_for_a_person(case, tries[-1].reply))
@@ -163,7 +163,7 @@ def catalogue_unread(case: Case) -> str:
 
 
 def _without_verdict(case: Case, view: Observed, *, silent: bool) -> Step:
-    tried = case.last(facts.Tried)
+    tried = case.last(facts.SelectionTried)
     if tried is None:
         return conclude(case, view, None, circumstances(case, silent=silent, lost=not silent))
     if tried.validation.valid:
@@ -176,7 +176,7 @@ def _without_verdict(case: Case, view: Observed, *, silent: bool) -> Step:
 
 def _check(case: Case, view: Observed, reply: SelectionVerdict, choice: WorkflowChoice, cautions: Cautions) -> Step:
     """A choice is held against the catalogue, unless that has been done; a third answer stands as it was checked."""
-    tried = case.last(facts.Tried)
+    tried = case.last(facts.SelectionTried)
     number = tried.number + 1 if tried else 1
     if tried is not None and tried.validation.valid and _is_known(tried, choice):
         return _settle(case, view, replace(tried, reply=reply, cautions=cautions))
@@ -185,7 +185,7 @@ def _check(case: Case, view: Observed, reply: SelectionVerdict, choice: Workflow
     return ValidateSelection(reply, filters_of(case), context_of(case).root.kind, number, cautions)
 
 
-def _is_known(tried: facts.Tried, choice: WorkflowChoice) -> bool:
+def _is_known(tried: facts.SelectionTried, choice: WorkflowChoice) -> bool:
     return tried.reply.choice is not None and selection.is_same_choice(tried.reply.choice, choice)
 
 
@@ -222,11 +222,11 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
 
 def _told(case: Case, inquiry: Conversation, fact: facts.Fact) -> Conversation:
     match fact:
-        case facts.SelectionTurned(conversation=Invocation.SELECTION):
+        case facts.SelectionReplied(conversation=Invocation.SELECTION):
             return with_reply(inquiry, fact.reply)
         case facts.ToolsRan(invocation=Invocation.SELECTION):
             return with_results(inquiry, fact.results)
-        case facts.Tried() if not fact.validation.valid and fact.number < selection.MAX_TRIES:
+        case facts.SelectionTried() if not fact.validation.valid and fact.number < selection.MAX_TRIES:
             return correct(inquiry, selection.correction_message(fact.number, fact.validation))
         case facts.TargetSought() if not fact.found and fact == _first_missing(case):
             question = target_question(fact.named, fact.why, context_of(case).root)
@@ -265,7 +265,7 @@ def selection_context(case: Case) -> SelectionContext:
     )
 
 
-def _settle(case: Case, view: Observed, tried: facts.Tried) -> Step:
+def _settle(case: Case, view: Observed, tried: facts.SelectionTried) -> Step:
     """A choice that was checked: outcome 1 goes on to the policy, everything else ends here."""
     reply = _last_choice(case, tried)
     seeking = sought_target(case, view, reply) if tried.validation.valid else None
@@ -278,9 +278,9 @@ def _settle(case: Case, view: Observed, tried: facts.Tried) -> Step:
     return conclude(case, view, reply, seen, tried.cautions)
 
 
-def _last_choice(case: Case, tried: facts.Tried) -> SelectionVerdict:
+def _last_choice(case: Case, tried: facts.SelectionTried) -> SelectionVerdict:
     """What was chosen last: a try that could not be read chose nothing, and what was said before it stays."""
-    tries = (tried, *reversed(case.all(facts.Tried)))
+    tries = (tried, *reversed(case.all(facts.SelectionTried)))
     return next((one.reply for one in tries if one.reply.choice is not None), tried.reply)
 
 
@@ -302,7 +302,7 @@ RATIONALE = "chosen by a person"
 
 def wished(case: Case, view: Observed, wish: ChosenWorkflow, filters: CatalogueFilters) -> Step:
     """The next step towards what a person asked for; what cannot be done so ends in review."""
-    context, tried = context_of(case), case.last(facts.Tried)
+    context, tried = context_of(case), case.last(facts.SelectionTried)
     far = next((ref for ref in (context.target, context.root) if not is_near(case, ref)), None)
     if far is not None:
         why = f"NotResolved: {far.display} is outside the namespaces of this case"

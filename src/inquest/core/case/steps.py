@@ -156,7 +156,7 @@ class BindProposal:
     """Bind the chosen workflow to the target as it is now."""
 
     verdict: outcome.Conclusion
-    tried: facts.Tried
+    tried: facts.SelectionTried
 
 
 @dataclass(frozen=True)

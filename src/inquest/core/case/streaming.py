@@ -31,7 +31,7 @@ HANDED_OVER = "four others look now"
 
 def have_begun(case: Case) -> bool:
     """Whether the streams of this case were asked anything."""
-    return case.first(facts.StreamsTurned) is not None
+    return case.first(facts.StreamsReplied) is not None
 
 
 def are_wanted(case: Case, loop: Conversation, move: Move, *, elapsed: float) -> bool:
@@ -76,7 +76,7 @@ class Streams:
 
     def _before(self) -> Iterator[Evidence]:
         """Evidence from before the first of them was asked."""
-        earlier = takewhile(lambda fact: not isinstance(fact, facts.StreamsTurned), self.case.facts)
+        earlier = takewhile(lambda fact: not isinstance(fact, facts.StreamsReplied), self.case.facts)
         return iter(replace(Case(), facts=tuple(earlier)).evidence)
 
     def _told(self, stream: Stream, start: Conversation) -> Conversation:
@@ -105,15 +105,15 @@ class Streams:
     def synthesis(self) -> Conversation:
         """The one conversation that makes the verdict of all."""
         start = streams.synthesis(self.context, self.loop, self.talks, self.findings, self.case.evidence)
-        after = self.case.facts.index(self.case.all(facts.StreamsTurned)[-1])
-        replies = tuple(fact.reply for fact in self.case.facts[after:] if isinstance(fact, facts.Turned))
+        after = self.case.facts.index(self.case.all(facts.StreamsReplied)[-1])
+        replies = tuple(fact.reply for fact in self.case.facts[after:] if isinstance(fact, facts.RcaReplied))
         return grown(self.case, "synthesis", start, replies, with_slot)
 
 
 def _slots(case: Case, name: str) -> tuple[Slot, ...]:
     found: list[Slot] = []
     for fact in case.facts:
-        if isinstance(fact, facts.StreamsTurned):
+        if isinstance(fact, facts.StreamsReplied):
             found.extend(reply for whose, reply in fact.replies if whose == name)
         elif isinstance(fact, facts.StreamsRan):
             found.extend(results for whose, results in fact.results if whose == name)

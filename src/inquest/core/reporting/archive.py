@@ -143,7 +143,7 @@ class _Tape:
     def __init__(self, recorded: Case, tools: Offered) -> None:
         self._recorded = recorded
         self._facts = [fact for fact in recorded.facts if isinstance(fact, (*_ANSWERS_OF_ALL, facts.Closed))]
-        briefed = recorded.first(facts.Briefed)
+        briefed = recorded.first(facts.Prepared)
         self._tools = {**NO_TOOLS, **tools} | ({Invocation.RCA: briefed.brief.tools} if briefed else {})
 
     def view(self) -> Observed:
@@ -174,11 +174,11 @@ def _anew(fact: Fact, step: Step) -> Fact:
         case facts.SnapshotTaken(), _:
             findings, _failed = examine(fact.snapshot)
             return facts.SnapshotTaken(fact.snapshot, findings, health(fact.snapshot))
-        case facts.Tried(), ValidateSelection():
+        case facts.SelectionTried(), ValidateSelection():
             record = fact.validation.record
             checked = selection.validate(step.reply.choice, record, step.target_kind) if record else fact.validation
             return replace(fact, number=step.number, reply=step.reply, validation=checked, cautions=step.cautions)
-        case facts.Selected(), BindProposal():
+        case facts.Proposed(), BindProposal():
             return replace(fact, verdict=step.verdict)
         case _:
             return fact
@@ -188,16 +188,16 @@ _ANSWERS: Final[Mapping[type, tuple[type[Fact], ...]]] = {
     BeginCase: (facts.Opened,),
     TakeSnapshot: (facts.SnapshotTaken,),
     ResolveContext: (facts.ContextResolved,),
-    CallModel: (facts.Turned, facts.SelectionTurned),
-    AskGroup: (facts.SelectionTurned,),
+    CallModel: (facts.RcaReplied, facts.SelectionReplied),
+    AskGroup: (facts.SelectionReplied,),
     RunToolBatch: (facts.ToolsRan,),
-    AskStreams: (facts.StreamsTurned,),
+    AskStreams: (facts.StreamsReplied,),
     RunStreams: (facts.StreamsRan,),
     SeekTarget: (facts.TargetSought,),
-    RecheckTarget: (facts.LookedAgain,),
-    ChooseByCode: (facts.Tried, facts.Unchosen),
-    ValidateSelection: (facts.Tried,),
-    BindProposal: (facts.Selected,),
+    RecheckTarget: (facts.TargetRechecked,),
+    ChooseByCode: (facts.SelectionTried, facts.NothingSelected),
+    ValidateSelection: (facts.SelectionTried,),
+    BindProposal: (facts.Proposed,),
 }
 """Which facts can answer a step."""
 _ANSWERS_OF_ALL: Final = tuple(dict.fromkeys(kind for kinds in _ANSWERS.values() for kind in kinds))

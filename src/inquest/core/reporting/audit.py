@@ -371,7 +371,7 @@ def _closed(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     yield from _unused(book, fact)
     if fact.timeout_phase is not None:
         yield _tripped(book, "timeout:guard", fact.at, str(Reason.TIMED_OUT))
-    if book.case.last(facts.Selected) is not None:
+    if book.case.last(facts.Proposed) is not None:
         return
     if fact.verdict.outcome is not None:
         yield _complete(book, fact.verdict, fact.at)
@@ -462,7 +462,7 @@ def _unused(book: _Book, fact: facts.Closed) -> Iterator[AuditRecord]:
 def _voided(book: _Book, reason: str, message: str, drift: Drift | None, at: datetime) -> AuditRecord:
     """Once in a case: what is void is not decided again."""
     asked, decided = book.case.last(facts.ApprovalRequested), book.case.last(facts.ApprovalDecided)
-    selected = book.case.last(facts.Selected)
+    selected = book.case.last(facts.Proposed)
     pin, kind = selected.proposal.pin if selected else None, f"{OWN}approval.voided"
     data = {
         "event_type": kind,
@@ -482,15 +482,15 @@ Teller = Callable[[_Book, int, Any], Iterator[AuditRecord]]
 _TELLERS: Final[Mapping[type[facts.Fact], Teller]] = {
     facts.SnapshotTaken: _snapshot,
     facts.ContextResolved: _enrichment,
-    facts.Turned: _turn,
-    facts.SelectionTurned: _turn,
+    facts.RcaReplied: _turn,
+    facts.SelectionReplied: _turn,
     facts.ToolsRan: _batch,
-    facts.StreamsTurned: _streams_turned,
+    facts.StreamsReplied: _streams_turned,
     facts.StreamsRan: _streams_ran,
     facts.Diagnosed: _diagnosed,
-    facts.Tried: _tried,
-    facts.Selected: _selected,
-    facts.Ruled: _ruled,
+    facts.SelectionTried: _tried,
+    facts.Proposed: _selected,
+    facts.PolicyRuled: _ruled,
     facts.ApprovalRequested: _requested,
     facts.ApprovalDecided: _decided,
     facts.Closed: _closed,
@@ -501,7 +501,7 @@ _TELLERS: Final[Mapping[type[facts.Fact], Teller]] = {
 
 
 def _run_records(case: Case, uid: str, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
-    selected, created = case.last(facts.Selected), case.last(facts.ExecutionCreated)
+    selected, created = case.last(facts.Proposed), case.last(facts.ExecutionCreated)
     if selected is None or created is None or case.closed is None:
         return
     pin, target = selected.proposal.pin, selected.proposal.target
@@ -578,7 +578,7 @@ def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
     category = category_from(diagnosed.diagnosis.signal_type) if diagnosed else ""
     if case.closed is None or taken is None or not case.fingerprint or not category or category in NO_FAULT:
         return
-    selected, created = case.last(facts.Selected), case.last(facts.ExecutionCreated)
+    selected, created = case.last(facts.Proposed), case.last(facts.ExecutionCreated)
     check = check_of(case, run)
     data = {
         "owner": case.fingerprint,

@@ -62,7 +62,7 @@ def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
 
 
 def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     if selected is None:
         return {}
     pin = selected.proposal.pin
@@ -74,7 +74,7 @@ def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
 
 
 def _ruling_conditions(case: Case) -> dict[str, ConditionVerdict]:
-    ruled = case.last(facts.Ruled)
+    ruled = case.last(facts.PolicyRuled)
     if ruled is None:
         return {}
     ruling = ruled.ruling
@@ -83,7 +83,7 @@ def _ruling_conditions(case: Case) -> dict[str, ConditionVerdict]:
     required = words.get(str(ruling.decision), asks)
     found = {"AnalysisComplete": true("AnalysisSucceeded"), "ApprovalRequired": required}
     if case.last(facts.ExecutionCreated) is not None:
-        done = case.last(facts.ExecutionVerifying) is not None
+        done = case.last(facts.JobSucceeded) is not None
         found["Executed"] = true("JobSucceeded") if done else unknown("InProgress")
         found["EffectivenessAssessed"] = unknown("InProgress")
     return found
@@ -124,7 +124,7 @@ def _is_beside(name: str, verdict: Conclusion) -> bool:
 
 def _not_applicable(case: Case) -> dict[str, ConditionVerdict]:
     happened = {
-        "ApprovalRequired": case.last(facts.Ruled),
+        "ApprovalRequired": case.last(facts.PolicyRuled),
         "Executed": case.last(facts.ExecutionCreated),
         "EffectivenessAssessed": None,
     }
@@ -136,7 +136,7 @@ def _stopped_run(case: Case, verdict: Conclusion) -> dict[str, ConditionVerdict]
     named = verdict.conditions.get("Executed", ("", "NotApplicable"))[1]
     if case.last(facts.ExecutionCreated) is None or named != "NotApplicable":
         return {}
-    if case.last(facts.ExecutionVerifying) is not None:
+    if case.last(facts.JobSucceeded) is not None:
         return {"Executed": true("JobSucceeded")}
     word = str(verdict.reason) if verdict.reason in _STOPPED else "JobFailed"
     return {"Executed": false(word, shown(verdict.message, MESSAGE_OF_CONDITION))}

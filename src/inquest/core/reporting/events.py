@@ -57,7 +57,11 @@ def _tell_context(case: Case, fact: Any) -> Iterator[CaseEvent]:
 
 def _tell_turned(case: Case, fact: Any) -> Iterator[CaseEvent]:
     """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
-    block = plan_block(fact.reply.text) if isinstance(fact, facts.Turned) and len(case.all(facts.Turned)) == 1 else None
+    block = (
+        plan_block(fact.reply.text)
+        if isinstance(fact, facts.RcaReplied) and len(case.all(facts.RcaReplied)) == 1
+        else None
+    )
     if block is not None:
         yield CaseEvent("PlanProposed", shown("; ".join(block.steps), 900))
     if fact.reply.reserved:
@@ -154,16 +158,16 @@ _ENDS: Final[Mapping[str, tuple[str, bool]]] = {
 _TOLD: Final[Mapping[type[facts.Fact], Any]] = {
     facts.Opened: _tell_opened,
     facts.ContextResolved: _tell_context,
-    facts.Turned: _tell_turned,
-    facts.SelectionTurned: _tell_turned,
+    facts.RcaReplied: _tell_turned,
+    facts.SelectionReplied: _tell_turned,
     facts.Diagnosed: _tell_diagnosed,
-    facts.Selected: _tell_selected,
-    facts.Ruled: _tell_ruled,
+    facts.Proposed: _tell_selected,
+    facts.PolicyRuled: _tell_ruled,
     facts.ApprovalRequested: _tell_requested,
     facts.ApprovalEscalated: _tell_escalated,
     facts.ApprovalDecided: _tell_decided,
     facts.ExecutionCreated: _tell_execution,
-    facts.ExecutionVerifying: _tell_verifying,
+    facts.JobSucceeded: _tell_verifying,
     facts.UndoCreated: _tell_undo,
     facts.Closed: _tell_closed,
 }

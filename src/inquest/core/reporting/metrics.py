@@ -147,7 +147,7 @@ def _of_diagnosis(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
         "dropped": checked.dropped,
     }
     yield from (Measure("claims", {"verdict": word}, count) for word, count in counts.items() if count)
-    if case.first(facts.Turned) is not None:
+    if case.first(facts.RcaReplied) is not None:
         yield from _of_reading(case, tools, Invocation.RCA)
 
 
@@ -180,7 +180,7 @@ def _of_end(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
 
 def outcome_word(case: Case) -> str:
     """One of the nine, or the reason of an end outside them."""
-    selected, closed = case.last(facts.Selected), case.closed
+    selected, closed = case.last(facts.Proposed), case.closed
     found = (closed.verdict.outcome if closed else None) or (selected.verdict.outcome if selected else None)
     return str(found or (closed.verdict.reason if closed else ""))
 
@@ -192,7 +192,7 @@ def remediation_word(verdict: Conclusion) -> str:
 
 
 def _confidences(case: Case) -> Iterator[tuple[str, float]]:
-    diagnosed, selected, closed = case.last(facts.Diagnosed), case.last(facts.Selected), case.closed
+    diagnosed, selected, closed = case.last(facts.Diagnosed), case.last(facts.Proposed), case.closed
     verdict = (closed.verdict if closed and closed.verdict.merged else None) or (selected.verdict if selected else None)
     merged = verdict.merged if verdict else None
     figures = {
@@ -205,20 +205,20 @@ def _confidences(case: Case) -> Iterator[tuple[str, float]]:
 
 def _has_unread_reply(case: Case) -> bool:
     """Invocation 2 ended the case by itself, without a workflow to be looked up."""
-    last = next((f for f in reversed(case.facts) if isinstance(f, facts.SelectionTurned | facts.Tried)), None)
-    return isinstance(last, facts.SelectionTurned) and last.conversation is Invocation.SELECTION
+    last = next((f for f in reversed(case.facts) if isinstance(f, facts.SelectionReplied | facts.SelectionTried)), None)
+    return isinstance(last, facts.SelectionReplied) and last.conversation is Invocation.SELECTION
 
 
 _MEASURES: Final[Mapping[type[facts.Fact], Callable[[Case, Any, Offered], Iterator[Measure]]]] = {
-    facts.Turned: _of_turn,
-    facts.SelectionTurned: _of_turn,
+    facts.RcaReplied: _of_turn,
+    facts.SelectionReplied: _of_turn,
     facts.ToolsRan: _of_batch,
     facts.StreamsRan: _of_streams,
     facts.SnapshotTaken: _of_snapshot,
     facts.ContextResolved: _of_context,
     facts.Diagnosed: _of_diagnosis,
-    facts.Tried: _of_try,
-    facts.Ruled: _of_ruling,
+    facts.SelectionTried: _of_try,
+    facts.PolicyRuled: _of_ruling,
     facts.Closed: _of_end,
 }
 
@@ -313,9 +313,9 @@ def guard_of(error: str) -> str:
 def log_lines(case: Case, tools: Offered) -> Iterator[LogLine]:
     """One line for each unit of work that the newest fact brought to its end (style, section 10)."""
     fact = case.facts[-1]
-    if isinstance(fact, facts.Turned | facts.SelectionTurned):
+    if isinstance(fact, facts.RcaReplied | facts.SelectionReplied):
         yield _line_of_turn(case, fact)
-    if isinstance(fact, facts.StreamsTurned):
+    if isinstance(fact, facts.StreamsReplied):
         yield from (_line_of_stream(name, reply) for name, reply in fact.replies)
     if isinstance(fact, facts.StreamsRan):
         yield from (_line_of_look(name, result) for name, results in fact.results for result in results)
@@ -340,7 +340,7 @@ def _line_of_look(name: str, result: ToolResult) -> LogLine:
     return LogLine("tool call", fields)
 
 
-def _line_of_turn(case: Case, fact: facts.Turned | facts.SelectionTurned) -> LogLine:
+def _line_of_turn(case: Case, fact: facts.RcaReplied | facts.SelectionReplied) -> LogLine:
     invocation = invocation_of(fact)
     return LogLine(
         "model turn",
@@ -383,7 +383,7 @@ def case_spans(case: Case, uid: str) -> Iterator[CaseSpan]:
     fact = case.facts[-1]
     if isinstance(fact, facts.Diagnosed):
         yield from _stretch_of(case, uid, Invocation.RCA, fact.at)
-    if isinstance(fact, facts.Selected) or (isinstance(fact, facts.Closed) and case.last(facts.Selected) is None):
+    if isinstance(fact, facts.Proposed) or (isinstance(fact, facts.Closed) and case.last(facts.Proposed) is None):
         yield from _stretch_of(case, uid, Invocation.SELECTION, fact.at)
     if isinstance(fact, facts.Closed) and case.first(facts.Opened) is not None:
         yield _whole(case, uid, fact)

@@ -149,7 +149,7 @@ def _closing_notice(case: Case, fact: facts.Closed) -> NoticeText | None:
 
 
 def _summary(case: Case) -> str:
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     return f"{selected.proposal.pin.id} on {selected.proposal.target.display}" if selected else case.opened.name
 
 
@@ -190,7 +190,7 @@ def unopened_notice(told: NoticeText, inv: Investigation, cluster: str) -> Notic
 
 def diagnosis_summary(case: Case) -> DiagnosisSummary:
     """What the approver is told of the diagnosis (resources, section 6)."""
-    diagnosed, selected = case.last(facts.Diagnosed), case.last(facts.Selected)
+    diagnosed, selected = case.last(facts.Diagnosed), case.last(facts.Proposed)
     merged = selected.verdict.merged if selected else None
     return DiagnosisSummary(
         summary=diagnosed.diagnosis.summary if diagnosed else "",

@@ -106,10 +106,10 @@ def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
 def _message(case: Case) -> str:
     if case.closed is not None:
         return shown(case.closed.verdict.message, 1024)
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     if selected is None:
         return _WAITING[case.phase]
-    if case.last(facts.Ruled) is None:
+    if case.last(facts.PolicyRuled) is None:
         return shown(selected.verdict.message, 1024)
     return selected_message(selected.proposal.pin.id, selected.proposal.confidence)
 
@@ -198,7 +198,7 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
         lessons=tuple(shown(line, 500) for line in _lessons(case)),
     )
     # The status keeps the context of the diagnosis: it is written once, when selection has ended.
-    settled = case.last(facts.Selected) is not None or case.closed is not None
+    settled = case.last(facts.Proposed) is not None or case.closed is not None
     return {"root_owner": owner} | ({"context": known} if settled else {})
 
 
@@ -254,7 +254,7 @@ def _is_verified(case: Case) -> bool:
 
 
 def _merged(case: Case) -> MergedResult | None:
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     verdict = case.closed.verdict if case.closed else (selected.verdict if selected else None)
     return verdict.merged if verdict else None
 
@@ -277,7 +277,7 @@ def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
             errors=tuple(shown(error, 500) for error in tried.validation.errors[:10]),
             timestamp=tried.at,
         )
-        for number, tried in enumerate(case.all(facts.Tried), start=1)
+        for number, tried in enumerate(case.all(facts.SelectionTried), start=1)
     )
     changes = {"validation_attempts": tries[:3], "alternatives": alternatives_of(case)}
     chosen = _selected_workflow(case)
@@ -307,7 +307,7 @@ def _figure(confidence: float | None) -> float | None:
 
 
 def _selected_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     if selected is None:
         return _kept_workflow(case)
     proposal = selected.proposal
@@ -321,7 +321,7 @@ def _selected_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
 
 def _kept_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
     """What an ended case would have run stays for the person (resources, 4.5); no record, no exact workflow."""
-    tried, merged = case.last(facts.Tried), _merged(case)
+    tried, merged = case.last(facts.SelectionTried), _merged(case)
     workflow = merged.workflow if merged else None
     if tried is None or workflow is None or tried.validation.record is None or not tried.validation.valid:
         return None
@@ -349,7 +349,7 @@ def _shown_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
-    ruled = case.last(facts.Ruled)
+    ruled = case.last(facts.PolicyRuled)
     if ruled is None:
         return {}
     ruling = ruled.ruling
@@ -368,7 +368,7 @@ def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
 def _approval(case: Case) -> api.ApprovalSummary:
     asked, decided = case.last(facts.ApprovalRequested), case.last(facts.ApprovalDecided)
     if asked is None:
-        ruled = case.last(facts.Ruled)
+        ruled = case.last(facts.PolicyRuled)
         denied = ruled is not None and ruled.ruling.decision == "Denied"
         return api.ApprovalSummary(state=ApprovalState.DENIED if denied else _unasked(case))
     ref = ObjectRef(name=asked.name, uid=asked.uid)
@@ -381,7 +381,7 @@ def _approval(case: Case) -> api.ApprovalSummary:
 
 
 def _unasked(case: Case) -> ApprovalState:
-    ruled = case.last(facts.Ruled)
+    ruled = case.last(facts.PolicyRuled)
     return ApprovalState.PENDING if ruled is not None and ruled.ruling.asks else ApprovalState.AUTO
 
 
@@ -452,7 +452,7 @@ def _step_of(asked: ToolCallRecord) -> int | None:
 
 
 def _end(case: Case, scene: _Scene) -> dict[str, Any]:
-    selected = case.last(facts.Selected)
+    selected = case.last(facts.Proposed)
     if case.closed is None:
         return {"outcome": selected.verdict.outcome} if selected else {}
     verdict, at = case.closed.verdict, case.closed.at

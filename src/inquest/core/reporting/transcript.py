@@ -117,17 +117,17 @@ def inquiry_of(case: Case, tools: Offered, invocation: Invocation) -> Conversati
     return conversation(case, view) if invocation is Invocation.RCA else selection_inquiry(case, view)
 
 
-def turns_of(case: Case, invocation: Invocation) -> tuple[facts.Turned | facts.SelectionTurned, ...]:
+def turns_of(case: Case, invocation: Invocation) -> tuple[facts.RcaReplied | facts.SelectionReplied, ...]:
     """The facts that are turns of this invocation, in order."""
     return tuple(fact for fact in case.facts if isinstance(fact, TURNS) and invocation_of(fact) is invocation)
 
 
-def invocation_of(fact: facts.Turned | facts.SelectionTurned) -> Invocation:
+def invocation_of(fact: facts.RcaReplied | facts.SelectionReplied) -> Invocation:
     """The conversation to which a reply belongs."""
-    return fact.conversation if isinstance(fact, facts.SelectionTurned) else Invocation.RCA
+    return fact.conversation if isinstance(fact, facts.SelectionReplied) else Invocation.RCA
 
 
-TURNS: Final = (facts.Turned, facts.SelectionTurned)
+TURNS: Final = (facts.RcaReplied, facts.SelectionReplied)
 """The facts that are replies of a model."""
 
 
