@@ -754,7 +754,7 @@ class InvestigationController:
             "phase": verdict.phase,
             "reason": verdict.reason,
             "resolution": verdict.resolution,
-            "needs_human_review": True,
+            "needs_human_review": verdict.needs_review,
             "human_review_reason": verdict.review_reason,
             "message": verdict.message,
             "completed_at": now,

@@ -266,8 +266,9 @@ def _unverified(selected: Conclusion, message: str) -> Conclusion:
 
 
 def older_journal(detail: str) -> Conclusion:
-    """What an earlier version began, and this one cannot read."""
-    return replace(internal_error(detail), message=cut_message(detail), sub_reason=None)
+    """What an earlier version began, and this one cannot read; nobody is asked, so that no later Signal is held."""
+    ended = replace(internal_error(detail), message=cut_message(detail), sub_reason=None)
+    return replace(ended, needs_review=False, review_reason=None, resolution=None)
 
 
 def tampered(detail: str) -> Conclusion:
